@@ -1,0 +1,119 @@
+"""Rules for parameters: one table an estimator, one message for all.
+
+A rule is a sentence and a test. A table maps the name of a parameter to its rule; :func:`check` reads the table and
+raises ``ValueError`` with the name, the value and the sentence. ``__init__`` stores, ``fit`` checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "KERNELS",
+    "Rule",
+    "boolean",
+    "check",
+    "either",
+    "integer",
+    "kernel_rules",
+    "mapping",
+    "none",
+    "one_of",
+    "real",
+    "refuse",
+]
+
+#: scikit-learn's names of the kernels.
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter must be, as the end of the sentence "it must be ...", and the test of it."""
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+def refuse(name: str, value: object, rule: str) -> ValueError:
+    """The error for a parameter outside its rule."""
+    return ValueError(f"{name}={value!r} is not allowed: it must be {rule}")
+
+
+def check(values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
+    """Raises ``ValueError`` for the first parameter outside its rule."""
+    for name, rule in rules.items():
+        if not rule.holds(values[name]):
+            raise refuse(name, values[name], rule.text)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def real(*, above: float | None = None, least: float | None = None, most: float | None = None) -> Rule:
+    """A finite number within bounds."""
+    bounds = [("above", above), ("at least", least), ("at most", most)]
+    text = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+
+    def holds(value: object) -> bool:
+        return (
+            isinstance(value, Real)
+            and not _is_bool(value)
+            and math.isfinite(value)
+            and (above is None or float(value) > above)
+            and (least is None or float(value) >= least)
+            and (most is None or float(value) <= most)
+        )
+
+    return Rule(f"a finite number {text}".rstrip(), holds)
+
+
+def integer(*, least: int | None = None, most: int | None = None, text: str | None = None) -> Rule:
+    """An integer within bounds."""
+    bounds = [("at least", least), ("at most", most)]
+    words = " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+
+    def holds(value: object) -> bool:
+        return (
+            isinstance(value, Integral)
+            and not _is_bool(value)
+            and (least is None or int(value) >= least)
+            and (most is None or int(value) <= most)
+        )
+
+    return Rule(text or f"an integer {words}".rstrip(), holds)
+
+
+def one_of(*names: str) -> Rule:
+    """One of some strings."""
+    return Rule(
+        "one of " + ", ".join(repr(name) for name in names),
+        lambda value: isinstance(value, str) and value in names,
+    )
+
+
+def either(*rules: Rule) -> Rule:
+    """What any of the rules allows."""
+    return Rule(" or ".join(rule.text for rule in rules), lambda value: any(rule.holds(value) for rule in rules))
+
+
+boolean = Rule("True or False", _is_bool)
+none = Rule("None", lambda value: value is None)
+mapping = Rule("a dict from class to weight", lambda value: isinstance(value, Mapping))
+
+
+def kernel_rules() -> dict[str, Rule]:
+    """The rules that every estimator with a kernel shares."""
+    return {
+        "kernel": one_of(*KERNELS),
+        "degree": integer(least=0, most=2**31 - 1),
+        "gamma": either(one_of("scale", "auto"), real(least=0.0)),
+        "coef0": real(),
+    }

@@ -1,0 +1,97 @@
+"""The one place that tells the progress of long work: a bar with rich, lines without it, always on stderr."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from types import TracebackType
+from typing import Any, Protocol
+
+__all__ = ["Progress", "ProgressCallback", "progress"]
+
+#: Seconds between two lines where there is no bar.
+_LINE_INTERVAL = 1.0
+
+
+class ProgressCallback(Protocol):
+    """What the extension module calls: phase, work done, its total if known, the gap (or NaN), pair steps."""
+
+    def __call__(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None: ...
+
+
+class Progress:
+    """Lines on stderr; a context manager whose ``callback`` goes to the extension module."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    @property
+    def callback(self) -> ProgressCallback | None:
+        """What is called about ten times a second; ``None`` where nothing is told."""
+        return self._tell
+
+    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+        if time.monotonic() - self._last >= _LINE_INTERVAL:
+            self._last = time.monotonic()
+            print(f"{phase}: {_describe(done, total, gap, steps)}", file=sys.stderr, flush=True)
+
+
+class _Silent(Progress):
+    @property
+    def callback(self) -> None:
+        return None
+
+
+class _Bar(Progress):
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
+        self._bar = RichProgress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> Progress:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+
+    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+        if phase not in self._tasks:
+            self._tasks[phase] = self._bar.add_task(phase, total=total, state="")
+        state = _describe(done, total, gap, steps)
+        self._bar.update(self._tasks[phase], completed=done, total=total, state=state)
+
+
+def _describe(done: int, total: int | None, gap: float, steps: int) -> str:
+    parts = [f"{done:,}" if total is None else f"{done:,} of {total:,}"]
+    if steps:
+        parts.append(f"{steps:,} steps")
+    if not math.isnan(gap):
+        parts.append(f"gap {gap:.3g}")
+    return ", ".join(parts)
+
+
+def progress(verbose: bool | int) -> Progress:
+    """A context manager for one piece of long work; silent unless ``verbose``."""
+    if not verbose:
+        return _Silent()
+    try:
+        return _Bar()
+    except ImportError:
+        return Progress()

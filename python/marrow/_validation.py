@@ -1,0 +1,196 @@
+"""Data in: what the estimators accept, made into what the extension module takes without a copy where that can be.
+
+A dense matrix keeps its memory if the elements of its rows lie side by side, whatever the distance of the rows, and
+its precision if that is float64, float32 or uint8. A CSR matrix keeps its memory if its columns are sorted and
+occur once. Everything else is converted once, here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from marrow import _core
+from marrow._params import refuse
+
+__all__ = [
+    "CoreRows",
+    "as_rows",
+    "cache_bytes",
+    "canonical",
+    "core_rows",
+    "default_gamma",
+    "sample_weights",
+    "select_rows",
+    "threads",
+    "validated",
+]
+
+#: What the extension module takes as rows: an array, or ``(data, indices, indptr, shape)``.
+CoreRows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
+
+_DENSE = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
+_SPARSE = _DENSE[:2]
+#: Rows of a dense matrix that are looked at together in passes over all data.
+_BLOCK = 4096
+#: Share of the free memory that a fit may take for kernel rows.
+_CACHE_SHARE = 0.4
+
+
+def threads(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` stands for.
+
+    ``None`` is all cores this process may use, at most ``OMP_NUM_THREADS``; within a joblib worker it is what joblib
+    left for the worker (its ``OMP_NUM_THREADS``), else 1. Negative numbers count back from all cores, as in joblib.
+    """
+    if n_jobs is not None:
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+            raise refuse("n_jobs", n_jobs, "None or an integer other than 0")
+        return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    limit = int(first) if first.isdigit() and int(first) > 0 else None
+    backend, configured = joblib.parallel.get_active_backend()
+    if limit is None and getattr(backend, "nesting_level", 0):
+        limit = 1
+    if limit is None and configured is not None and configured > 1:
+        limit = configured
+    return max(1, min(joblib.cpu_count(), limit or joblib.cpu_count()))
+
+
+def cache_bytes(megabytes: float | None) -> int:
+    """The byte budget for kernel rows; ``None`` is a share of the free memory."""
+    if megabytes is None:
+        return int(_core.available_memory() * _CACHE_SHARE)
+    return int(megabytes * 2**20)
+
+
+def validated(
+    estimator: Any, X: Any, y: Any = None, *, reset: bool, precomputed: bool = False, with_y: bool = True
+) -> Any:
+    """scikit-learn's checks of data, then :func:`as_rows` without a second look at the values.
+
+    Returns X, or (X, y) where ``with_y`` and ``reset``.
+    """
+    if precomputed and sp.issparse(X):
+        raise TypeError("a precomputed kernel matrix must be dense")
+    kinds = _SPARSE if sp.issparse(X) or precomputed else _DENSE
+    options: dict[str, Any] = {
+        "accept_sparse": False if precomputed else "csr",
+        "accept_large_sparse": True,
+        "dtype": [kind.type for kind in kinds],
+        "reset": reset,
+    }
+    if reset and with_y:
+        X, y = validate_data(estimator, X, y, **options)
+        return _layout(X), y
+    return _layout(validate_data(estimator, X, **options))
+
+
+def as_rows(X: Any, name: str = "X") -> Any:
+    """Rows outside an estimator: a float64, float32 or uint8 array, or a canonical CSR matrix of floats, finite."""
+    if sp.issparse(X):
+        kinds = [kind.type for kind in _SPARSE]
+        return canonical(
+            check_array(X, accept_sparse="csr", accept_large_sparse=True, dtype=kinds, input_name=name)
+        )
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in _DENSE and X.shape[0]:
+        if X.dtype != np.uint8 and not np.isfinite(X).all():
+            raise ValueError(f"{name} holds NaN or infinity")
+        return _layout(X)
+    kinds = [kind.type for kind in _DENSE]
+    return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
+
+
+def core_rows(X: Any) -> CoreRows:
+    """Rows in the form that the extension module takes; no copy."""
+    if sp.issparse(X):
+        return (X.data, X.indices, X.indptr, (int(X.shape[0]), int(X.shape[1])))
+    rows: NDArray[Any] = X
+    return rows
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix with sorted columns that occur once: itself, or a copy that is put in order."""
+    X.check_format(full_check=True)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _layout(X: Any) -> Any:
+    if sp.issparse(X):
+        return canonical(X)
+    if type(X) is not np.ndarray and not isinstance(X, np.memmap):
+        X = np.asarray(X)
+    return X if _rows_are_contiguous(X) else np.ascontiguousarray(X)
+
+
+def _rows_are_contiguous(X: NDArray[Any]) -> bool:
+    if not X.flags.aligned:
+        return False
+    if X.flags.c_contiguous:
+        return True
+    between, within = X.strides
+    base = X.base
+    return (
+        (within == X.itemsize or X.shape[1] == 1)
+        and between >= X.shape[1] * X.itemsize
+        and between % X.itemsize == 0
+        and isinstance(base, np.ndarray)
+        and base.dtype == X.dtype
+        and base.flags.aligned
+        and (base.flags.c_contiguous or base.flags.f_contiguous)
+        and (X.ctypes.data - base.ctypes.data) % X.itemsize == 0
+    )
+
+
+def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) -> Any:
+    """A copy of some rows, for a precomputed kernel of the same columns too."""
+    return X[np.ix_(rows, rows)] if precomputed else X[rows]
+
+
+def default_gamma(gamma: str | float, X: Any, *, precomputed: bool) -> float:
+    """scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features.
+
+    The variance is summed in double precision, block by block, without a dense copy.
+    """
+    if precomputed:
+        return 1.0
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / float(X.shape[1])
+    variance = _variance(X)
+    return 1.0 / (float(X.shape[1]) * variance) if variance > 0.0 else 1.0
+
+
+def _variance(X: Any) -> float:
+    size = float(X.shape[0]) * float(X.shape[1])
+    if sp.issparse(X):
+        data = X.data.astype(np.float64, copy=False)
+        mean = float(data.sum()) / size
+        return float(np.dot(data, data)) / size - mean * mean
+    blocks = [slice(start, start + _BLOCK) for start in range(0, X.shape[0], _BLOCK)]
+    mean = float(sum(X[block].sum(dtype=np.float64) for block in blocks)) / size
+    return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size
+
+
+def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """One finite weight a row, none negative; ``None`` stays ``None``."""
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}: it must be ({n},), one weight a row")
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    return weights

@@ -1,0 +1,247 @@
+//! NumPy arrays in by view, results out by move.
+//!
+//! A dense matrix may have any row stride as long as the elements of a row lie side by side. Where the rows do not
+//! follow each other, the elements between them belong to another array, the one that NumPy calls `base`: the view
+//! is then a slice of the base, which is contiguous, so that no pointer is ever followed by hand.
+//!
+//! A sparse matrix is the tuple `(data, indices, indptr, shape)`; the core checks its structure.
+
+use marrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
+use marrow::{Error, Result};
+use numpy::ndarray::Array2;
+use numpy::{
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error::to_python;
+
+/// A dense matrix and the contiguous memory that it lies in.
+pub(crate) struct Dense<'py, T: Element> {
+    memory: PyReadonlyArrayDyn<'py, T>,
+    start: usize,
+    rows: usize,
+    cols: usize,
+    row_stride: usize,
+}
+
+impl<'py, T: Element + marrow::data::Element> Dense<'py, T> {
+    fn new(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        let strided = || {
+            PyValueError::new_err(
+                "a dense matrix needs rows of contiguous elements; pass it through numpy.ascontiguousarray",
+            )
+        };
+        let &[rows, cols] = array.shape() else {
+            return Err(PyValueError::new_err(format!(
+                "a matrix needs 2 dimensions, this array has {}",
+                array.ndim()
+            )));
+        };
+        if array.is_c_contiguous() {
+            let memory = array.extract()?;
+            return Ok(Self { memory, start: 0, rows, cols, row_stride: cols });
+        }
+        let size = size_of::<T>();
+        let &[between, within] = array.strides() else { return Err(strided()) };
+        let between = usize::try_from(between).map_err(|_| strided())?;
+        if cols > 1 && usize::try_from(within) != Ok(size) || between % size != 0 {
+            return Err(strided());
+        }
+        let memory: PyReadonlyArrayDyn<'py, T> =
+            array.getattr(intern!(array.py(), "base"))?.extract().map_err(|_| strided())?;
+        let first = array.cast::<PyArray2<T>>()?.data() as usize;
+        let offset = first.checked_sub(memory.data() as usize).ok_or_else(strided)?;
+        if !memory.is_contiguous() || offset % size != 0 {
+            return Err(strided());
+        }
+        Ok(Self { memory, start: offset / size, rows, cols, row_stride: between / size })
+    }
+
+    fn view(&self) -> PyResult<DenseView<'_, T>> {
+        let memory = self.memory.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let memory = memory.get(self.start..).unwrap_or_default();
+        DenseView::with_stride(memory, self.rows, self.cols, self.row_stride).map_err(to_python)
+    }
+}
+
+/// Indices of a sparse matrix.
+#[derive(FromPyObject)]
+pub(crate) enum Indices<'py> {
+    /// 32-bit.
+    I32(PyReadonlyArray1<'py, i32>),
+    /// 64-bit.
+    I64(PyReadonlyArray1<'py, i64>),
+}
+
+impl Indices<'_> {
+    fn view(&self) -> PyResult<IndexSlice<'_>> {
+        Ok(match self {
+            Self::I32(array) => IndexSlice::I32(vector(array)?),
+            Self::I64(array) => IndexSlice::I64(vector(array)?),
+        })
+    }
+}
+
+/// A sparse matrix.
+pub(crate) struct Csr<'py, T: Element> {
+    data: PyReadonlyArray1<'py, T>,
+    indices: Indices<'py>,
+    indptr: Indices<'py>,
+    rows: usize,
+    cols: usize,
+}
+
+impl<T: Element + marrow::data::Element> Csr<'_, T> {
+    fn view(&self) -> PyResult<CsrView<'_, T>> {
+        let (indptr, indices) = (self.indptr.view()?, self.indices.view()?);
+        let view = CsrView::new(indptr, indices, vector(&self.data)?, self.cols).map_err(to_python)?;
+        Error::check_len("rows of a sparse matrix (from indptr)", self.rows, view.rows()).map_err(to_python)?;
+        Ok(view)
+    }
+}
+
+/// A matrix of rows in any layout and precision that the core takes.
+pub(crate) enum RowsArg<'py> {
+    /// Dense bytes.
+    U8(Dense<'py, u8>),
+    /// Dense single precision.
+    F32(Dense<'py, f32>),
+    /// Dense double precision.
+    F64(Dense<'py, f64>),
+    /// Sparse single precision.
+    Csr32(Csr<'py, f32>),
+    /// Sparse double precision.
+    Csr64(Csr<'py, f64>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for RowsArg<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyUntypedArray>() {
+            return Self::dense(&array);
+        }
+        let tuple = object.cast::<PyTuple>().map_err(|_| {
+            PyTypeError::new_err("rows are a NumPy array or a tuple (data, indices, indptr, shape)")
+        })?;
+        let (data, indices, indptr, (rows, cols)): (
+            Bound<'py, PyUntypedArray>,
+            Indices<'py>,
+            Indices<'py>,
+            (usize, usize),
+        ) = tuple.extract()?;
+        if let Ok(data) = data.extract() {
+            Ok(Self::Csr64(Csr { data, indices, indptr, rows, cols }))
+        } else if let Ok(data) = data.extract() {
+            Ok(Self::Csr32(Csr { data, indices, indptr, rows, cols }))
+        } else {
+            Err(PyTypeError::new_err(format!("sparse rows are float32 or float64, not {}", data.dtype())))
+        }
+    }
+}
+
+impl<'py> RowsArg<'py> {
+    fn dense(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        let dtype = array.dtype();
+        let py = array.py();
+        if dtype.is_equiv_to(&numpy::dtype::<f64>(py)) {
+            Dense::new(array).map(Self::F64)
+        } else if dtype.is_equiv_to(&numpy::dtype::<f32>(py)) {
+            Dense::new(array).map(Self::F32)
+        } else if dtype.is_equiv_to(&numpy::dtype::<u8>(py)) {
+            Dense::new(array).map(Self::U8)
+        } else {
+            Err(PyTypeError::new_err(format!("dense rows are float32, float64 or uint8, not {dtype}")))
+        }
+    }
+
+    /// The view, with its structure checked.
+    pub(crate) fn view(&self) -> PyResult<Rows<'_>> {
+        Ok(match self {
+            Self::U8(dense) => dense.view()?.into(),
+            Self::F32(dense) => dense.view()?.into(),
+            Self::F64(dense) => dense.view()?.into(),
+            Self::Csr32(csr) => csr.view()?.into(),
+            Self::Csr64(csr) => csr.view()?.into(),
+        })
+    }
+}
+
+/// The elements of a contiguous vector.
+pub(crate) fn vector<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| PyValueError::new_err("a vector must be contiguous and aligned"))
+}
+
+/// The elements of a C-ordered matrix and its shape.
+pub(crate) fn matrix<'a, T: Element>(
+    array: &'a PyReadonlyArray2<'_, T>,
+) -> PyResult<(&'a [T], usize, usize)> {
+    let refused = || PyValueError::new_err("a matrix of numbers must be C-ordered and aligned");
+    let &[rows, cols] = array.shape() else { return Err(refused()) };
+    if !array.is_c_contiguous() {
+        return Err(refused());
+    }
+    Ok((array.as_slice().map_err(|_| refused())?, rows, cols))
+}
+
+/// Labels or indices, which must not be negative.
+pub(crate) fn indices(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
+    let convert = |&i: &i64| {
+        usize::try_from(i).map_err(|_| to_python(Error::param(name, i, "free of negative numbers")))
+    };
+    vector(array)?.iter().map(convert).collect()
+}
+
+/// A vector of indices for Python.
+pub(crate) fn index_array(py: Python<'_>, values: Vec<usize>) -> Bound<'_, PyArray1<i64>> {
+    PyArray1::from_vec(py, values.into_iter().map(|i| i as i64).collect())
+}
+
+/// A row-major matrix for Python; the memory moves.
+pub(crate) fn matrix_array<T: Element>(
+    py: Python<'_>,
+    values: Vec<T>,
+    rows: usize,
+    cols: usize,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let array = Array2::from_shape_vec((rows, cols), values).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(PyArray2::from_owned_array(py, array))
+}
+
+/// Owned rows for Python: an array, or a tuple `(data, indices, indptr, shape)`; the memory moves.
+pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_, PyAny>> {
+    fn csr<'py, T: Element>(
+        py: Python<'py>,
+        values: Vec<T>,
+        indices: Vec<i64>,
+        indptr: Vec<i64>,
+        cols: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shape = (indptr.len().saturating_sub(1), cols);
+        let (indices, indptr) = (PyArray1::from_vec(py, indices), PyArray1::from_vec(py, indptr));
+        Ok((PyArray1::from_vec(py, values), indices, indptr, shape).into_pyobject(py)?.into_any())
+    }
+    Ok(match rows {
+        OwnedRows::DenseU8 { data, rows, cols } => matrix_array(py, data, rows, cols)?.into_any(),
+        OwnedRows::DenseF32 { data, rows, cols } => matrix_array(py, data, rows, cols)?.into_any(),
+        OwnedRows::DenseF64 { data, rows, cols } => matrix_array(py, data, rows, cols)?.into_any(),
+        OwnedRows::CsrF32 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
+        OwnedRows::CsrF64 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
+        _ => return Err(to_python(unknown_layout())),
+    })
+}
+
+fn unknown_layout() -> Error {
+    Error::Sparse("a layout that this version of the Python package does not know".to_owned())
+}
+
+/// Checks that two counts agree.
+pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> PyResult<()> {
+    let check: Result<()> = Error::check_len(what, expected, found);
+    check.map_err(to_python)
+}

@@ -1,0 +1,70 @@
+//! `marrow::expansion`: an expansion made ready for prediction.
+
+use marrow::expansion::ExpansionView;
+use marrow::kernels::Evaluator;
+use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::array::{RowsArg, matrix, matrix_array, same_length, vector};
+use crate::error::to_python;
+use crate::params::KernelArg;
+use crate::run::{Cost, run};
+
+/// f_j(x) = sum_i B[i, j] k(x, z_i) + b_j, its vectors packed for evaluation.
+#[pyclass(frozen, module = "marrow._core")]
+pub(crate) struct Expansion {
+    evaluator: Evaluator,
+}
+
+#[pymethods]
+impl Expansion {
+    #[new]
+    fn new(
+        vectors: RowsArg<'_>,
+        coefficients: PyReadonlyArray2<'_, f64>,
+        intercepts: PyReadonlyArray1<'_, f64>,
+        kernel: KernelArg,
+    ) -> PyResult<Self> {
+        let parts = view(&vectors, &coefficients, &intercepts, &kernel)?;
+        Ok(Self { evaluator: Evaluator::new(&parts).map_err(to_python)? })
+    }
+
+    /// F, (n, q).
+    #[pyo3(signature = (x, n_jobs))]
+    fn decision<'py>(
+        &self,
+        py: Python<'py>,
+        x: RowsArg<'py>,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = x.view()?;
+        let cost = Cost::of(rows.rows(), self.evaluator.len(), rows.cols());
+        let values = run(py, n_jobs, cost, None, |_, par| self.evaluator.evaluate(rows, par))?;
+        matrix_array(py, values, rows.rows(), self.evaluator.outputs())
+    }
+
+    fn __len__(&self) -> usize {
+        self.evaluator.len()
+    }
+
+    /// Number of outputs q.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.evaluator.outputs()
+    }
+}
+
+/// The core's view of an expansion in NumPy's memory.
+pub(crate) fn view<'a>(
+    vectors: &'a RowsArg<'_>,
+    coefficients: &'a PyReadonlyArray2<'_, f64>,
+    intercepts: &'a PyReadonlyArray1<'_, f64>,
+    kernel: &KernelArg,
+) -> PyResult<ExpansionView<'a>> {
+    let rows = vectors.view()?;
+    let (values, m, q) = matrix(coefficients)?;
+    let intercepts = vector(intercepts)?;
+    same_length("rows of the coefficients (one for each vector)", rows.rows(), m)?;
+    same_length("columns of the coefficients (one for each intercept)", intercepts.len(), q)?;
+    ExpansionView::new(kernel.0, rows, values, intercepts).map_err(to_python)
+}

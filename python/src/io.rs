@@ -1,0 +1,193 @@
+//! `marrow::io` and `marrow::data::svmlight`: files.
+//!
+//! Text is read through a [`Watched`] reader, which asks the monitor before every block, so that Ctrl-C ends the
+//! reading of a large file.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use marrow::Error;
+use marrow::control::{Monitor, Progress};
+use marrow::data::svmlight::{self, IndexBase, ReadOptions};
+use marrow::io::libsvm_model::{self, SvmType};
+use marrow::io::safetensors;
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::array::{RowsArg, index_array, indices, matrix_array, rows_object, vector};
+use crate::error::to_python;
+use crate::expansion;
+use crate::params::{KernelArg, kernel_tuple};
+use crate::run::{Cost, run};
+
+/// Bytes between two looks at the monitor.
+const BLOCK: usize = 1 << 16;
+
+/// A file that stops to give bytes when the monitor says so.
+struct Watched<'a> {
+    file: File,
+    bytes: u64,
+    total: Option<u64>,
+    monitor: &'a dyn Monitor,
+}
+
+impl<'a> Watched<'a> {
+    fn open(path: &Path, monitor: &'a dyn Monitor) -> marrow::Result<BufReader<Self>> {
+        let failed = |source| Error::Io { path: path.into(), source };
+        let file = File::open(path).map_err(failed)?;
+        let total = file.metadata().map_err(failed)?.len();
+        let total = (total > 0).then_some(total);
+        Ok(BufReader::with_capacity(BLOCK, Self { file, bytes: 0, total, monitor }))
+    }
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let progress =
+            Progress { phase: "read", done: self.bytes, total: self.total, gap: f64::NAN, steps: 0 };
+        match self.monitor.tick(&progress) {
+            ControlFlow::Continue(()) => {
+                let count = self.file.read(buffer)?;
+                self.bytes += count as u64;
+                Ok(count)
+            }
+            ControlFlow::Break(reason) => Err(io::Error::other(reason.name())),
+        }
+    }
+}
+
+/// Reads svmlight text: `(data, indices, indptr, shape, targets)`.
+#[pyfunction]
+#[pyo3(signature = (path, n_features, zero_based, single_precision, progress))]
+pub(crate) fn read_svmlight<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    n_features: Option<usize>,
+    zero_based: Option<bool>,
+    single_precision: bool,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let base = match zero_based {
+        None => IndexBase::Auto,
+        Some(true) => IndexBase::Zero,
+        Some(false) => IndexBase::One,
+    };
+    let options = ReadOptions { base, n_features, single_precision };
+    let data = run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| {
+        svmlight::read_from(Watched::open(&path, monitor)?, &path, &options)
+    })?;
+    let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
+    let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
+    rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
+}
+
+/// Writes one-based svmlight text, all or nothing.
+#[pyfunction]
+#[pyo3(signature = (path, x, targets))]
+pub(crate) fn write_svmlight(
+    py: Python<'_>,
+    path: PathBuf,
+    x: RowsArg<'_>,
+    targets: PyReadonlyArray1<'_, f64>,
+) -> PyResult<()> {
+    let (rows, targets) = (x.view()?, vector(&targets)?);
+    run(py, 1, Cost::Unknown, None, |_, _| svmlight::write(&path, rows, targets))
+}
+
+/// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
+/// `class_counts` and `had_probability`.
+#[pyfunction]
+#[pyo3(signature = (path, n_features))]
+pub(crate) fn read_libsvm_model(
+    py: Python<'_>,
+    path: PathBuf,
+    n_features: Option<usize>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let model = run(py, 1, Cost::Unknown, None, |monitor, _| {
+        libsvm_model::read_from(Watched::open(&path, monitor)?, &path, n_features)
+    })?;
+    let result = expansion_dict(py, model.expansion)?;
+    result.set_item("svm_type", model.svm_type.name())?;
+    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
+    result.set_item("class_counts", index_array(py, model.class_counts))?;
+    result.set_item("had_probability", model.had_probability)?;
+    Ok(result)
+}
+
+/// Writes a LIBSVM model, all or nothing.
+#[pyfunction]
+#[pyo3(signature = (path, svm_type, vectors, coefficients, intercepts, kernel, labels, class_counts))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn write_libsvm_model(
+    py: Python<'_>,
+    path: PathBuf,
+    svm_type: &str,
+    vectors: RowsArg<'_>,
+    coefficients: PyReadonlyArray2<'_, f64>,
+    intercepts: PyReadonlyArray1<'_, f64>,
+    kernel: KernelArg,
+    labels: PyReadonlyArray1<'_, i64>,
+    class_counts: PyReadonlyArray1<'_, i64>,
+) -> PyResult<()> {
+    const TYPES: [SvmType; 5] =
+        [SvmType::CSvc, SvmType::NuSvc, SvmType::OneClass, SvmType::EpsilonSvr, SvmType::NuSvr];
+    let svm_type = TYPES.into_iter().find(|t| t.name() == svm_type).ok_or_else(|| {
+        let names = TYPES.map(SvmType::name).join(", ");
+        to_python(Error::param("svm_type", format!("{svm_type:?}"), format!("one of {names}")))
+    })?;
+    let label = |&label: &i64| {
+        i32::try_from(label)
+            .map_err(|_| to_python(Error::param("labels", label, "integers of 32 bits, as LIBSVM has them")))
+    };
+    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
+    let class_counts = indices("class_counts", &class_counts)?;
+    let view = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    run(py, 1, Cost::Unknown, None, |_, _| {
+        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts)
+    })
+}
+
+/// Reads a model file: a dict of `vectors`, `coefficients`, `intercepts`, `kernel` and `extra_json`.
+#[pyfunction]
+#[pyo3(signature = (path))]
+pub(crate) fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let model = run(py, 1, Cost::Unknown, None, |_, _| safetensors::read(&path))?;
+    let result = expansion_dict(py, model.expansion)?;
+    result.set_item("extra_json", model.extra.to_string())?;
+    Ok(result)
+}
+
+/// Writes a model file, all or nothing; `extra_json` is any JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, vectors, coefficients, intercepts, kernel, extra_json))]
+pub(crate) fn write_model(
+    py: Python<'_>,
+    path: PathBuf,
+    vectors: RowsArg<'_>,
+    coefficients: PyReadonlyArray2<'_, f64>,
+    intercepts: PyReadonlyArray1<'_, f64>,
+    kernel: KernelArg,
+    extra_json: &str,
+) -> PyResult<()> {
+    let extra = serde_json::from_str(extra_json)
+        .map_err(|e| PyValueError::new_err(format!("extra_json is not JSON: {e}")))?;
+    let view = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    run(py, 1, Cost::Unknown, None, |_, _| safetensors::write(&path, &view, &extra))
+}
+
+fn expansion_dict(
+    py: Python<'_>,
+    expansion: marrow::expansion::KernelExpansion,
+) -> PyResult<Bound<'_, PyDict>> {
+    let (m, q) = (expansion.vectors.view().rows(), expansion.intercepts.len());
+    let dict = PyDict::new(py);
+    dict.set_item("vectors", rows_object(py, expansion.vectors)?)?;
+    dict.set_item("coefficients", matrix_array(py, expansion.coefficients, m, q)?)?;
+    dict.set_item("intercepts", PyArray1::from_vec(py, expansion.intercepts))?;
+    dict.set_item("kernel", kernel_tuple(&expansion.kernel))?;
+    Ok(dict)
+}

@@ -1,0 +1,47 @@
+//! `marrow._core`: the extension module under the Python package `marrow`.
+//!
+//! This layer converts buffers, releases the interpreter lock and maps errors. It holds no algorithm and no
+//! policy: those are in the crate `marrow` below and in the package `marrow` above.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `run` | the one gate out of the interpreter: threads, Ctrl-C, progress, panics |
+//! | `array` | NumPy arrays and CSR triples as views, results moved into NumPy |
+//! | `error` | the core's errors as Python exceptions |
+//! | `params` | kernels and enumerations |
+//! | `memory` | how much memory may be used |
+//! | the others | the core module of the same name |
+
+#![deny(unsafe_code)]
+
+mod array;
+mod error;
+mod expansion;
+mod io;
+mod kernels;
+mod memory;
+mod params;
+mod reduced_set;
+mod run;
+mod svm;
+
+use pyo3::prelude::*;
+
+// Every class is frozen and every function works on its arguments alone, so the module needs no lock of its own.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use crate::expansion::Expansion;
+    #[pymodule_export]
+    use crate::io::{
+        read_libsvm_model, read_model, read_svmlight, write_libsvm_model, write_model, write_svmlight,
+    };
+    #[pymodule_export]
+    use crate::kernels::{gram, simd_level};
+    #[pymodule_export]
+    use crate::memory::available_memory;
+    #[pymodule_export]
+    use crate::reduced_set::{path_coefficients, path_decisions, pursuit, threshold_binary, threshold_joint};
+    #[pymodule_export]
+    use crate::svm::fit_svc;
+}

@@ -1,0 +1,159 @@
+//! `marrow::reduced_set`: the greedy path and what is read from it.
+
+use marrow::control::Budget;
+use marrow::reduced_set::{self, PursuitParams, threshold};
+use marrow::{Error, Result};
+use numpy::ndarray::Array3;
+use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
+use crate::error::to_python;
+use crate::expansion;
+use crate::params::KernelArg;
+use crate::run::{Cost, run};
+use crate::svm::duration;
+
+/// Kernel matching pursuit towards an expansion, over its own vectors or over `candidates`.
+///
+/// Returns a dict: `order` (M,), `factor` (M, M), `projections` (M, q), `residual_norms` (M + 1,) and `stop`.
+#[pyfunction]
+#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, max_vectors, tolerance, max_time, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn pursuit<'py>(
+    py: Python<'py>,
+    vectors: RowsArg<'py>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+    candidates: Option<RowsArg<'py>>,
+    max_vectors: usize,
+    tolerance: f64,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
+    let max_time = duration(max_time)?;
+    let params = PursuitParams { max_vectors, tolerance };
+    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        let budget = Budget::new(monitor, None, max_time);
+        reduced_set::pursuit(&target, candidates, &params, &budget, par)
+    })?;
+    let (m, q) = (path.order.len(), target.outputs());
+    let result = PyDict::new(py);
+    result.set_item("order", index_array(py, path.order))?;
+    result.set_item("factor", matrix_array(py, path.factor, m, m)?)?;
+    result.set_item("projections", matrix_array(py, path.projections, m, q)?)?;
+    result.set_item("residual_norms", PyArray1::from_vec(py, path.residual_norms))?;
+    result.set_item("stop", path.stop.name())?;
+    Ok(result)
+}
+
+/// The coefficients (size, q) of the first `size` vectors of a path.
+#[pyfunction]
+#[pyo3(signature = (factor, projections, size))]
+pub(crate) fn path_coefficients<'py>(
+    py: Python<'py>,
+    factor: PyReadonlyArray2<'py, f64>,
+    projections: PyReadonlyArray2<'py, f64>,
+    size: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (factor, projections, m, q) = path_parts(&factor, &projections)?;
+    if size > m {
+        return Err(to_python(Error::param("size", size, format!("at most {m}, the length of the path"))));
+    }
+    let values = run(py, 1, Cost::of(size, size, q), None, |_, _| {
+        Ok(reduced_set::path_coefficients(factor, m, projections, q, size))
+    })?;
+    matrix_array(py, values, size, q)
+}
+
+/// The decisions (sizes, n, q) of a path at increasing sizes, every kernel value computed once.
+#[pyfunction]
+#[pyo3(signature = (kernel, kept, factor, projections, intercepts, x, sizes, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn path_decisions<'py>(
+    py: Python<'py>,
+    kernel: KernelArg,
+    kept: RowsArg<'py>,
+    factor: PyReadonlyArray2<'py, f64>,
+    projections: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    x: RowsArg<'py>,
+    sizes: PyReadonlyArray1<'py, i64>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray3<f64>>> {
+    let (kept, x) = (kept.view()?, x.view()?);
+    let (factor, projections, m, q) = path_parts(&factor, &projections)?;
+    let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
+    same_length("kept vectors of a path", m, kept.rows())?;
+    same_length("intercepts of a path", q, intercepts.len())?;
+    if sizes.windows(2).any(|pair| pair[0] >= pair[1]) || sizes.last().is_some_and(|&last| last > m) {
+        let rule = format!("increasing and at most {m}, the length of the path");
+        return Err(to_python(Error::param("sizes", format!("{sizes:?}"), rule)));
+    }
+    let cost = Cost::of(x.rows(), m, x.cols().saturating_add(m));
+    let values = run(py, n_jobs, cost, None, |_, par| {
+        reduced_set::path_decisions(&kernel.0, kept, factor, projections, intercepts, x, &sizes, par)
+    })?;
+    let values = Array3::from_shape_vec((sizes.len(), x.rows(), q), values)
+        .map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(PyArray3::from_owned_array(py, values))
+}
+
+/// The shift of binary scores (n,) with the fewest errors; 0 where none is better.
+#[pyfunction]
+#[pyo3(signature = (scores, positive))]
+pub(crate) fn threshold_binary(
+    py: Python<'_>,
+    scores: PyReadonlyArray1<'_, f64>,
+    positive: PyReadonlyArray1<'_, bool>,
+) -> PyResult<f64> {
+    let (scores, positive) = (vector(&scores)?, vector(&positive)?);
+    same_length("positive (one for each score)", scores.len(), positive.len())?;
+    finite_scores(scores, 1).map_err(to_python)?;
+    let cost = Cost::of(scores.len(), 1, 32);
+    run(py, 1, cost, None, |_, _| Ok(threshold::binary(scores, positive, None)))
+}
+
+/// The shifts (q,) of scores (n, q), decoded by their largest, with the fewest errors found.
+#[pyfunction]
+#[pyo3(signature = (scores, labels))]
+pub(crate) fn threshold_joint<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray2<'py, f64>,
+    labels: PyReadonlyArray1<'py, i64>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (scores, n, q) = matrix(&scores)?;
+    let labels = indices("labels", &labels)?;
+    same_length("labels (one for each row of scores)", n, labels.len())?;
+    if let Some(label) = labels.iter().find(|&&label| label >= q) {
+        return Err(to_python(Error::param("labels", label, format!("below {q}, the number of outputs"))));
+    }
+    finite_scores(scores, q).map_err(to_python)?;
+    let shifts = run(py, 1, Cost::of(n, q, 32), None, |_, _| Ok(threshold::joint(scores, &labels, q)))?;
+    Ok(PyArray1::from_vec(py, shifts))
+}
+
+fn finite_scores(scores: &[f64], q: usize) -> Result<()> {
+    match scores.iter().position(|s| !s.is_finite()) {
+        Some(at) => Err(Error::NotFinite { what: "scores", row: at / q.max(1) }),
+        None => Ok(()),
+    }
+}
+
+type PathParts<'a> = (&'a [f64], &'a [f64], usize, usize);
+
+fn path_parts<'a>(
+    factor: &'a PyReadonlyArray2<'_, f64>,
+    projections: &'a PyReadonlyArray2<'_, f64>,
+) -> PyResult<PathParts<'a>> {
+    let ((factor, m, columns), (projections, rows, q)) = (matrix(factor)?, matrix(projections)?);
+    same_length("columns of the factor of a path", m, columns)?;
+    same_length("rows of the projections of a path", m, rows)?;
+    Ok((factor, projections, m, q))
+}

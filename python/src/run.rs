@@ -1,0 +1,170 @@
+//! The one gate out of the interpreter.
+//!
+//! Long work runs on a thread of its own, which installs a rayon pool of `n_jobs` threads, made for this call and
+//! gone after it. The calling thread waits without the interpreter lock; ten times a second it takes the lock to
+//! look for signals and to tell the progress. An exception there (Ctrl-C, or one raised by the progress callback)
+//! makes the monitor ask the work to stop, and is raised once the work has let go of the caller's buffers.
+//!
+//! Short work skips all this: a thread costs more than it. Tiny work does not even release the lock.
+//!
+//! Invariant: no panic passes this gate, and no other file detaches from the interpreter (a test reads the files).
+
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use marrow::control::{Monitor, Par, Progress, Silent, StopReason};
+use marrow::error::{Error, Result};
+use pyo3::prelude::*;
+
+use crate::error::{internal, to_python};
+
+/// Time between two looks at the interpreter.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+/// Multiplications below which work is done on the calling thread: about a millisecond.
+const SHORT: u64 = 2_000_000;
+/// Multiplications below which the lock is kept: as long as it takes to hand the lock over and back.
+const TINY: u64 = 100_000;
+
+type Outcome<R> = std::result::Result<Result<R>, Box<dyn Any + Send>>;
+
+/// How long work may take, in multiplications.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cost {
+    /// Estimated.
+    About(u64),
+    /// Not known: treated as long.
+    Unknown,
+}
+
+impl Cost {
+    /// n rows against m vectors of d columns.
+    pub(crate) fn of(rows: usize, vectors: usize, columns: usize) -> Self {
+        Self::About((rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64))
+    }
+}
+
+/// Between the working thread and the waiting one.
+struct Watch<R> {
+    stop: AtomicBool,
+    latest: Mutex<Option<Progress>>,
+    outcome: Mutex<Option<Outcome<R>>>,
+    finished: Condvar,
+}
+
+impl<R: Send> Monitor for Watch<R> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
+        if self.stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(StopReason::Interrupted)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+impl<R: Send> Watch<R> {
+    fn new() -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            latest: Mutex::new(None),
+            outcome: Mutex::new(None),
+            finished: Condvar::new(),
+        }
+    }
+
+    fn finish(&self, outcome: Outcome<R>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.finished.notify_one();
+    }
+
+    /// Waits for at most one heartbeat; whether the work has finished.
+    fn wait(&self) -> bool {
+        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let (outcome, _) = self
+            .finished
+            .wait_timeout_while(outcome, HEARTBEAT, |outcome| outcome.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        outcome.is_some()
+    }
+
+    fn look(&self, py: Python<'_>, callback: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        py.check_signals()?;
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(callback), Some(p)) = (callback, latest) {
+            callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs `work` outside the interpreter on `n_jobs` threads and maps its errors.
+pub(crate) fn run<R: Send>(
+    py: Python<'_>,
+    n_jobs: usize,
+    cost: Cost,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+) -> PyResult<R> {
+    let outcome = match cost {
+        Cost::About(cost) if cost < TINY => alone(work),
+        Cost::About(cost) if cost < SHORT => detached(py, || alone(work)),
+        _ => watched(py, n_jobs, progress, work)?,
+    };
+    match outcome {
+        Ok(result) => result.map_err(to_python),
+        Err(panic) => Err(internal(panic.as_ref())),
+    }
+}
+
+fn alone<R>(work: impl FnOnce(&dyn Monitor, Par) -> Result<R>) -> Outcome<R> {
+    catch_unwind(AssertUnwindSafe(|| work(&Silent, Par::Sequential)))
+}
+
+fn watched<R: Send>(
+    py: Python<'_>,
+    n_jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+) -> PyResult<Outcome<R>> {
+    let watch = Watch::new();
+    let mut raised = None;
+    std::thread::scope(|scope| -> PyResult<()> {
+        std::thread::Builder::new().name("marrow".into()).spawn_scoped(scope, || {
+            watch.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, |par| work(&watch, par)))));
+        })?;
+        while !detached(py, || watch.wait()) {
+            if raised.is_none()
+                && let Err(error) = watch.look(py, progress)
+            {
+                raised = Some(error);
+                watch.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    })?;
+    match (raised, watch.outcome.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        (None, Some(outcome)) => Ok(outcome),
+        (Some(error), _) => Err(error),
+        (None, None) => Err(internal(&"the working thread ended without a result")),
+    }
+}
+
+fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Par) -> Result<R> + Send) -> Result<R> {
+    if n_jobs <= 1 {
+        return work(Par::Sequential);
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(n_jobs)
+        .thread_name(|i| format!("marrow-{i}"))
+        .build()
+        .map_err(|e| Error::param("n_jobs", n_jobs, format!("a number of threads that can be started ({e})")))?;
+    pool.install(|| work(Par::Threads))
+}
+
+fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+    py.detach(work)
+}

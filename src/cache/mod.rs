@@ -1,0 +1,5 @@
+//! A bounded store of kernel rows.
+
+mod rows;
+
+pub use rows::RowCache;

@@ -1,0 +1,87 @@
+//! The one error table of the crate.
+//!
+//! Not reaching a tolerance is *not* an error: a solver that stops early returns its model together with a
+//! [`Stop`](crate::control::Stop) that says why and how far it was.
+
+use std::path::PathBuf;
+
+/// Result with the crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong, each with what is needed to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter has a value outside its rule.
+    #[error("{name}={value} is not allowed: it must be {rule}")]
+    Param {
+        /// Name as the caller knows it.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// What would be accepted, as the end of the sentence "it must be ...".
+        rule: String,
+    },
+    /// Two sizes that must agree do not.
+    #[error("{what}: expected {expected}, found {found}")]
+    Shape {
+        /// Which size of which array.
+        what: &'static str,
+        /// The size that was needed.
+        expected: usize,
+        /// The size that was given.
+        found: usize,
+    },
+    /// An array holds NaN or an infinity.
+    #[error("{what} holds a value that is not finite, first at row {row}")]
+    NotFinite {
+        /// Which array.
+        what: &'static str,
+        /// First row with such a value.
+        row: usize,
+    },
+    /// A compressed sparse row structure contradicts itself.
+    #[error("sparse matrix: {0}")]
+    Sparse(String),
+    /// A matrix that must be positive definite is not.
+    #[error("matrix is not positive definite: pivot {index} is {pivot:e}")]
+    NotPositiveDefinite {
+        /// Index of the failing pivot.
+        index: usize,
+        /// Its value.
+        pivot: f64,
+    },
+    /// A file does not follow its format.
+    #[error("{}:{line}: {message}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Line number counted from 1; 0 when the format has no lines.
+        line: usize,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// The operating system refused to read or write a file.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The caller's [`Monitor`](crate::control::Monitor) asked to stop work that has no usable partial result.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// A [`Error::Param`] from any displayable value.
+    pub fn param(name: &'static str, value: impl ToString, rule: impl Into<String>) -> Self {
+        Self::Param { name, value: value.to_string(), rule: rule.into() }
+    }
+
+    /// A check of two sizes, [`Error::Shape`] where they differ.
+    pub fn check_len(what: &'static str, expected: usize, found: usize) -> Result<()> {
+        if expected == found { Ok(()) } else { Err(Self::Shape { what, expected, found }) }
+    }
+}

@@ -1,0 +1,96 @@
+//! The currency between all parts: f_j(x) = sum_i B[i, j] k(x, z_i) + b_j.
+//!
+//! A learner makes one, a reducer turns one into a shorter one, the evaluator runs it. All q outputs share one
+//! pool of m vectors, so a kernel value is computed once per (row, vector), never once per machine.
+
+use crate::data::{OwnedRows, Rows};
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+
+/// A kernel expansion that borrows its parts.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpansionView<'a> {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The m vectors z_i.
+    pub vectors: Rows<'a>,
+    /// B, (m, q), row-major.
+    pub coefficients: &'a [f64],
+    /// b, (q,).
+    pub intercepts: &'a [f64],
+}
+
+impl<'a> ExpansionView<'a> {
+    /// Checks that the sizes agree and the numbers are finite.
+    pub fn new(
+        kernel: Kernel,
+        vectors: Rows<'a>,
+        coefficients: &'a [f64],
+        intercepts: &'a [f64],
+    ) -> Result<Self> {
+        kernel.check()?;
+        let expected = vectors.rows().checked_mul(intercepts.len()).unwrap_or(usize::MAX);
+        Error::check_len("coefficients of an expansion (vectors times outputs)", expected, coefficients.len())?;
+        if intercepts.is_empty() {
+            return Err(Error::param("intercepts", "[]", "at least one number, one for each output"));
+        }
+        if let Some(at) = coefficients.iter().position(|c| !c.is_finite()) {
+            return Err(Error::NotFinite { what: "coefficients", row: at / intercepts.len() });
+        }
+        if let Some(row) = intercepts.iter().position(|c| !c.is_finite()) {
+            return Err(Error::NotFinite { what: "intercepts", row });
+        }
+        Ok(Self { kernel, vectors, coefficients, intercepts })
+    }
+
+    /// Number of outputs q.
+    pub fn outputs(&self) -> usize {
+        self.intercepts.len()
+    }
+
+    /// Number of vectors m.
+    pub fn len(&self) -> usize {
+        self.vectors.rows()
+    }
+
+    /// Whether there are no vectors: the outputs are constant.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A kernel expansion that owns its parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelExpansion {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The m vectors z_i.
+    pub vectors: OwnedRows,
+    /// B, (m, q), row-major.
+    pub coefficients: Vec<f64>,
+    /// b, (q,).
+    pub intercepts: Vec<f64>,
+}
+
+impl KernelExpansion {
+    /// Checks that the sizes agree and the numbers are finite.
+    pub fn new(
+        kernel: Kernel,
+        vectors: OwnedRows,
+        coefficients: Vec<f64>,
+        intercepts: Vec<f64>,
+    ) -> Result<Self> {
+        ExpansionView::new(kernel, vectors.view(), &coefficients, &intercepts)?;
+        Ok(Self { kernel, vectors, coefficients, intercepts })
+    }
+
+    /// Borrows the expansion.
+    pub fn view(&self) -> ExpansionView<'_> {
+        ExpansionView {
+            kernel: self.kernel,
+            vectors: self.vectors.view(),
+            coefficients: &self.coefficients,
+            intercepts: &self.intercepts,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The safetensors container (format of the Hugging Face library of that name, version of 2023).
+//!
+//! ```text
+//! 8 bytes, little endian: n | n bytes of JSON: {"__metadata__": {..}, name: {dtype, shape, data_offsets}, ..} | data
+//! ```
+//!
+//! Held true after [`Container::parse`]: the tensors tile the data part without gap or overlap, and each has as
+//! many bytes as its shape and type say. Nothing is allocated from a number in the file before it has been
+//! compared with the file's length. The header is written with sorted keys: equal models are equal files.
+//! The data are decoded byte by byte, never cast, so no alignment can be wrong.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// Bytes in the largest header; the limit of the format's own library.
+const LARGEST_HEADER: u64 = 100_000_000;
+
+/// Element types that a model uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dtype {
+    U8,
+    I64,
+    F32,
+    F64,
+}
+
+impl Dtype {
+    const ALL: [Self; 4] = [Self::U8, Self::I64, Self::F32, Self::F64];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "U8",
+            Self::I64 => "I64",
+            Self::F32 => "F32",
+            Self::F64 => "F64",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// A tensor inside the bytes of its file.
+#[derive(Debug)]
+pub(super) struct Tensor<'a> {
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    data: &'a [u8],
+}
+
+impl Tensor<'_> {
+    pub(super) fn u8s(&self) -> Vec<u8> {
+        self.data.to_vec()
+    }
+
+    pub(super) fn i64s(&self) -> Vec<i64> {
+        self.decode(i64::from_le_bytes)
+    }
+
+    pub(super) fn f32s(&self) -> Vec<f32> {
+        self.decode(f32::from_le_bytes)
+    }
+
+    pub(super) fn f64s(&self) -> Vec<f64> {
+        self.decode(f64::from_le_bytes)
+    }
+
+    fn decode<T, const N: usize>(&self, from: fn([u8; N]) -> T) -> Vec<T> {
+        self.data.as_chunks().0.iter().map(|bytes| from(*bytes)).collect()
+    }
+}
+
+/// The parts of a file.
+#[derive(Debug)]
+pub(super) struct Container<'a> {
+    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) tensors: BTreeMap<String, Tensor<'a>>,
+}
+
+/// Length of the JSON header, checked against the length of the file, from the first bytes.
+///
+/// Called with nine bytes before the rest is read, so that a large file of another kind is refused at once.
+pub(super) fn header_length(start: &[u8], file_length: u64) -> Result<usize, String> {
+    let Some((length, json)) = start.split_first_chunk::<8>() else {
+        return Err(format!("not a safetensors file: it has {file_length} bytes, too few for a header"));
+    };
+    let length = u64::from_le_bytes(*length);
+    if length > LARGEST_HEADER {
+        return Err(format!("not a safetensors file: its header would have {length} bytes"));
+    }
+    if json.first().is_some_and(|&byte| byte != b'{') {
+        return Err("not a safetensors file: the header does not start with {".into());
+    }
+    if length > file_length.saturating_sub(8) {
+        return Err(format!("cut off: the header has {length} bytes, the file {file_length}"));
+    }
+    Ok(length as usize)
+}
+
+impl<'a> Container<'a> {
+    /// Takes a whole file apart.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, String> {
+        let length = header_length(bytes, bytes.len() as u64)?;
+        let (header, data) = bytes[8..].split_at(length);
+        let header: Map<String, Value> =
+            serde_json::from_slice(header).map_err(|error| format!("the header is not JSON: {error}"))?;
+        let mut metadata = BTreeMap::new();
+        let mut tensors = BTreeMap::new();
+        let mut spans = Vec::new();
+        for (name, value) in &header {
+            if name == "__metadata__" {
+                let strings = value.as_object().ok_or("__metadata__ is not an object")?;
+                for (key, value) in strings {
+                    let value =
+                        value.as_str().ok_or_else(|| format!("__metadata__ {key:?} is not a string"))?;
+                    metadata.insert(key.clone(), value.to_owned());
+                }
+            } else {
+                let (tensor, span) =
+                    tensor(value, data).map_err(|message| format!("tensor {name:?}: {message}"))?;
+                tensors.insert(name.clone(), tensor);
+                spans.push((span, name));
+            }
+        }
+        spans.sort_unstable();
+        let mut end = 0;
+        for ((start, stop), name) in spans {
+            if start != end {
+                return Err(format!("tensor {name:?} starts at byte {start} of the data, expected {end}"));
+            }
+            end = stop;
+        }
+        if end != data.len() {
+            return Err(format!("the tensors end at byte {end} of the data, the file at {}", data.len()));
+        }
+        Ok(Self { metadata, tensors })
+    }
+}
+
+fn tensor<'a>(value: &Value, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, usize)), String> {
+    let name = value["dtype"].as_str().ok_or("no dtype")?;
+    let dtype = Dtype::ALL.into_iter().find(|d| d.name() == name);
+    let dtype = dtype.ok_or_else(|| format!("dtype {name:?} is not one of U8, I64, F32, F64"))?;
+    let shape = sizes(&value["shape"]).ok_or("the shape is not a list of sizes")?;
+    let elements = shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
+    let bytes = elements.and_then(|n| n.checked_mul(dtype.bytes()));
+    let bytes = bytes.ok_or_else(|| format!("the sizes {shape:?} overflow"))?;
+    let Some([start, stop]) = sizes(&value["data_offsets"]).and_then(|s| <[usize; 2]>::try_from(s).ok())
+    else {
+        return Err("data_offsets are not two offsets".into());
+    };
+    let Some(part) = data.get(start..stop) else {
+        return Err(format!(
+            "cut off: it lies at bytes {start} to {stop} of the data, which end at {}",
+            data.len()
+        ));
+    };
+    if part.len() != bytes {
+        return Err(format!("{} of shape {shape:?} needs {bytes} bytes, found {}", dtype.name(), part.len()));
+    }
+    Ok((Tensor { dtype, shape, data: part }, (start, stop)))
+}
+
+fn sizes(value: &Value) -> Option<Vec<usize>> {
+    value.as_array()?.iter().map(|n| n.as_u64().and_then(|n| usize::try_from(n).ok())).collect()
+}
+
+/// The bytes in front of the data, for tensors that will be written in the given order.
+///
+/// Tensors with eight-byte elements must come first, so that each lies at a multiple of its element's size.
+pub(super) fn header(metadata: &BTreeMap<&str, String>, tensors: &[(&str, Dtype, Vec<usize>)]) -> Vec<u8> {
+    let mut entries: BTreeMap<&str, Value> = BTreeMap::new();
+    entries.insert("__metadata__", json!(metadata));
+    let mut start = 0;
+    for (name, dtype, shape) in tensors {
+        let stop = start + shape.iter().product::<usize>() * dtype.bytes();
+        let entry = BTreeMap::from([
+            ("dtype", json!(dtype.name())),
+            ("shape", json!(shape)),
+            ("data_offsets", json!([start, stop])),
+        ]);
+        entries.insert(name, json!(entry));
+        start = stop;
+    }
+    let mut json = json!(entries).to_string().into_bytes();
+    json.resize(json.len().next_multiple_of(8), b' ');
+    let mut out = (json.len() as u64).to_le_bytes().to_vec();
+    out.append(&mut json);
+    out
+}

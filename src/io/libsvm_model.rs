@@ -1,0 +1,110 @@
+//! LIBSVM's model files, read and written (Chang & Lin, "LIBSVM: a library for support vector machines", 2011).
+//!
+//! A file holds a header and one line a support vector. For k classes there is one output for each pair a < b,
+//! pairs counted row by row: (0,1), (0,2), ..., (1,2), ...; output p is
+//!
+//! ```text
+//! f_p(x) = sum_i B[i, p] k(x, z_i) - rho_p,     f_p(x) > 0 votes for class a, else for class b
+//! ```
+//!
+//! The text does not hold B but, for a vector listed under class c, its k-1 coefficients in the pairs that involve
+//! c. A vector of a compressed model may have weight in every pair, so it is listed under several classes, each
+//! coefficient once. Fewest classes for a vector is a vertex cover of its non-zero pairs; taking the class with
+//! the most pairs left is within one or two of it and keeps a model that LIBSVM trained as it was.
+//! Reading keeps what the file says: a vector listed twice stays twice.
+
+mod read;
+mod write;
+
+pub use read::{read, read_from};
+pub use write::write;
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::expansion::KernelExpansion;
+
+/// The problem that a LIBSVM model solved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SvmType {
+    /// Classification with C.
+    CSvc,
+    /// Classification with nu.
+    NuSvc,
+    /// The support of a distribution; f(x) > 0 inside.
+    OneClass,
+    /// Regression with epsilon.
+    EpsilonSvr,
+    /// Regression with nu.
+    NuSvr,
+}
+
+impl SvmType {
+    const ALL: [Self; 5] = [Self::CSvc, Self::NuSvc, Self::OneClass, Self::EpsilonSvr, Self::NuSvr];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CSvc => "c_svc",
+            Self::NuSvc => "nu_svc",
+            Self::OneClass => "one_class",
+            Self::EpsilonSvr => "epsilon_svr",
+            Self::NuSvr => "nu_svr",
+        }
+    }
+
+    /// Whether the model votes among labels.
+    pub fn is_classifier(self) -> bool {
+        matches!(self, Self::CSvc | Self::NuSvc)
+    }
+}
+
+/// What a LIBSVM model file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LibsvmModel {
+    /// The problem it solved.
+    pub svm_type: SvmType,
+    /// One output for each pair of classes, or a single one. The vectors are CSR, or for the precomputed kernel
+    /// dense (m, 1) with the training row counted from 0.
+    pub expansion: KernelExpansion,
+    /// (k,), the label of each class; empty if the model is no classifier.
+    pub labels: Vec<i32>,
+    /// (k,), how many vectors each class lists, class after class; empty if the model is no classifier.
+    pub class_counts: Vec<usize>,
+    /// The file also had probability parameters (`svm-train -b 1`). They are not read, and `write` has none.
+    pub had_probability: bool,
+}
+
+/// Output of the pair a < b among k classes.
+fn pair(k: usize, a: usize, b: usize) -> usize {
+    a * (2 * k - a - 1) / 2 + b - a - 1
+}
+
+/// k (k - 1) / 2.
+fn pairs(k: usize) -> Option<usize> {
+    k.checked_mul(k.checked_sub(1)?).map(|twice| twice / 2)
+}
+
+fn repeated(labels: &[i32]) -> Option<i32> {
+    let mut sorted = labels.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
+}
+
+/// The training rows that the vectors of a precomputed kernel name, counted from 0.
+pub(super) fn training_rows(vectors: Rows<'_>) -> Result<Vec<usize>> {
+    Error::check_len("columns of the vectors of a precomputed kernel", 1, vectors.cols())?;
+    (0..vectors.rows())
+        .map(|row| {
+            let mut index = 0.0;
+            vectors.for_each_in_row(row, |_, value| index = value);
+            if index < 0.0 || index.trunc() != index || index > f64::from(i32::MAX - 1) {
+                return Err(Error::param(
+                    "vectors",
+                    index,
+                    format!("the index of a training row (vector {row})"),
+                ));
+            }
+            Ok(index as usize)
+        })
+        .collect()
+}

@@ -1,0 +1,271 @@
+//! Reading: header lines in any order, then the vectors, each line checked where it stands.
+//!
+//! Memory grows with the bytes read, never with a count that the header claims; only B (m, q) is larger than the
+//! text it comes from, and is allocated when all vectors have been seen.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use super::{LibsvmModel, SvmType, pair, pairs, repeated};
+use crate::data::OwnedRows;
+use crate::error::{Error, Result};
+use crate::expansion::KernelExpansion;
+use crate::io::lines::{Lines, SparseBuilder, excerpt, finite};
+use crate::kernels::Kernel;
+
+/// Reads a model file.
+///
+/// `n_features` sets the number of columns, which the file does not know; without it the largest index decides.
+///
+/// # Errors
+/// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that is missing, repeated,
+/// unknown, out of range or not finite, for a count that the rest of the file contradicts, and for a file that
+/// ends too early, also within its last line.
+pub fn read(path: &Path, n_features: Option<usize>) -> Result<LibsvmModel> {
+    let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
+    read_from(BufReader::with_capacity(1 << 16, file), path, n_features)
+}
+
+/// Reads a model from a stream; `path` is what its errors call it.
+pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -> Result<LibsvmModel> {
+    let mut lines = Lines::new(reader, path);
+    let header = Header::read(&mut lines)?;
+    let layout = header.check().map_err(|message| lines.error(message))?;
+
+    let width = layout.classes.max(2) - 1;
+    let mut vectors = SparseBuilder::<f64>::new();
+    let mut listed = Vec::new(); // (m, width), as in the file; grows with the file, not with its header
+    let mut largest = 0;
+    while lines.advance()? {
+        let mut tokens = lines.text()?.split_ascii_whitespace().peekable();
+        if tokens.peek().is_none() {
+            continue;
+        }
+        let at = |message| lines.error(message);
+        if vectors.indptr.len() > layout.total {
+            return Err(at(format!("more support vectors than total_sv={}", layout.total)));
+        }
+        for found in 0..width {
+            let Some(token) = tokens.next_if(|token| !token.contains(':')) else {
+                return Err(at(format!("{found} coefficients, expected {width}")));
+            };
+            listed.push(finite::<f64>(token).map_err(|m| at(format!("coefficient {m}")))?);
+        }
+        let span = vectors.push_row(tokens).map_err(at)?;
+        if layout.kernel == Kernel::Precomputed {
+            let serial = *vectors.values.last().unwrap_or(&0.0);
+            let count = n_features.map_or(f64::from(i32::MAX), |n| n as f64);
+            if span != Some((0, 0)) || serial.trunc() != serial || serial < 1.0 || serial > count {
+                return Err(at(
+                    "a vector of a precomputed kernel is 0:number, the number of its training row".into(),
+                ));
+            }
+        } else if let Some((low, high)) = span {
+            if low == 0 {
+                return Err(at("index 0: the columns of a LIBSVM model count from 1".into()));
+            }
+            if let Some(columns) = n_features.filter(|&n| high as usize > n) {
+                return Err(at(format!("index {high} is beyond the {columns} features asked for")));
+            }
+            largest = largest.max(high as usize);
+        }
+        if !lines.is_complete() {
+            return Err(lines.error("the file ends within this line"));
+        }
+    }
+    let found = vectors.indptr.len() - 1;
+    if found < layout.total {
+        let total = layout.total;
+        return Err(lines.error(format!("the file ends after {found} support vectors; total_sv is {total}")));
+    }
+
+    let coefficients = layout.spread(&listed).map_err(|message| lines.error_at(0, message))?;
+    let owned = if layout.kernel == Kernel::Precomputed {
+        let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
+        OwnedRows::DenseF64 { rows: data.len(), data, cols: 1 }
+    } else {
+        vectors.shift();
+        let SparseBuilder { indptr, indices, values } = vectors;
+        OwnedRows::CsrF64 { indptr, indices, values, cols: n_features.unwrap_or(largest) }
+    };
+    Ok(LibsvmModel {
+        svm_type: layout.svm_type,
+        expansion: KernelExpansion::new(layout.kernel, owned, coefficients, layout.intercepts)?,
+        labels: layout.labels,
+        class_counts: layout.counts,
+        had_probability: layout.probability,
+    })
+}
+
+/// Header lines as they come; each at most once, in any order.
+#[derive(Default)]
+struct Header {
+    svm_type: Option<SvmType>,
+    kernel: Option<String>,
+    degree: Option<u32>,
+    gamma: Option<f64>,
+    coef0: Option<f64>,
+    classes: Option<usize>,
+    total: Option<usize>,
+    rho: Option<Vec<f64>>,
+    labels: Option<Vec<i32>>,
+    counts: Option<Vec<usize>>,
+    probability: bool,
+}
+
+/// A header without contradictions.
+struct Layout {
+    svm_type: SvmType,
+    kernel: Kernel,
+    /// k, or 0 if the model is no classifier.
+    classes: usize,
+    total: usize,
+    intercepts: Vec<f64>,
+    labels: Vec<i32>,
+    counts: Vec<usize>,
+    probability: bool,
+}
+
+impl Header {
+    /// Reads up to the line `SV`.
+    fn read(lines: &mut Lines<'_, impl BufRead>) -> Result<Self> {
+        let mut header = Self::default();
+        while lines.advance()? {
+            let mut tokens = lines.text()?.split_ascii_whitespace();
+            let Some(key) = tokens.next() else { continue };
+            let values: Vec<&str> = tokens.collect();
+            if key == "SV" && values.is_empty() {
+                return Ok(header);
+            }
+            header.set(key, &values).map_err(|message| lines.error(message))?;
+        }
+        Err(lines.error("the file ends before the line SV: it is no LIBSVM model or it is cut off"))
+    }
+
+    fn set(&mut self, key: &str, values: &[&str]) -> Result<(), String> {
+        let whole = |token: &str| match token.parse() {
+            Ok(value) => Ok(value),
+            Err(_) => Err(format!("{key}: {} is not a count", excerpt(token))),
+        };
+        let one = || match values {
+            [value] => Ok(*value),
+            _ => Err(format!("{key} takes one value, found {}", values.len())),
+        };
+        let real = |token: &str| finite::<f64>(token).map_err(|message| format!("{key}: {message}"));
+        let fresh = match key {
+            "svm_type" => {
+                let name = one()?;
+                let known = SvmType::ALL.into_iter().find(|t| t.name() == name);
+                let known = known.ok_or_else(|| format!("svm_type {} is not known", excerpt(name)))?;
+                self.svm_type.replace(known).is_none()
+            }
+            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(),
+            "degree" => {
+                let token = one()?;
+                let degree =
+                    token.parse().map_err(|_| format!("degree {} is not a count", excerpt(token)))?;
+                self.degree.replace(degree).is_none()
+            }
+            "gamma" => self.gamma.replace(real(one()?)?).is_none(),
+            "coef0" => self.coef0.replace(real(one()?)?).is_none(),
+            "nr_class" => self.classes.replace(whole(one()?)?).is_none(),
+            "total_sv" => self.total.replace(whole(one()?)?).is_none(),
+            "rho" => self.rho.replace(values.iter().map(|t| real(t)).collect::<Result<_, _>>()?).is_none(),
+            "nr_sv" => {
+                self.counts.replace(values.iter().map(|t| whole(t)).collect::<Result<_, _>>()?).is_none()
+            }
+            "label" => {
+                let label =
+                    |t: &&str| t.parse().map_err(|_| format!("label {} is not an integer", excerpt(t)));
+                self.labels.replace(values.iter().map(label).collect::<Result<_, _>>()?).is_none()
+            }
+            "probA" | "probB" | "prob_density_marks" => {
+                self.probability = true;
+                true
+            }
+            _ => return Err(format!("{} is no header line of a LIBSVM model", excerpt(key))),
+        };
+        if fresh { Ok(()) } else { Err(format!("{key} appears twice")) }
+    }
+
+    fn check(self) -> Result<Layout, String> {
+        fn need<T>(value: Option<T>, key: &str) -> Result<T, String> {
+            value.ok_or_else(|| format!("the header has no line {key}"))
+        }
+        let svm_type = need(self.svm_type, "svm_type")?;
+        let (gamma, coef0) = (|| need(self.gamma, "gamma"), || need(self.coef0, "coef0"));
+        let kernel = match need(self.kernel, "kernel_type")?.as_str() {
+            "linear" => Kernel::Linear,
+            "polynomial" => {
+                Kernel::Polynomial { degree: need(self.degree, "degree")?, gamma: gamma()?, coef0: coef0()? }
+            }
+            "rbf" => Kernel::Rbf { gamma: gamma()? },
+            "sigmoid" => Kernel::Sigmoid { gamma: gamma()?, coef0: coef0()? },
+            "precomputed" => Kernel::Precomputed,
+            other => return Err(format!("kernel_type {} is not known", excerpt(other))),
+        };
+        kernel.check().map_err(|error| error.to_string())?;
+        let (classes, total) = (need(self.classes, "nr_class")?, need(self.total, "total_sv")?);
+        let rho = need(self.rho, "rho")?;
+        let (mut labels, mut counts) = (Vec::new(), Vec::new());
+        if svm_type.is_classifier() {
+            (labels, counts) = (need(self.labels, "label")?, need(self.counts, "nr_sv")?);
+            if classes < 2 {
+                return Err(format!("nr_class={classes}: a classifier without two classes decides nothing"));
+            }
+            for (key, found) in [("label", labels.len()), ("nr_sv", counts.len())] {
+                if found != classes {
+                    return Err(format!("{key} has {found} values, nr_class is {classes}"));
+                }
+            }
+            if let Some(label) = repeated(&labels) {
+                return Err(format!("label {label} appears twice"));
+            }
+            if counts.iter().try_fold(0_usize, |sum, &n| sum.checked_add(n)) != Some(total) {
+                return Err(format!("the counts of nr_sv do not add up to total_sv={total}"));
+            }
+        } else if classes != 2 || self.labels.is_some() || self.counts.is_some() {
+            return Err(format!("{} has nr_class 2 and neither label nor nr_sv", svm_type.name()));
+        }
+        if pairs(classes) != Some(rho.len()) {
+            return Err(format!("rho has {} values, which does not fit nr_class={classes}", rho.len()));
+        }
+        let classes = labels.len();
+        let intercepts = rho.iter().map(|r| 0.0 - r).collect(); // no -0
+        Ok(Layout {
+            svm_type,
+            kernel,
+            classes,
+            total,
+            intercepts,
+            labels,
+            counts,
+            probability: self.probability,
+        })
+    }
+}
+
+impl Layout {
+    /// B (m, q) from the (m, k-1) coefficients of the file.
+    fn spread(&self, listed: &[f64]) -> Result<Vec<f64>, String> {
+        let (k, q) = (self.classes, self.intercepts.len());
+        if k == 0 {
+            return Ok(listed.to_vec());
+        }
+        // q grows with the square of k: a small file can ask for much, so ask the allocator first.
+        let size = self.total.checked_mul(q).ok_or("total_sv times outputs overflows")?;
+        let mut coefficients = Vec::new();
+        coefficients.try_reserve_exact(size).map_err(|_| format!("no memory for {size} coefficients"))?;
+        coefficients.resize(size, 0.0);
+        let class_of = self.counts.iter().enumerate().flat_map(|(class, &n)| std::iter::repeat_n(class, n));
+        for ((row, class), values) in
+            coefficients.chunks_exact_mut(q).zip(class_of).zip(listed.chunks_exact(k - 1))
+        {
+            for (other, &value) in (0..k).filter(|&other| other != class).zip(values) {
+                row[pair(k, class.min(other), class.max(other))] = value;
+            }
+        }
+        Ok(coefficients)
+    }
+}

@@ -1,0 +1,208 @@
+//! Numbered lines of a text file, and the `index:value` grammar that svmlight data and LIBSVM models share.
+//!
+//! Held in memory: one line. A line may be as long as its row needs, up to a bound that no row reaches and that
+//! keeps a stream without line ends from filling the memory.
+
+use std::fmt;
+use std::io::{BufRead, Read};
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::data::Element;
+use crate::error::{Error, Result};
+
+/// Bytes in the longest line that is read.
+const LONGEST_LINE: usize = 1 << 30;
+
+/// Characters of an offending token that an error repeats.
+const EXCERPT: usize = 40;
+
+/// A reader of numbered lines.
+pub(crate) struct Lines<'p, R> {
+    reader: R,
+    path: &'p Path,
+    buffer: Vec<u8>,
+    number: usize,
+}
+
+impl<'p, R: BufRead> Lines<'p, R> {
+    /// `path` is for messages only.
+    pub(crate) fn new(reader: R, path: &'p Path) -> Self {
+        Self { reader, path, buffer: Vec::new(), number: 0 }
+    }
+
+    /// Reads the next line; `false` at the end.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        self.buffer.clear();
+        let read = (&mut self.reader)
+            .take(LONGEST_LINE as u64)
+            .read_until(b'\n', &mut self.buffer)
+            .map_err(|source| Error::Io { path: self.path.into(), source })?;
+        self.number += usize::from(read > 0);
+        if read == LONGEST_LINE {
+            return Err(self.error(format!("the line is longer than {LONGEST_LINE} bytes")));
+        }
+        Ok(read > 0)
+    }
+
+    /// Number of the current line, from 1.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Whether the current line ends with a line feed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.buffer.last() == Some(&b'\n')
+    }
+
+    /// The current line.
+    pub(crate) fn text(&self) -> Result<&str> {
+        self.utf8(&self.buffer)
+    }
+
+    /// The current line up to `#`; what follows may be in any encoding.
+    pub(crate) fn before_comment(&self) -> Result<&str> {
+        let end = self.buffer.iter().position(|&b| b == b'#').unwrap_or(self.buffer.len());
+        self.utf8(&self.buffer[..end])
+    }
+
+    fn utf8<'b>(&self, bytes: &'b [u8]) -> Result<&'b str> {
+        std::str::from_utf8(bytes).map_err(|error| {
+            let at = error.valid_up_to();
+            self.error(format!("byte {} of the line, {:#04x}, is not UTF-8", at + 1, bytes[at]))
+        })
+    }
+
+    /// An error at the current line.
+    pub(crate) fn error(&self, message: impl Into<String>) -> Error {
+        self.error_at(self.number, message)
+    }
+
+    /// An error at another line.
+    pub(crate) fn error_at(&self, line: usize, message: impl Into<String>) -> Error {
+        Error::Format { path: self.path.into(), line, message: message.into() }
+    }
+}
+
+/// A token as an error shows it: quoted, escaped and not too long.
+pub(crate) fn excerpt(token: &str) -> String {
+    match token.char_indices().nth(EXCERPT) {
+        Some((end, _)) => format!("{:?}...", &token[..end]),
+        None => format!("{token:?}"),
+    }
+}
+
+/// A number that must be finite.
+pub(crate) fn finite<T: Element + FromStr>(token: &str) -> Result<T, String> {
+    match token.parse::<T>() {
+        Ok(value) if value.to_f64().is_finite() => Ok(value),
+        Ok(_) => Err(format!("{} is not a finite number", excerpt(token))),
+        Err(_) => Err(format!("{} is not a number", excerpt(token))),
+    }
+}
+
+/// Sparse rows as they are read; indices are those of the file.
+pub(crate) struct SparseBuilder<T> {
+    pub(crate) indptr: Vec<i64>,
+    pub(crate) indices: Vec<i64>,
+    pub(crate) values: Vec<T>,
+}
+
+impl<T: Element + FromStr> SparseBuilder<T> {
+    pub(crate) fn new() -> Self {
+        Self { indptr: vec![0], indices: Vec::new(), values: Vec::new() }
+    }
+
+    /// Appends one row of `index:value` tokens and returns its first and last index.
+    ///
+    /// Indices are not negative, strictly increasing, and below `i64::MAX` so that a count of columns exists.
+    pub(crate) fn push_row<'t>(
+        &mut self,
+        tokens: impl Iterator<Item = &'t str>,
+    ) -> Result<Option<(i64, i64)>, String> {
+        let start = self.indices.len();
+        let mut previous = -1;
+        for token in tokens {
+            let Some((left, right)) = token.split_once(':') else {
+                return Err(format!("{} has no colon: features are written index:value", excerpt(token)));
+            };
+            let index = match left.parse::<i64>() {
+                Ok(index) if (0..i64::MAX).contains(&index) && usize::try_from(index).is_ok() => index,
+                _ => {
+                    return Err(format!(
+                        "{} is not an index, in {}: it must be a whole number from 0 to {}",
+                        excerpt(left),
+                        excerpt(token),
+                        isize::MAX - 1
+                    ));
+                }
+            };
+            if index <= previous {
+                let how = if index == previous { "appears twice" } else { "comes after a larger one" };
+                return Err(format!("index {index} {how}, at {}: indices must increase", excerpt(token)));
+            }
+            previous = index;
+            let value = finite(right).map_err(|message| format!("{message}, in {}", excerpt(token)))?;
+            self.indices.push(index);
+            self.values.push(value);
+        }
+        self.indptr.push(self.indices.len() as i64);
+        Ok(self.indices.get(start).map(|&first| (first, previous)))
+    }
+
+    /// Lowers every index by one.
+    pub(crate) fn shift(&mut self) {
+        self.indices.iter_mut().for_each(|index| *index -= 1);
+    }
+}
+
+/// A number in the fewest digits that read back as the same `f64`.
+pub(crate) struct Number(pub(crate) f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        if value.abs() < 1e15 && value.trunc() == value {
+            write!(f, "{}", value as i64) // also turns -0 into 0
+        } else {
+            write!(f, "{value:?}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in
+            [(1.0, "1"), (-0.0, "0"), (0.1, "0.1"), (-3.0, "-3"), (1e300, "1e300"), (5e-324, "5e-324")]
+        {
+            assert_eq!(Number(value).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn excerpts_are_short_and_escaped() {
+        assert_eq!(excerpt("a\u{0}b"), "\"a\\0b\"");
+        assert_eq!(excerpt(&"é".repeat(1000)).chars().count(), 45);
+    }
+
+    #[test]
+    fn a_stream_without_line_ends_is_refused() {
+        let endless = std::io::BufReader::new(std::io::repeat(b'1'));
+        let mut lines = Lines::new(endless, Path::new("x"));
+        assert!(lines.advance().unwrap_err().to_string().contains("longer than"));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_read_back(bits in any::<u64>()) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            prop_assert_eq!(Number(value).to_string().parse::<f64>().unwrap(), value);
+        }
+    }
+}

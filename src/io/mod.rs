@@ -1,0 +1,15 @@
+//! Files: models in and out, and the way every file is saved.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `atomic` | saving that never leaves half a file behind |
+//! | `safetensors` | marrow's own model file |
+//! | `container` | the safetensors container below it: header and named tensors |
+//! | `libsvm_model` | LIBSVM's model text, both ways |
+//! | `lines` | numbered lines and the `index:value` grammar shared with [svmlight data](crate::data::svmlight) |
+
+pub mod atomic;
+mod container;
+pub mod libsvm_model;
+pub(crate) mod lines;
+pub mod safetensors;

@@ -1,0 +1,149 @@
+//! K(X, Z) written out, in double precision.
+
+use super::pack::{Centre, Panels};
+use super::tile::for_each_tile;
+use super::{Kernel, pair};
+use crate::control::Par;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+
+const BLOCK: usize = 96;
+
+/// K(X, Z), (n, m) row-major, computed in double precision whatever the rows hold.
+///
+/// # Errors
+/// [`Error::Shape`] where the columns disagree, [`Error::Param`] where rows are outside the kernel's domain.
+pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+    kernel.check()?;
+    let (n, m) = (x.rows(), z.rows());
+    let mut out = vec![0.0; n * m];
+    if n == 0 || m == 0 {
+        return Ok(out);
+    }
+    if matches!(kernel, Kernel::Precomputed) {
+        for (i, out) in out.chunks_exact_mut(m).enumerate() {
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = pair(kernel, x, i, z, j);
+            }
+        }
+        return Ok(out);
+    }
+    Error::check_len("columns of the rows", z.cols(), x.cols())?;
+    kernel.check_rows("X", x)?;
+    kernel.check_rows("Z", z)?;
+    let centre = if x.is_sparse() { Centre::of(kernel, x) } else { Centre::of(kernel, z) };
+    let panels = Panels::<f64>::pack(z, &(0..m).collect::<Vec<_>>(), &centre, par);
+    par.for_each_chunk(&mut out, BLOCK * m, |task, out| {
+        let rows: Vec<usize> = (task * BLOCK..n.min((task + 1) * BLOCK)).collect();
+        let block = panels.block(x, &rows, &centre);
+        for_each_tile(kernel, &block, &panels, 0..panels.count(), BLOCK, z.cols(), |first, count, p, tile| {
+            let from = p * panels.width();
+            let to = m.min(from + panels.width());
+            for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
+                out[(first + i) * m + from..(first + i) * m + to].copy_from_slice(&line[..to - from]);
+            }
+        });
+    });
+    Ok(out)
+}
+
+/// K(Z, Z) with an exact diagonal and exact symmetry, (m, m).
+///
+/// # Errors
+/// As [`gram`].
+pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+    let m = z.rows();
+    let mut out = gram(kernel, z, z, par)?;
+    for (i, value) in diagonal(kernel, z).into_iter().enumerate() {
+        out[i * m + i] = value;
+        for j in 0..i {
+            out[i * m + j] = out[j * m + i];
+        }
+    }
+    Ok(out)
+}
+
+/// k(z_i, z_i) for every row.
+pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Vec<f64> {
+    (0..z.rows()).map(|i| kernel.constant_diagonal().unwrap_or_else(|| pair(kernel, z, i, z, i))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{CsrView, DenseView, IndexSlice};
+
+    fn kernels() -> Vec<Kernel> {
+        vec![
+            Kernel::Linear,
+            Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 0.5 },
+            Kernel::Rbf { gamma: 0.4 },
+            Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
+            Kernel::Laplacian { gamma: 0.3 },
+            Kernel::ChiSquared { gamma: 0.5 },
+        ]
+    }
+
+    #[test]
+    fn tiles_equal_pairs_dense_and_sparse() {
+        for (n, m, d) in [(1, 1, 1), (7, 33, 3), (101, 70, 20), (13, 5, 64), (3, 2, 0)] {
+            let value = |i: usize, salt: usize| {
+                let v = ((i * 37 + salt) % 11) as f64 * 0.17;
+                if (i * 7 + salt) % 3 == 0 { 0.0 } else { v }
+            };
+            let x: Vec<f64> = (0..n * d).map(|i| value(i, 1)).collect();
+            let z: Vec<f64> = (0..m * d).map(|i| value(i, 5)).collect();
+            let (x, z): (Rows<'_>, Rows<'_>) =
+                (DenseView::new(&x, n, d).unwrap().into(), DenseView::new(&z, m, d).unwrap().into());
+            let sparse = |rows: Rows<'_>| {
+                let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
+                for i in 0..rows.rows() {
+                    rows.for_each_in_row(i, |k, v| {
+                        if v != 0.0 {
+                            indices.push(k as i32);
+                            values.push(v);
+                        }
+                    });
+                    indptr.push(values.len() as i32);
+                }
+                (indptr, indices, values)
+            };
+            let (xs, zs) = (sparse(x), sparse(z));
+            let csr = |s: &'static (Vec<i32>, Vec<i32>, Vec<f64>)| -> Rows<'static> {
+                CsrView::new(IndexSlice::I32(&s.0), IndexSlice::I32(&s.1), &s.2, d).unwrap().into()
+            };
+            let (xs, zs) = (csr(Box::leak(Box::new(xs))), csr(Box::leak(Box::new(zs))));
+            for kernel in kernels() {
+                for (x, z) in [(x, z), (xs, zs), (x, zs), (xs, z)] {
+                    for par in [Par::Sequential, Par::Threads] {
+                        let k = gram(&kernel, x, z, par).unwrap();
+                        for i in 0..n {
+                            for j in 0..m {
+                                let expected = pair(&kernel, x, i, z, j);
+                                assert!(
+                                    (k[i * m + j] - expected).abs() < 1e-12,
+                                    "{kernel:?} {i} {j}: {} {expected}",
+                                    k[i * m + j]
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn far_from_the_origin_distances_survive_single_precision() {
+        let x: Vec<f64> = (0..40).map(|i| 1e6 + f64::from(i % 7) * 0.125).collect();
+        let rows: Rows<'_> = DenseView::new(&x, 10, 4).unwrap().into();
+        let kernel = Kernel::Rbf { gamma: 1.0 };
+        let order: Vec<usize> = (0..10).collect();
+        let source = crate::kernels::KernelRows::new(kernel, rows, &order, crate::kernels::Precision::Single, Par::Sequential);
+        let mut row = vec![0.0_f32; 10];
+        source.compute(&[3], &mut [&mut row], Par::Sequential);
+        for j in 0..10 {
+            assert!((f64::from(row[j]) - pair(&kernel, rows, 3, rows, j)).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Rows of any layout and precision, repacked for the micro-kernel: column panels for one side of a tile, row blocks
+//! for the other. Packing is the only place where data change precision.
+//!
+//! Distances are computed as ||x||^2 + ||z||^2 - 2 x'z, which cancels when rows lie far from the origin. A
+//! [`Centre`] near the mean is subtracted while dense rows are packed: translation does not change a distance. It
+//! is rounded so coarsely that subtracting it from numbers with few digits (integers, pixels) stays exact.
+
+use crate::control::Par;
+use crate::data::Rows;
+use crate::kernels::Kernel;
+use crate::simd::micro::{Block, Measure, SlotMap, SparseBlock, panel_width};
+use crate::simd::{Real, epilogue::Epilogue};
+use crate::with_rows;
+
+/// How the micro-kernel computes a kernel; `None` for precomputed values.
+pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)> {
+    let t = T::from_f64;
+    Some(match *kernel {
+        Kernel::Linear => (Measure::Inner, Epilogue::Identity),
+        Kernel::Polynomial { degree, gamma, coef0 } => {
+            (Measure::Inner, Epilogue::Power { gamma: t(gamma), coef0: t(coef0), degree })
+        }
+        Kernel::Rbf { gamma } => (Measure::Inner, Epilogue::Gauss { gamma: t(gamma) }),
+        Kernel::Sigmoid { gamma, coef0 } => (Measure::Inner, Epilogue::Tanh { gamma: t(gamma), coef0: t(coef0) }),
+        Kernel::Laplacian { gamma } => (Measure::L1, Epilogue::Decay { gamma: t(gamma) }),
+        Kernel::ChiSquared { gamma } => (Measure::ChiSquared, Epilogue::Decay { gamma: t(gamma) }),
+        Kernel::Precomputed => return None,
+    })
+}
+
+/// A point subtracted from every row of a dense matrix.
+pub(super) struct Centre(Vec<f64>);
+
+impl Centre {
+    /// Near the mean of a sample of the rows; nothing where translation would change the kernel or fill zeros.
+    pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Self {
+        const SAMPLE: usize = 1024;
+        if !matches!(kernel, Kernel::Rbf { .. }) || rows.is_sparse() || rows.rows() == 0 {
+            return Self(vec![0.0; rows.cols()]);
+        }
+        let (n, d) = (rows.rows(), rows.cols());
+        let count = n.min(SAMPLE);
+        let mut sum = vec![0.0; d];
+        let (mut low, mut high) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
+        for i in 0..count {
+            rows.for_each_in_row(i * n / count, |k, v| {
+                sum[k] += v;
+                low[k] = low[k].min(v);
+                high[k] = high[k].max(v);
+            });
+        }
+        let near_mean = |k: usize| {
+            let spread = high[k] - low[k];
+            if spread == 0.0 {
+                return low[k];
+            }
+            let quantum = (spread.log2().floor() - 4.0).exp2();
+            (sum[k] / count as f64 / quantum).round() * quantum
+        };
+        Self((0..d).map(near_mean).collect())
+    }
+}
+
+/// Squared norms in double precision of the values that will be computed with.
+fn squared_norm<T: Real>(values: impl Iterator<Item = T>) -> T {
+    T::from_f64(values.map(|v| v.to_f64() * v.to_f64()).sum())
+}
+
+/// One side of a tile: rows packed as columns of panels.
+pub(super) struct Panels<T> {
+    features: usize,
+    width: usize,
+    /// Panel p is `data[starts[p]..starts[p + 1]]`, one line of `width` values for each of its features.
+    data: Vec<T>,
+    starts: Vec<usize>,
+    /// `width` squared norms a panel, zero behind the last row.
+    norms: Vec<T>,
+    /// For sparse rows: the features of each panel, and the sum of absolute values of each column.
+    sparse: Option<(Vec<Vec<u32>>, Vec<T>)>,
+}
+
+impl<T: Real> Panels<T> {
+    /// Packs the listed rows in their order. Cost: one read of them.
+    pub(super) fn pack(rows: Rows<'_>, order: &[usize], centre: &Centre, par: Par) -> Self {
+        let width = panel_width::<T>();
+        let count = order.len().div_ceil(width);
+        let mut norms = vec![T::ZERO; count * width];
+        let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
+        if rows.is_sparse() {
+            let packed = par.map(count, |p| pack_sparse::<T>(rows, panel_rows(p), width));
+            let (mut data, mut starts, mut features) = (Vec::new(), vec![0], Vec::with_capacity(count));
+            let mut baseline = vec![T::ZERO; count * width];
+            for (p, panel) in packed.into_iter().enumerate() {
+                for j in 0..width {
+                    let column = || panel.data.iter().skip(j).step_by(width).copied();
+                    norms[p * width + j] = squared_norm(column());
+                    baseline[p * width + j] = T::from_f64(column().map(|v| v.to_f64().abs()).sum());
+                }
+                data.extend_from_slice(&panel.data);
+                starts.push(data.len());
+                features.push(panel.features);
+            }
+            Self { features: rows.cols(), width, data, starts, norms, sparse: Some((features, baseline)) }
+        } else {
+            let size = rows.cols() * width;
+            let mut data = vec![T::ZERO; count * size];
+            if size > 0 {
+                par.for_each_chunk(&mut data, size, |p, panel| {
+                    for (j, &row) in panel_rows(p).iter().enumerate() {
+                        with_rows!(&rows,
+                            dense(view) => for ((k, &v), &c) in view.row(row).iter().enumerate().zip(&centre.0) {
+                                panel[k * width + j] = T::from_f64(crate::data::Element::to_f64(v) - c);
+                            },
+                            csr(_s) => unreachable!("sparse rows are packed above"));
+                    }
+                });
+                par.for_each_chunk(&mut norms, width, |p, norms| {
+                    let panel = &data[p * size..(p + 1) * size];
+                    let mut sums = vec![0.0; width];
+                    for line in panel.chunks_exact(width) {
+                        for (sum, v) in sums.iter_mut().zip(line) {
+                            *sum += v.to_f64() * v.to_f64();
+                        }
+                    }
+                    for (norm, sum) in norms.iter_mut().zip(sums) {
+                        *norm = T::from_f64(sum);
+                    }
+                });
+            }
+            let starts = (0..=count).map(|p| p * size).collect();
+            Self { features: rows.cols(), width, data, starts, norms, sparse: None }
+        }
+    }
+
+    /// Number of panels.
+    pub(super) fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Columns of a panel.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        (self.data.len() + self.norms.len()) * size_of::<T>()
+            + self.sparse.as_ref().map_or(0, |(f, b)| f.iter().map(|f| f.len() * 4).sum::<usize>() + b.len() * size_of::<T>())
+    }
+
+    pub(super) fn panel(&self, p: usize) -> &[T] {
+        &self.data[self.starts[p]..self.starts[p + 1]]
+    }
+
+    pub(super) fn norms(&self, p: usize) -> &[T] {
+        &self.norms[p * self.width..(p + 1) * self.width]
+    }
+
+    pub(super) fn baseline(&self, p: usize) -> Option<&[T]> {
+        self.sparse.as_ref().map(|(_, baseline)| &baseline[p * self.width..(p + 1) * self.width])
+    }
+
+    /// The features of a sparse panel.
+    pub(super) fn present(&self, p: usize) -> Option<&[u32]> {
+        self.sparse.as_ref().map(|(features, _)| features[p].as_slice())
+    }
+
+    /// Rows in the form that the micro-kernel pairs with these panels.
+    pub(super) fn block(&self, rows: Rows<'_>, list: &[usize], centre: &Centre) -> RowBlock<T> {
+        let features = self.features;
+        if self.sparse.is_some() {
+            let mut entries = SparseBlock::new(features);
+            let mut norms = Vec::with_capacity(list.len());
+            for &row in list {
+                let mut norm = 0.0;
+                rows.for_each_in_row(row, |k, v| {
+                    if v != 0.0 {
+                        let value = T::from_f64(v);
+                        norm += value.to_f64() * value.to_f64();
+                        entries.push(k, value);
+                    }
+                });
+                entries.end_row();
+                norms.push(T::from_f64(norm));
+            }
+            return RowBlock { norms, form: Form::Sparse(entries) };
+        }
+        // Rows a power of two apart would fall into the same few lines of the first cache.
+        let stride = if features % 64 == 0 && features > 0 { features + 16 } else { features };
+        let mut data = vec![T::ZERO; list.len() * stride];
+        let mut norms = Vec::with_capacity(list.len());
+        for (i, &row) in list.iter().enumerate() {
+            let out = &mut data[i * stride..i * stride + features];
+            with_rows!(&rows,
+                dense(view) => for ((out, &v), &c) in out.iter_mut().zip(view.row(row)).zip(&centre.0) {
+                    *out = T::from_f64(crate::data::Element::to_f64(v) - c);
+                },
+                csr(view) => {
+                    for (out, &c) in out.iter_mut().zip(&centre.0) {
+                        *out = T::from_f64(-c);
+                    }
+                    view.for_each_in_row(row, |k, v| out[k] = T::from_f64(crate::data::Element::to_f64(v) - centre.0[k]));
+                });
+            norms.push(squared_norm(out.iter().copied()));
+        }
+        RowBlock { norms, form: Form::Dense { data, stride, depth: features } }
+    }
+}
+
+struct SparsePanel<T> {
+    features: Vec<u32>,
+    data: Vec<T>,
+}
+
+fn pack_sparse<T: Real>(rows: Rows<'_>, list: &[usize], width: usize) -> SparsePanel<T> {
+    let mut entries = Vec::new();
+    for (j, &row) in list.iter().enumerate() {
+        rows.for_each_in_row(row, |k, v| entries.push((k as u32, j, v)));
+    }
+    entries.sort_unstable_by_key(|&(k, j, _)| (k, j));
+    // Line 0 is the row of zeros that absent features are directed to.
+    let (mut features, mut data) = (Vec::new(), vec![T::ZERO; width]);
+    for (k, j, v) in entries {
+        if features.last() != Some(&k) {
+            features.push(k);
+            data.resize(data.len() + width, T::ZERO);
+        }
+        let line = data.len() - width;
+        data[line + j] = T::from_f64(v);
+    }
+    SparsePanel { features, data }
+}
+
+enum Form<T> {
+    Dense { data: Vec<T>, stride: usize, depth: usize },
+    Sparse(SparseBlock<T>),
+}
+
+/// The other side of a tile: rows packed as rows.
+pub(super) struct RowBlock<T> {
+    pub(super) norms: Vec<T>,
+    form: Form<T>,
+}
+
+impl<T: Real> RowBlock<T> {
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.norms.len()
+    }
+
+    /// Bytes of one row, roughly.
+    pub(super) fn row_bytes(&self) -> usize {
+        match &self.form {
+            Form::Dense { stride, .. } => stride * size_of::<T>(),
+            Form::Sparse(_) => 512,
+        }
+    }
+
+    /// The rows as the micro-kernel reads them, against the panel that `slots` has entered.
+    pub(super) fn view<'a>(&'a self, slots: &'a SlotMap) -> Block<'a, T> {
+        match &self.form {
+            Form::Dense { data, stride, depth } => Block::Dense { data, stride: *stride, depth: *depth },
+            Form::Sparse(entries) => Block::Sparse { entries, slots },
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The fused product F = K(X, Z) B + 1 b': a tile of kernel values is multiplied by its coefficients while it is in
+//! the first cache, so K is never stored. Every output shares every kernel value.
+//!
+//! Coefficients are packed panel by panel with their zero columns left out: in a one-vs-one model a vector serves
+//! only the machines of its own class. Consecutive panels with the same live outputs form a group; sums are kept in
+//! the precision of the rows within a group of at most 2,048 vectors and in double precision between groups.
+//!
+//! Cost: n m kernel values and n times the non-zeros of B; memory one tile a thread.
+
+use super::pack::{Centre, Panels};
+use super::tile::for_each_tile;
+use super::Kernel;
+use crate::control::Par;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::expansion::ExpansionView;
+use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
+use crate::simd::{Real, lanes};
+use std::sync::OnceLock;
+
+/// Rows computed together.
+const BLOCK: usize = 96;
+/// Up to so many live outputs each costs one dot product a tile line; more go through a small matrix product.
+const FEW: usize = 6;
+/// Vectors summed in the precision of the rows before the sum is moved to double precision.
+const GROUP_VECTORS: usize = 2048;
+
+/// Consecutive panels with the same outputs.
+struct Group {
+    panels: std::ops::Range<usize>,
+    outputs: Vec<usize>,
+    /// Start of each panel's packed coefficients follows from this and the panel's place in the group.
+    start: usize,
+}
+
+struct Packed<T> {
+    panels: Panels<T>,
+    centre: Centre,
+    groups: Vec<Group>,
+    coefficients: Vec<T>,
+}
+
+/// An expansion made ready: vectors packed, norms known, coefficients laid out. Reusable and shareable.
+pub struct Evaluator {
+    kernel: Kernel,
+    vectors: crate::data::OwnedRows,
+    coefficients: Vec<f64>,
+    intercepts: Vec<f64>,
+    single: OnceLock<Packed<f32>>,
+    double: OnceLock<Packed<f64>>,
+}
+
+impl Evaluator {
+    /// Takes a copy of the expansion; packing waits for the first rows, whose precision it follows.
+    ///
+    /// # Errors
+    /// As [`ExpansionView::new`].
+    pub fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
+        let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
+        ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
+        kernel.check_rows("vectors", vectors)?;
+        let all: Vec<usize> = (0..vectors.rows()).collect();
+        Ok(Self {
+            kernel,
+            vectors: vectors.gather(&all),
+            coefficients: coefficients.to_vec(),
+            intercepts: intercepts.to_vec(),
+            single: OnceLock::new(),
+            double: OnceLock::new(),
+        })
+    }
+
+    /// Number of outputs q.
+    pub fn outputs(&self) -> usize {
+        self.intercepts.len()
+    }
+
+    /// Kernel values that one row costs.
+    pub fn len(&self) -> usize {
+        self.vectors.view().rows()
+    }
+
+    /// Whether there are no vectors.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// F, (n, q) row-major: in single precision for rows of bytes or single precision, else in double.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
+    /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain.
+    pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+        self.evaluate_in(x, x.is_f64(), par)
+    }
+
+    /// F computed in double precision whatever the rows hold.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn evaluate_double(&self, x: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+        self.evaluate_in(x, true, par)
+    }
+
+    fn evaluate_in(&self, x: Rows<'_>, double: bool, par: Par) -> Result<Vec<f64>> {
+        let q = self.outputs();
+        let mut out = Vec::with_capacity(x.rows() * q);
+        for _ in 0..x.rows() {
+            out.extend_from_slice(&self.intercepts);
+        }
+        if self.is_empty() || x.rows() == 0 {
+            return Ok(out);
+        }
+        if matches!(self.kernel, Kernel::Precomputed) {
+            return self.precomputed(x, out);
+        }
+        Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
+        self.kernel.check_rows("X", x)?;
+        if double {
+            self.run(self.double.get_or_init(|| self.pack(par)), x, &mut out, par);
+        } else {
+            self.run(self.single.get_or_init(|| self.pack(par)), x, &mut out, par);
+        }
+        Ok(out)
+    }
+
+    fn precomputed(&self, x: Rows<'_>, mut out: Vec<f64>) -> Result<Vec<f64>> {
+        let (vectors, q) = (self.vectors.view(), self.outputs());
+        let mut indices = Vec::with_capacity(vectors.rows());
+        for i in 0..vectors.rows() {
+            vectors.for_each_in_row(i, |_, v| indices.push(v as usize));
+        }
+        Error::check_len("indices of a precomputed expansion", vectors.rows(), indices.len())?;
+        if let Some(&largest) = indices.iter().max()
+            && largest >= x.cols()
+        {
+            return Err(Error::Shape { what: "columns of precomputed X", expected: largest + 1, found: x.cols() });
+        }
+        let mut values = vec![0.0; x.cols()];
+        for (i, out) in out.chunks_exact_mut(q).enumerate() {
+            values.fill(0.0);
+            x.for_each_in_row(i, |k, v| values[k] = v);
+            for (&index, coefficients) in indices.iter().zip(self.coefficients.chunks_exact(q)) {
+                for (out, c) in out.iter_mut().zip(coefficients) {
+                    *out += c * values[index];
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn pack<T: Real>(&self, par: Par) -> Packed<T> {
+        let (vectors, q) = (self.vectors.view(), self.outputs());
+        let (m, width) = (vectors.rows(), panel_width::<T>());
+        let centre = Centre::of(&self.kernel, vectors);
+        let panels = Panels::pack(vectors, &(0..m).collect::<Vec<_>>(), &centre, par);
+        let (mut groups, mut coefficients): (Vec<Group>, Vec<T>) = (Vec::new(), Vec::new());
+        for p in 0..panels.count() {
+            let rows = p * width..m.min((p + 1) * width);
+            let of_panel = &self.coefficients[rows.start * q..rows.end * q];
+            let outputs: Vec<usize> =
+                (0..q).filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0)).collect();
+            match groups.last_mut() {
+                Some(group) if group.outputs == outputs && group.panels.len() * width < GROUP_VECTORS => {
+                    group.panels.end = p + 1;
+                }
+                _ => groups.push(Group { panels: p..p + 1, outputs: outputs.clone(), start: coefficients.len() }),
+            }
+            let value = |c: usize, j: usize| of_panel.get(c * q + j).map_or(T::ZERO, |&v| T::from_f64(v));
+            if outputs.len() <= FEW {
+                for &j in &outputs {
+                    coefficients.extend((0..width).map(|c| value(c, j)));
+                }
+            } else {
+                for part in outputs.chunks(lanes::<T>()) {
+                    for c in 0..width {
+                        coefficients.extend(part.iter().map(|&j| value(c, j)));
+                        coefficients.extend((part.len()..lanes::<T>()).map(|_| T::ZERO));
+                    }
+                }
+            }
+        }
+        Packed { panels, centre, groups, coefficients }
+    }
+
+    fn run<T: Real>(&self, packed: &Packed<T>, x: Rows<'_>, out: &mut [f64], par: Par) {
+        let (n, q) = (x.rows(), self.outputs());
+        // Equal tasks, at most a block each, so that the last one does not keep the others waiting.
+        let tasks = n.div_ceil(BLOCK).next_multiple_of(par.threads()).min(n);
+        let rows_per_task = n.div_ceil(tasks);
+        par.for_each_chunk(out, rows_per_task * q, |task, out| {
+            let first = task * rows_per_task;
+            let list: Vec<usize> = (first..first + out.len() / q).collect();
+            self.block(packed, x, &list, out);
+        });
+    }
+
+    /// Adds the vectors' part to the outputs of a few rows.
+    fn block<T: Real>(&self, packed: &Packed<T>, x: Rows<'_>, list: &[usize], out: &mut [f64]) {
+        let (q, width, lanes) = (self.outputs(), packed.panels.width(), lanes::<T>());
+        let block = packed.panels.block(x, list, &packed.centre);
+        let mut sums: Vec<T> = Vec::new();
+        for group in &packed.groups {
+            let live = group.outputs.len();
+            if live == 0 {
+                continue;
+            }
+            let few = live <= FEW;
+            // Columns of `sums`: one vector an output, or one number an output padded to whole vectors.
+            let (stride, per_panel) =
+                if few { (live * lanes, live * width) } else { (live.next_multiple_of(lanes), live.next_multiple_of(lanes) * width) };
+            sums.clear();
+            sums.resize(list.len() * stride, T::ZERO);
+            for_each_tile(&self.kernel, &block, &packed.panels, group.panels.clone(), BLOCK, x.cols(), |row, rows, p, tile| {
+                let start = group.start + (p - group.panels.start) * per_panel;
+                let coefficients = &packed.coefficients[start..start + per_panel];
+                let out = &mut sums[row * stride..(row + rows) * stride];
+                if few {
+                    ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
+                } else {
+                    ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
+                }
+            });
+            for (sums, out) in sums.chunks_exact(stride).zip(out.chunks_exact_mut(q)) {
+                for (k, &output) in group.outputs.iter().enumerate() {
+                    out[output] += if few {
+                        sums[k * lanes..(k + 1) * lanes].iter().map(|v| v.to_f64()).sum()
+                    } else {
+                        sums[k].to_f64()
+                    };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseView;
+    use crate::kernels::gram;
+
+    #[test]
+    fn fused_equals_stored_for_every_number_of_outputs() {
+        for (n, m, d, q) in [(1, 50, 5, 1), (130, 301, 7, 1), (97, 100, 2, 5), (200, 65, 11, 10), (50, 200, 4, 45), (5, 0, 3, 2)] {
+            let x: Vec<f64> = (0..n * d).map(|i| (i as f64 * 0.37).sin()).collect();
+            let z: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.71).cos()).collect();
+            // Blocks of zeros, as a one-vs-one model has.
+            let b: Vec<f64> =
+                (0..m * q).map(|i| if (i / q / 40 + i % q) % 3 == 0 { 0.0 } else { (i as f64 * 0.13).sin() }).collect();
+            let intercepts: Vec<f64> = (0..q).map(|j| j as f64 - 1.5).collect();
+            let z_rows = DenseView::new(&z, m, d).unwrap().into();
+            let x_rows = DenseView::new(&x, n, d).unwrap().into();
+            let kernel = Kernel::Rbf { gamma: 0.8 };
+            let k = gram(&kernel, x_rows, z_rows, Par::Sequential).unwrap();
+            let evaluator = Evaluator::new(&ExpansionView::new(kernel, z_rows, &b, &intercepts).unwrap()).unwrap();
+            let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+            let single: Rows<'_> = DenseView::new(&x32, n, d).unwrap().into();
+            for (rows, tolerance) in [(x_rows, 1e-12), (single, 2e-5)] {
+                let f = evaluator.evaluate(rows, Par::Threads).unwrap();
+                for i in 0..n {
+                    for j in 0..q {
+                        let expected: f64 = intercepts[j] + (0..m).map(|c| k[i * m + c] * b[c * q + j]).sum::<f64>();
+                        assert!((f[i * q + j] - expected).abs() < tolerance, "{} {expected}", f[i * q + j]);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
+
+use super::pack::{Centre, Panels, RowBlock, method};
+use super::{Kernel, pair};
+use crate::control::Par;
+use crate::data::Rows;
+use crate::simd::Real;
+use crate::simd::micro::{PanelTile, SlotMap};
+
+/// Calls `sink(first_row, rows, panel, tile)` for every tile of K(block, panels[range]); a tile has one line of
+/// `panels.width()` values per row. At most `max_rows` rows a tile.
+pub(super) fn for_each_tile<T: Real>(
+    kernel: &Kernel,
+    block: &RowBlock<T>,
+    panels: &Panels<T>,
+    range: std::ops::Range<usize>,
+    max_rows: usize,
+    features: usize,
+    mut sink: impl FnMut(usize, usize, usize, &[T]),
+) {
+    let Some((measure, epilogue)) = method::<T>(kernel) else { return };
+    let width = panels.width();
+    // Half of a second-level cache for the rows, so that they stay while the panels pass by.
+    let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, 96);
+    let mut tile = vec![T::ZERO; step.min(block.len()) * width];
+    let mut slots = SlotMap::new(if panels.present(0).is_some() { features } else { 0 });
+    for first in (0..block.len()).step_by(step) {
+        let rows = step.min(block.len() - first);
+        for p in range.clone() {
+            if let Some(present) = panels.present(p) {
+                slots.enter(present);
+            }
+            PanelTile {
+                measure,
+                epilogue,
+                block: block.view(&slots),
+                first,
+                rows,
+                block_norms: &block.norms,
+                panel: panels.panel(p),
+                panel_norms: panels.norms(p),
+                baseline: panels.baseline(p).filter(|_| measure != crate::simd::micro::Measure::Inner),
+                out: &mut tile,
+                out_stride: width,
+            }
+            .compute();
+            sink(first, rows, p, &tile);
+            if let Some(present) = panels.present(p) {
+                slots.leave(present);
+            }
+        }
+    }
+}
+
+/// The precision in which kernel values are computed; rows are kept in single precision either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Twice as fast; errors of about 1e-7 relative to k(x, x).
+    #[default]
+    Single,
+    /// For kernels whose values are large against their differences.
+    Double,
+}
+
+/// A precision that kernel values are written in: `f32` or `f64`.
+#[allow(private_bounds)]
+pub trait Value: Real {}
+impl Value for f32 {}
+impl Value for f64 {}
+
+enum Packed {
+    Single(Panels<f32>),
+    Double(Panels<f64>),
+    Precomputed(Vec<usize>),
+}
+
+/// Kernel rows k(x_i, x_t) of one training set against a fixed list of columns, computed in batches.
+pub struct KernelRows<'a> {
+    kernel: Kernel,
+    source: Rows<'a>,
+    centre: Centre,
+    packed: Packed,
+    columns: usize,
+}
+
+impl<'a> KernelRows<'a> {
+    /// Packs the rows named in `columns`, in that order. Holds about one single-precision copy of them.
+    pub fn new(kernel: Kernel, source: Rows<'a>, columns: &[usize], precision: Precision, par: Par) -> Self {
+        let centre = Centre::of(&kernel, source);
+        let packed = match (kernel, precision) {
+            (Kernel::Precomputed, _) => Packed::Precomputed(columns.to_vec()),
+            (_, Precision::Single) => Packed::Single(Panels::pack(source, columns, &centre, par)),
+            (_, Precision::Double) => Packed::Double(Panels::pack(source, columns, &centre, par)),
+        };
+        Self { kernel, source, centre, packed, columns: columns.len() }
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        match &self.packed {
+            Packed::Single(panels) => panels.bytes(),
+            Packed::Double(panels) => panels.bytes(),
+            Packed::Precomputed(columns) => columns.len() * size_of::<usize>(),
+        }
+    }
+
+    /// Fills `out[i]` with the kernel values of row `rows[i]` of the source against all columns, rounded to the
+    /// precision of `out`.
+    ///
+    /// Cost: rows x columns kernel values, spread over groups of columns.
+    pub fn compute<O: Value>(&self, rows: &[usize], out: &mut [&mut [O]], par: Par) {
+        assert_eq!(rows.len(), out.len());
+        assert!(out.iter().all(|row| row.len() == self.columns));
+        if rows.is_empty() || self.columns == 0 {
+            return;
+        }
+        match &self.packed {
+            Packed::Single(panels) => self.tiles(panels, rows, out, par),
+            Packed::Double(panels) => self.tiles(panels, rows, out, par),
+            Packed::Precomputed(columns) => {
+                for (&row, out) in rows.iter().zip(out) {
+                    let mut values = vec![0.0; self.source.cols()];
+                    self.source.for_each_in_row(row, |k, v| values[k] = v);
+                    for (out, &column) in out.iter_mut().zip(columns) {
+                        *out = O::from_f64(values[column]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tiles<T: Real, O: Real>(&self, panels: &Panels<T>, rows: &[usize], out: &mut [&mut [O]], par: Par) {
+        // About a quarter of a second-level cache of panels a task, and never so few tasks that threads idle.
+        let panel_bytes = panels.bytes() / panels.count().max(1);
+        let group = ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * par.threads()).max(1));
+        let chunk = group * panels.width();
+        let block = panels.block(self.source, rows, &self.centre);
+        let tasks = self.columns.div_ceil(chunk);
+        let mut parts: Vec<Vec<&mut [O]>> = (0..tasks).map(|_| Vec::with_capacity(rows.len())).collect();
+        for row in out.iter_mut() {
+            for (part, piece) in parts.iter_mut().zip(row.chunks_mut(chunk)) {
+                part.push(piece);
+            }
+        }
+        par.for_each_chunk(&mut parts, 1, |task, part| {
+            let panel_range = task * group..panels.count().min((task + 1) * group);
+            for_each_tile(&self.kernel, &block, panels, panel_range, 96, self.source.cols(), |first, count, p, tile| {
+                let from = (p - task * group) * panels.width();
+                for (line, out) in tile.chunks_exact(panels.width()).zip(&mut part[0][first..first + count]) {
+                    let to = out.len().min(from + panels.width());
+                    for (out, value) in out[from..to].iter_mut().zip(line) {
+                        *out = O::from_f64(value.to_f64());
+                    }
+                }
+            });
+        });
+    }
+
+    /// k(x_i, x_i) of a row of the source, exactly.
+    pub fn diagonal(&self, row: usize) -> f64 {
+        if matches!(self.kernel, Kernel::Precomputed) {
+            let mut value = 0.0;
+            self.source.for_each_in_row(row, |k, v| {
+                if k == row {
+                    value = v;
+                }
+            });
+            return value;
+        }
+        self.kernel.constant_diagonal().unwrap_or_else(|| pair(&self.kernel, self.source, row, self.source, row))
+    }
+}

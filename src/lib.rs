@@ -1,0 +1,24 @@
+//! Kernel machines: trained exact and fast on all cores, shrunk to the few vectors that matter, served at the
+//! speed of what is left.
+//!
+//! ```text
+//! rows --> svm --> KernelExpansion --> reduced_set --> KernelExpansion --> Evaluator / io
+//! ```
+//!
+//! Everything is a [`KernelExpansion`](expansion::KernelExpansion). See `docs/design.md` in the repository for
+//! the layers and the decisions.
+
+#![deny(unsafe_code)]
+
+pub mod control;
+pub mod data;
+pub mod error;
+pub mod expansion;
+pub mod reduced_set;
+pub mod simd;
+pub mod cache;
+pub mod svm;
+pub mod io;
+pub mod kernels;
+
+pub use error::{Error, Result};

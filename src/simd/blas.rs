@@ -1,0 +1,158 @@
+//! Dense products of the solvers: gradients in double precision from kernel rows in single.
+
+use super::{Isa, Operation, Real, Vector, run};
+
+struct Dot<'a, T>(&'a [T], &'a [T]);
+
+impl<T: Real> Operation for Dot<'_, T> {
+    type Output = T;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> T {
+        let lanes = <T::Of<I> as Vector>::LANES;
+        let n = self.0.len();
+        let (a, b) = (self.0.as_ptr(), self.1.as_ptr());
+        // SAFETY: `dot` has checked that the lengths agree; every access ends at or before n.
+        unsafe {
+            let mut sums = [T::Of::<I>::zero(); 4];
+            let mut i = 0;
+            while i + 4 * lanes <= n {
+                for (k, sum) in sums.iter_mut().enumerate() {
+                    let at = i + k * lanes;
+                    *sum = T::Of::<I>::load(a.add(at)).mul_add(T::Of::<I>::load(b.add(at)), *sum);
+                }
+                i += 4 * lanes;
+            }
+            while i + lanes <= n {
+                sums[0] = T::Of::<I>::load(a.add(i)).mul_add(T::Of::<I>::load(b.add(i)), sums[0]);
+                i += lanes;
+            }
+            let mut sum = sums[0].add(sums[1]).add(sums[2].add(sums[3])).sum();
+            while i < n {
+                sum += self.0[i] * self.1[i];
+                i += 1;
+            }
+            sum
+        }
+    }
+}
+
+/// a'b
+pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    assert_eq!(a.len(), b.len());
+    run(Dot(a, b))
+}
+
+struct Axpy<'a>(f64, &'a [f64], &'a mut [f64]);
+
+impl Operation for Axpy<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        let Axpy(alpha, x, y) = self;
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y += alpha * x;
+        }
+    }
+}
+
+/// y += alpha x
+pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
+    assert_eq!(x.len(), y.len());
+    run(Axpy(alpha, x, y));
+}
+
+/// y[j] += sum_k weights[k] rows[k][from + j]: up to eight rows in one pass over y.
+struct AddRows<'a> {
+    weights: &'a [f64],
+    rows: &'a [&'a [f32]],
+    from: usize,
+    y: &'a mut [f64],
+}
+
+impl AddRows<'_> {
+    #[inline(always)]
+    unsafe fn pass<V: Vector<Elem = f64>, const R: usize>(&mut self, first: usize) {
+        // SAFETY: `add_rows` has checked that every row reaches `from + y.len()`; first + R <= rows.len().
+        unsafe {
+            let n = self.y.len();
+            let mut weights = [V::zero(); R];
+            let mut rows = [std::ptr::null::<f32>(); R];
+            for k in 0..R {
+                weights[k] = V::splat(self.weights[first + k]);
+                rows[k] = self.rows[first + k].as_ptr().add(self.from);
+            }
+            let y = self.y.as_mut_ptr();
+            let mut j = 0;
+            while j + V::LANES <= n {
+                let mut sum = V::load(y.add(j));
+                for k in 0..R {
+                    sum = weights[k].mul_add(V::load_f32(rows[k].add(j)), sum);
+                }
+                sum.store(y.add(j));
+                j += V::LANES;
+            }
+            while j < n {
+                let mut sum = *y.add(j);
+                for k in 0..R {
+                    sum += self.weights[first + k] * f64::from(*rows[k].add(j));
+                }
+                *y.add(j) = sum;
+                j += 1;
+            }
+        }
+    }
+}
+
+impl Operation for AddRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(mut self) {
+        let mut first = 0;
+        while first < self.rows.len() {
+            // SAFETY: as `pass`.
+            unsafe {
+                if self.rows.len() - first >= 8 {
+                    self.pass::<I::F64, 8>(first);
+                    first += 8;
+                } else {
+                    self.pass::<I::F64, 1>(first);
+                    first += 1;
+                }
+            }
+        }
+    }
+}
+
+/// y += sum_k weights[k] rows[k][from..from + y.len()], rows in single precision, the sum in double.
+pub(crate) fn add_rows(weights: &[f64], rows: &[&[f32]], from: usize, y: &mut [f64]) {
+    assert_eq!(weights.len(), rows.len());
+    assert!(rows.iter().all(|row| row.len() >= from + y.len()));
+    run(AddRows { weights, rows, from, y });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_equal_plain_loops() {
+        for n in [0, 1, 3, 17, 64, 257] {
+            let a: Vec<f64> = (0..n).map(|i| (i as f64 * 0.7).sin()).collect();
+            let b: Vec<f64> = (0..n).map(|i| (i as f64 * 0.3).cos()).collect();
+            let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            assert!((dot(&a, &b) - plain).abs() < 1e-12);
+            let rows: Vec<Vec<f32>> = (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
+            let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+            let weights: Vec<f64> = (0..11).map(|k| f64::from(k) - 4.5).collect();
+            let mut y = b.clone();
+            add_rows(&weights, &views, 5, &mut y);
+            for j in 0..n {
+                let plain: f64 = b[j] + (0..11).map(|k| weights[k] * f64::from(rows[k][j + 5])).sum::<f64>();
+                assert!((y[j] - plain).abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! From pairwise sums to kernel values, in place on a register tile that was just stored.
+
+use super::exp::exp;
+use super::{Real, Vector};
+
+/// What is done to the pairwise sums s between a row with squared norm n and a column with squared norm m.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Epilogue<T> {
+    /// s
+    Identity,
+    /// (gamma s + coef0)^degree
+    Power { gamma: T, coef0: T, degree: u32 },
+    /// exp(-gamma max(0, n + m - 2 s)); rounding can make the squared distance of equal rows negative.
+    Gauss { gamma: T },
+    /// tanh(gamma s + coef0)
+    Tanh { gamma: T, coef0: T },
+    /// exp(-gamma s)
+    Decay { gamma: T },
+}
+
+/// Replaces every vector s of a tile. A macro because a closure is not compiled for the instruction set of the function
+/// that it stands in.
+macro_rules! for_each_vector {
+    ($tile:ident, $stride:ident, $rows:expr, |$i:ident, $half:ident, $s:ident| $value:expr) => {
+        for $i in 0..$rows {
+            for $half in 0..2 {
+                let p = $tile.add($i * $stride + $half * V::LANES);
+                let $s = V::load(p);
+                $value.store(p);
+            }
+        }
+    };
+}
+
+/// Applies the epilogue to a tile with one row per entry of `row_norms`, two vectors wide.
+///
+/// # Safety
+/// As [`Vector`]; `tile` must have the rows, `stride` apart, and `column_norms` two vectors.
+#[inline(always)]
+pub(super) unsafe fn apply<V: Vector>(
+    epilogue: &Epilogue<V::Elem>,
+    tile: *mut V::Elem,
+    stride: usize,
+    row_norms: &[V::Elem],
+    column_norms: &[V::Elem],
+) {
+    // SAFETY: the caller's promise is this function's.
+    unsafe {
+        match *epilogue {
+            Epilogue::Identity => {}
+            Epilogue::Power { gamma, coef0, degree } => {
+                let (gamma, coef0) = (V::splat(gamma), V::splat(coef0));
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| power(gamma.mul_add(s, coef0), degree));
+            }
+            Epilogue::Gauss { gamma } => {
+                let minus_gamma = V::splat(V::Elem::ZERO).sub(V::splat(gamma));
+                let two = V::splat(V::Elem::ONE).add(V::splat(V::Elem::ONE));
+                let columns =
+                    [V::load(column_norms.as_ptr()), V::load(column_norms.as_ptr().add(V::LANES))];
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| {
+                    let norms = V::splat(*row_norms.get_unchecked(i)).add(columns[half]);
+                    let distance = norms.sub(two.mul(s)).max(V::zero());
+                    exp(minus_gamma.mul(distance))
+                });
+            }
+            Epilogue::Tanh { gamma, coef0 } => {
+                let (gamma, coef0) = (V::splat(gamma), V::splat(coef0));
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| tanh(gamma.mul_add(s, coef0)));
+            }
+            Epilogue::Decay { gamma } => {
+                let minus_gamma = V::splat(V::Elem::ZERO).sub(V::splat(gamma));
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| exp(minus_gamma.mul(s)));
+            }
+        }
+    }
+}
+
+/// x^n by repeated squaring.
+#[inline(always)]
+unsafe fn power<V: Vector>(x: V, mut n: u32) -> V {
+    // SAFETY: the caller's promise is this function's.
+    unsafe {
+        let (mut base, mut result) = (x, V::splat(V::Elem::ONE));
+        while n > 0 {
+            if n & 1 == 1 {
+                result = result.mul(base);
+            }
+            base = base.mul(base);
+            n >>= 1;
+        }
+        result
+    }
+}
+
+/// 1 - 2 / (e^(2x) + 1)
+#[inline(always)]
+unsafe fn tanh<V: Vector>(x: V) -> V {
+    // SAFETY: the caller's promise is this function's.
+    unsafe {
+        let one = V::splat(V::Elem::ONE);
+        let two = one.add(one);
+        // Where e^(2x) would overflow or vanish the result is +-1 to the last digit already.
+        let limit = V::splat(V::Elem::from_f64(20.0));
+        let x = x.min(limit).max(V::zero().sub(limit));
+        one.sub(two.div(exp(two.mul(x)).add(one)))
+    }
+}

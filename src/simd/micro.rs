@@ -1,0 +1,410 @@
+//! Register tiles: pairwise sums between a block of rows and one packed panel, then the kernel's epilogue, while
+//! the tile is still in the first cache.
+//!
+//! A panel holds the vectors of [`panel_width`] columns, feature after feature, so that one feature of all of them
+//! is two vector loads. A dense block is row-major; each of its elements is broadcast against the panel:
+//! c[i, j] = sum_k measure(a[i, k], b[k, j]). A sparse block visits its stored entries only; a feature that the
+//! panel lacks is directed to a row of zeros, so there is no branch, and what the zeros of the block would have
+//! contributed is the panel's baseline (sum |b| for l1 and chi-squared, nothing for the inner product).
+//!
+//! Every entry is summed feature by feature in one accumulator whatever the shape of the tile, so its value depends
+//! neither on its place nor on the number of threads.
+
+use super::epilogue::{self, Epilogue};
+use super::{Isa, Operation, Real, Vector, lanes, run};
+
+/// Columns of a panel at the instruction set in use.
+pub(crate) fn panel_width<T: Real>() -> usize {
+    2 * lanes::<T>()
+}
+
+/// How two rows are compared, feature by feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// sum a b
+    Inner,
+    /// sum |a - b|
+    L1,
+    /// sum (a - b)^2 / (a + b)
+    ChiSquared,
+}
+
+trait Step {
+    /// Adds one feature's contribution.
+    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V;
+    /// Replaces a zero's contribution, which is in the baseline, by that of a stored entry.
+    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V;
+}
+
+struct InnerStep;
+struct L1Step;
+struct ChiSquaredStep;
+
+impl Step for InnerStep {
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { a.mul_add(b, sum) }
+    }
+    #[inline(always)]
+    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { a.mul_add(b, sum) }
+    }
+}
+
+impl Step for L1Step {
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { sum.add(a.sub(b).abs()) }
+    }
+    #[inline(always)]
+    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { sum.add(a.sub(b).abs().sub(b.abs())) }
+    }
+}
+
+impl Step for ChiSquaredStep {
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe {
+            let difference = a.sub(b);
+            let total = a.add(b).max(V::splat(V::Elem::TINY));
+            sum.add(difference.mul(difference).div(total))
+        }
+    }
+    #[inline(always)]
+    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { Self::step(sum, a, b).sub(b) }
+    }
+}
+
+/// Where a panel keeps each feature: 0 is a row of zeros, for the features that it lacks.
+///
+/// Invariant: every slot is below `panel_rows`.
+pub(crate) struct SlotMap {
+    slots: Vec<u32>,
+    panel_rows: usize,
+}
+
+impl SlotMap {
+    /// A map for rows of `features` features, all absent.
+    pub(crate) fn new(features: usize) -> Self {
+        Self { slots: vec![0; features], panel_rows: 1 }
+    }
+
+    /// Feature `present[i]` is in row i + 1 of the panel.
+    pub(crate) fn enter(&mut self, present: &[u32]) {
+        self.panel_rows = present.len() + 1;
+        for (slot, &feature) in (1..).zip(present) {
+            self.slots[feature as usize] = slot;
+        }
+    }
+
+    /// Forgets the features of the panel last entered.
+    pub(crate) fn leave(&mut self, present: &[u32]) {
+        for &feature in present {
+            self.slots[feature as usize] = 0;
+        }
+        self.panel_rows = 1;
+    }
+}
+
+/// Sparse rows in the precision of the computation.
+///
+/// Invariant: `starts` rises from 0 to the number of entries, and every feature is below `width`.
+pub(crate) struct SparseBlock<T> {
+    starts: Vec<usize>,
+    features: Vec<u32>,
+    values: Vec<T>,
+    width: usize,
+}
+
+impl<T> SparseBlock<T> {
+    /// No rows yet, of `width` features.
+    pub(crate) fn new(width: usize) -> Self {
+        Self { starts: vec![0], features: Vec::new(), values: Vec::new(), width }
+    }
+
+    /// An entry of the row being written.
+    pub(crate) fn push(&mut self, feature: usize, value: T) {
+        assert!(feature < self.width);
+        self.features.push(feature as u32);
+        self.values.push(value);
+    }
+
+    /// Ends the row being written.
+    pub(crate) fn end_row(&mut self) {
+        self.starts.push(self.features.len());
+    }
+}
+
+/// The rows of a block, as the micro-kernel reads them.
+#[derive(Clone, Copy)]
+pub(crate) enum Block<'a, T> {
+    /// Row-major, rows `stride` apart, `depth` features each.
+    Dense { data: &'a [T], stride: usize, depth: usize },
+    /// Stored entries, and where the panel keeps their features.
+    Sparse { entries: &'a SparseBlock<T>, slots: &'a SlotMap },
+}
+
+/// Kernel values of rows `first..first + rows` of a block against one panel.
+pub(crate) struct PanelTile<'a, T> {
+    pub(crate) measure: Measure,
+    pub(crate) epilogue: Epilogue<T>,
+    pub(crate) block: Block<'a, T>,
+    pub(crate) first: usize,
+    pub(crate) rows: usize,
+    /// Squared norms of all the block's rows.
+    pub(crate) block_norms: &'a [T],
+    /// Features times the panel's width; for a sparse panel slot 0 is zeros.
+    pub(crate) panel: &'a [T],
+    /// Squared norms of the panel's columns.
+    pub(crate) panel_norms: &'a [T],
+    /// What an all-zero row would sum to, where `measure` needs it.
+    pub(crate) baseline: Option<&'a [T]>,
+    /// Row i of the result goes to `out[i * out_stride..][..width]`.
+    pub(crate) out: &'a mut [T],
+    pub(crate) out_stride: usize,
+}
+
+impl<T: Real> PanelTile<'_, T> {
+    /// Checks the sizes and computes.
+    pub(crate) fn compute(self) {
+        let width = panel_width::<T>();
+        assert!(self.rows > 0 && self.first + self.rows <= self.block_norms.len());
+        assert!(self.panel_norms.len() == width && self.baseline.is_none_or(|b| b.len() == width));
+        assert!(self.out_stride >= width && self.out.len() >= (self.rows - 1) * self.out_stride + width);
+        match self.block {
+            Block::Dense { data, stride, depth } => {
+                assert!(stride >= depth && data.len() >= (self.first + self.rows - 1) * stride + depth);
+                assert!(self.panel.len() >= depth * width);
+            }
+            Block::Sparse { entries, slots } => {
+                assert!(entries.starts.len() > self.first + self.rows && slots.slots.len() >= entries.width);
+                assert!(self.panel.len() >= slots.panel_rows * width);
+            }
+        }
+        run(self);
+    }
+}
+
+impl<T: Real> Operation for PanelTile<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        // SAFETY: `compute` has checked every size.
+        unsafe {
+            match self.measure {
+                Measure::Inner => self.with_step::<I, InnerStep>(),
+                Measure::L1 => self.with_step::<I, L1Step>(),
+                Measure::ChiSquared => self.with_step::<I, ChiSquaredStep>(),
+            }
+        }
+    }
+}
+
+impl<T: Real> PanelTile<'_, T> {
+    #[inline(always)]
+    unsafe fn with_step<I: Isa, S: Step>(mut self) {
+        let mut done = 0;
+        while done < self.rows {
+            let left = self.rows - done;
+            // SAFETY: `compute` has checked every size; the tile ends at or before the last row.
+            unsafe {
+                let tile = if matches!(self.block, Block::Sparse { .. }) {
+                    let tile = left.min(I::TILE_ROWS);
+                    self.sparse::<T::Of<I>, S>(done, tile);
+                    tile
+                } else if I::TILE_ROWS == 12 && left >= 12 {
+                    self.dense::<T::Of<I>, S, 12>(done)
+                } else if left >= 6 {
+                    self.dense::<T::Of<I>, S, 6>(done)
+                } else if left >= 2 {
+                    self.dense::<T::Of<I>, S, 2>(done)
+                } else {
+                    self.dense::<T::Of<I>, S, 1>(done)
+                };
+                epilogue::apply::<T::Of<I>>(
+                    &self.epilogue,
+                    self.out.as_mut_ptr().add(done * self.out_stride),
+                    self.out_stride,
+                    &self.block_norms[self.first + done..self.first + done + tile],
+                    self.panel_norms,
+                );
+                done += tile;
+            }
+        }
+    }
+
+    /// R rows at once; returns R.
+    #[inline(always)]
+    unsafe fn dense<V: Vector<Elem = T>, S: Step, const R: usize>(&mut self, done: usize) -> usize {
+        let Block::Dense { data, stride, depth } = self.block else { return R };
+        // SAFETY: `compute` has checked that rows, panel and output are long enough.
+        unsafe {
+            let mut sums = [[V::zero(); 2]; R];
+            let a = data.as_ptr().add((self.first + done) * stride);
+            let mut b = self.panel.as_ptr();
+            for k in 0..depth {
+                let b0 = V::load(b);
+                let b1 = V::load(b.add(V::LANES));
+                b = b.add(2 * V::LANES);
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    let ai = V::splat(*a.add(i * stride + k));
+                    sum[0] = S::step(sum[0], ai, b0);
+                    sum[1] = S::step(sum[1], ai, b1);
+                }
+            }
+            for (i, sum) in sums.iter().enumerate() {
+                let out = self.out.as_mut_ptr().add((done + i) * self.out_stride);
+                sum[0].store(out);
+                sum[1].store(out.add(V::LANES));
+            }
+        }
+        R
+    }
+
+    #[inline(always)]
+    unsafe fn sparse<V: Vector<Elem = T>, S: Step>(&mut self, done: usize, rows: usize) {
+        let Block::Sparse { entries: SparseBlock { starts, features, values, .. }, slots } = self.block else { return };
+        // SAFETY: `compute` has checked the sizes; the invariants of the block and of the map bound every feature
+        // and every slot.
+        unsafe {
+            for i in 0..rows {
+                let (mut sum0, mut sum1) = match self.baseline {
+                    Some(baseline) => (V::load(baseline.as_ptr()), V::load(baseline.as_ptr().add(V::LANES))),
+                    None => (V::zero(), V::zero()),
+                };
+                let row = self.first + done + i;
+                for entry in *starts.get_unchecked(row)..*starts.get_unchecked(row + 1) {
+                    let feature = *features.get_unchecked(entry) as usize;
+                    let slot = *slots.slots.get_unchecked(feature) as usize;
+                    let b = self.panel.as_ptr().add(slot * 2 * V::LANES);
+                    let a = V::splat(*values.get_unchecked(entry));
+                    sum0 = S::replace(sum0, a, V::load(b));
+                    sum1 = S::replace(sum1, a, V::load(b.add(V::LANES)));
+                }
+                let out = self.out.as_mut_ptr().add((done + i) * self.out_stride);
+                sum0.store(out);
+                sum1.store(out.add(V::LANES));
+            }
+        }
+    }
+}
+
+/// out[i, j] += sum_c tile[i, c] coefficients[c, j]: the second half of a fused product.
+///
+/// `coefficients` is packed for the panel in groups of one vector of outputs, `width` rows each, and `out` has one
+/// padded row per row of the tile.
+pub(crate) struct ApplyCoefficients<'a, T> {
+    pub(crate) tile: &'a [T],
+    pub(crate) rows: usize,
+    pub(crate) coefficients: &'a [T],
+    pub(crate) groups: usize,
+    pub(crate) out: &'a mut [T],
+}
+
+impl<T: Real> ApplyCoefficients<'_, T> {
+    pub(crate) fn compute(self) {
+        let (width, lanes) = (panel_width::<T>(), lanes::<T>());
+        assert!(self.tile.len() >= self.rows * width);
+        assert!(self.coefficients.len() >= self.groups * width * lanes);
+        assert!(self.out.len() >= self.rows * self.groups * lanes);
+        run(self);
+    }
+
+    #[inline(always)]
+    unsafe fn rows<V: Vector<Elem = T>, const R: usize>(&mut self, first: usize) {
+        let width = 2 * V::LANES;
+        for group in 0..self.groups {
+            // SAFETY: `compute` has checked the three sizes; first + R <= rows.
+            unsafe {
+                let mut sums = [V::zero(); R];
+                let coefficients = self.coefficients.as_ptr().add(group * width * V::LANES);
+                let tile = self.tile.as_ptr().add(first * width);
+                for c in 0..width {
+                    let b = V::load(coefficients.add(c * V::LANES));
+                    for (i, sum) in sums.iter_mut().enumerate() {
+                        *sum = V::splat(*tile.add(i * width + c)).mul_add(b, *sum);
+                    }
+                }
+                for (i, sum) in sums.iter().enumerate() {
+                    let out = self.out.as_mut_ptr().add(((first + i) * self.groups + group) * V::LANES);
+                    V::load(out).add(*sum).store(out);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real> Operation for ApplyCoefficients<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(mut self) {
+        let mut first = 0;
+        while first < self.rows {
+            // SAFETY: `compute` has checked the sizes.
+            unsafe {
+                if self.rows - first >= 8 {
+                    self.rows::<T::Of<I>, 8>(first);
+                    first += 8;
+                } else {
+                    self.rows::<T::Of<I>, 1>(first);
+                    first += 1;
+                }
+            }
+        }
+    }
+}
+
+/// out[i, j] += sum_c tile[i, c] coefficients[j, c], for few outputs: one dot product of a panel's width each.
+///
+/// The sums stay in vectors: `out` holds one vector per (row, output), to be summed at the end.
+pub(crate) struct ApplyCoefficientsFew<'a, T> {
+    pub(crate) tile: &'a [T],
+    pub(crate) rows: usize,
+    /// `width` coefficients for each output in turn.
+    pub(crate) coefficients: &'a [T],
+    pub(crate) outputs: usize,
+    pub(crate) out: &'a mut [T],
+}
+
+impl<T: Real> ApplyCoefficientsFew<'_, T> {
+    pub(crate) fn compute(self) {
+        let (width, lanes) = (panel_width::<T>(), lanes::<T>());
+        assert!(self.tile.len() >= self.rows * width);
+        assert!(self.coefficients.len() >= self.outputs * width);
+        assert!(self.out.len() >= self.rows * self.outputs * lanes);
+        run(self);
+    }
+}
+
+impl<T: Real> Operation for ApplyCoefficientsFew<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        let lanes = <T::Of<I> as Vector>::LANES;
+        let width = 2 * lanes;
+        // SAFETY: `compute` has checked the three sizes.
+        unsafe {
+            for output in 0..self.outputs {
+                let b = self.coefficients.as_ptr().add(output * width);
+                let (b0, b1) = (T::Of::<I>::load(b), T::Of::<I>::load(b.add(lanes)));
+                for i in 0..self.rows {
+                    let tile = self.tile.as_ptr().add(i * width);
+                    let out = self.out.as_mut_ptr().add((i * self.outputs + output) * lanes);
+                    let sum = T::Of::<I>::load(tile).mul_add(b0, T::Of::<I>::load(out));
+                    T::Of::<I>::load(tile.add(lanes)).mul_add(b1, sum).store(out);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The only room with `unsafe`: hot loops written once over a small [`Vector`] trait, run at the widest
+//! instruction set that the machine has.
+//!
+//! The set is found once, at the first use. `MARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
+//! a wider one than the machine has), so that tests can run the same code at every level; the scalar level is the
+//! oracle of the others. A hot loop is an [`Operation`]; [`run`] compiles it for each set and picks one.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `vector` | the trait and the portable implementation |
+//! | `x86_64` | AVX-512 and AVX2 + FMA |
+//! | `exp` | the exponential |
+//! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
+//! | `epilogue` | from pairwise sums to kernel values |
+//! | `blas` | dot, axpy and the mixed-precision products of the solvers |
+//! | `scan` | the decomposition solver's pair selection |
+
+#![allow(unsafe_code)]
+
+pub(crate) mod blas;
+pub(crate) mod epilogue;
+mod exp;
+pub(crate) mod micro;
+pub(crate) mod scan;
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+use std::sync::OnceLock;
+
+pub(crate) use vector::{Isa, Real, Scalar, Vector};
+
+/// An instruction set level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Portable code, left to the compiler.
+    Scalar,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512 F, DQ, VL.
+    Avx512,
+}
+
+impl Level {
+    /// The name that `MARROW_SIMD` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+fn detect() -> Level {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                return Level::Avx512;
+            }
+            return Level::Avx2;
+        }
+    }
+    Level::Scalar
+}
+
+/// The level in use, at most what the machine has.
+pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let best = detect();
+        let wanted = match std::env::var("MARROW_SIMD").as_deref() {
+            Ok("scalar") => Level::Scalar,
+            Ok("avx2") => Level::Avx2,
+            _ => best,
+        };
+        wanted.min(best)
+    })
+}
+
+/// A hot loop over vectors of any instruction set.
+pub(crate) trait Operation {
+    /// What it returns.
+    type Output;
+
+    /// The loop.
+    ///
+    /// # Safety
+    /// The machine must have the instruction set `I`, and the implementation must be inlined into a function that
+    /// is compiled for it: mark it `#[inline(always)]`. The operation's own fields must satisfy its invariants.
+    unsafe fn run<I: Isa>(self) -> Self::Output;
+}
+
+/// Runs an operation at the level in use.
+#[inline]
+pub(crate) fn run<O: Operation>(operation: O) -> O::Output {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `level` returns a level only where the machine has it.
+        Level::Avx512 => unsafe { x86_64::run_avx512(operation) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { x86_64::run_avx2(operation) },
+        // SAFETY: the scalar level needs nothing of the machine.
+        _ => unsafe { operation.run::<Scalar>() },
+    }
+}
+
+/// Lanes of a vector of `T` at the level in use.
+pub(crate) fn lanes<T: Real>() -> usize {
+    struct Lanes<T>(std::marker::PhantomData<T>);
+    impl<T: Real> Operation for Lanes<T> {
+        type Output = usize;
+        #[inline(always)]
+        unsafe fn run<I: Isa>(self) -> usize {
+            <T::Of<I> as Vector>::LANES
+        }
+    }
+    run(Lanes::<T>(std::marker::PhantomData))
+}

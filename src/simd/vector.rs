@@ -1,0 +1,233 @@
+//! The vector trait, the instruction-set trait, and the portable vectors.
+
+/// A pack of numbers that are computed together.
+///
+/// # Safety
+/// Every function may be called only in code compiled for, and run on, a machine with the vector's instruction
+/// set; pointers must be valid for `LANES` elements. Nothing needs to be aligned.
+pub(crate) trait Vector: Copy {
+    type Elem: Real;
+    const LANES: usize;
+    unsafe fn splat(x: Self::Elem) -> Self;
+    unsafe fn load(p: *const Self::Elem) -> Self;
+    /// `LANES` single-precision numbers, widened where the vector is double.
+    unsafe fn load_f32(p: *const f32) -> Self;
+    unsafe fn store(self, p: *mut Self::Elem);
+    unsafe fn add(self, o: Self) -> Self;
+    unsafe fn sub(self, o: Self) -> Self;
+    unsafe fn mul(self, o: Self) -> Self;
+    unsafe fn div(self, o: Self) -> Self;
+    /// self * a + b, rounded once.
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self;
+    unsafe fn min(self, o: Self) -> Self;
+    unsafe fn max(self, o: Self) -> Self;
+    unsafe fn abs(self) -> Self;
+    /// To the nearest integer.
+    unsafe fn round(self) -> Self;
+    /// self * 2^n for integral n within the exponent range of normal numbers.
+    unsafe fn scale_pow2(self, n: Self) -> Self;
+    /// Lane by lane: x where a < b, else y.
+    unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self;
+    /// Sum of the lanes.
+    unsafe fn sum(self) -> Self::Elem;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { Self::splat(Self::Elem::ZERO) }
+    }
+}
+
+/// An instruction set: its vectors and the height of its register tiles.
+pub(crate) trait Isa: Copy + 'static {
+    type F32: Vector<Elem = f32>;
+    type F64: Vector<Elem = f64>;
+    /// Rows of a register tile two vectors wide: fills the registers, leaving room for two loads and a broadcast.
+    const TILE_ROWS: usize;
+}
+
+/// `f32` or `f64`, with its vector in each instruction set.
+pub(crate) trait Real:
+    Copy + Send + Sync + 'static + PartialOrd + std::ops::Add<Output = Self> + std::ops::AddAssign + std::ops::Mul<Output = Self> + std::fmt::Debug + Default
+{
+    type Of<I: Isa>: Vector<Elem = Self>;
+    const ZERO: Self;
+    const ONE: Self;
+    /// Smallest positive normal number.
+    const TINY: Self;
+    /// Arguments of exp are clamped to +- these, where its result is still a normal number.
+    const EXP_MAX: Self;
+    const EXP_MIN: Self;
+    /// 1/ln 2, and ln 2 in two parts, the first with trailing zeros.
+    const LOG2_E: Self;
+    const LN2_HIGH: Self;
+    const LN2_LOW: Self;
+    /// (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, lowest power first.
+    const EXP_POLYNOMIAL: &'static [Self];
+    fn from_f64(x: f64) -> Self;
+    fn to_f64(self) -> f64;
+}
+
+impl Real for f32 {
+    type Of<I: Isa> = I::F32;
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const TINY: Self = f32::MIN_POSITIVE;
+    const EXP_MAX: Self = 88.0;
+    const EXP_MIN: Self = -87.0;
+    const LOG2_E: Self = std::f32::consts::LOG2_E;
+    const LN2_HIGH: Self = 0.693_359_4;
+    const LN2_LOW: Self = -2.121_944_4e-4;
+    const EXP_POLYNOMIAL: &'static [Self] =
+        &[0.5, 0.166_665_77, 0.041_666_555, 0.008_363_179, 0.001_392_618_4];
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        x as Self
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Real for f64 {
+    type Of<I: Isa> = I::F64;
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const TINY: Self = f64::MIN_POSITIVE;
+    const EXP_MAX: Self = 709.0;
+    const EXP_MIN: Self = -708.0;
+    const LOG2_E: Self = std::f64::consts::LOG2_E;
+    const LN2_HIGH: Self = 0.693_147_180_369_123_8;
+    const LN2_LOW: Self = 1.908_214_929_270_587_7e-10;
+    const EXP_POLYNOMIAL: &'static [Self] = &[
+        0.5,
+        0.166_666_666_666_666_71,
+        0.041_666_666_666_666_67,
+        0.008_333_333_333_326_135,
+        0.001_388_888_888_888_374_8,
+        0.000_198_412_698_748_206_25,
+        2.480_158_732_554_774e-5,
+        2.755_725_540_020_642_4e-6,
+        2.755_727_364_311_029_5e-7,
+        2.510_521_700_472_074_5e-8,
+        2.091_468_696_808_687_8e-9,
+    ];
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+/// The portable instruction set: arrays, left to the compiler (NEON on aarch64).
+#[derive(Clone, Copy)]
+pub(crate) struct Scalar;
+
+impl Isa for Scalar {
+    type F32 = Portable<f32, 4>;
+    type F64 = Portable<f64, 2>;
+    const TILE_ROWS: usize = 6;
+}
+
+/// An array as a vector.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Portable<T, const N: usize>([T; N]);
+
+macro_rules! portable {
+    ($t:ident, $n:literal, $bits:ident, $bias:literal, $mantissa:literal) => {
+        impl Portable<$t, $n> {
+            #[inline(always)]
+            fn zip(self, o: Self, f: impl Fn($t, $t) -> $t) -> Self {
+                Self(std::array::from_fn(|i| f(self.0[i], o.0[i])))
+            }
+        }
+
+        impl Vector for Portable<$t, $n> {
+            type Elem = $t;
+            const LANES: usize = $n;
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                Self([x; $n])
+            }
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> Self {
+                // SAFETY: the caller promises LANES readable elements.
+                Self(unsafe { p.cast::<[$t; $n]>().read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn load_f32(p: *const f32) -> Self {
+                // SAFETY: the caller promises LANES readable elements.
+                let values = unsafe { p.cast::<[f32; $n]>().read_unaligned() };
+                Self(values.map(|v| v as $t))
+            }
+            #[inline(always)]
+            unsafe fn store(self, p: *mut $t) {
+                // SAFETY: the caller promises LANES writable elements.
+                unsafe { p.cast::<[$t; $n]>().write_unaligned(self.0) }
+            }
+            #[inline(always)]
+            unsafe fn add(self, o: Self) -> Self {
+                self.zip(o, |a, b| a + b)
+            }
+            #[inline(always)]
+            unsafe fn sub(self, o: Self) -> Self {
+                self.zip(o, |a, b| a - b)
+            }
+            #[inline(always)]
+            unsafe fn mul(self, o: Self) -> Self {
+                self.zip(o, |a, b| a * b)
+            }
+            #[inline(always)]
+            unsafe fn div(self, o: Self) -> Self {
+                self.zip(o, |a, b| a / b)
+            }
+            #[inline(always)]
+            unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+                // Rounded twice on machines without a fused instruction, where a fused call would be a library's.
+                Self(std::array::from_fn(|i| {
+                    if cfg!(target_arch = "aarch64") {
+                        self.0[i].mul_add(a.0[i], b.0[i])
+                    } else {
+                        self.0[i] * a.0[i] + b.0[i]
+                    }
+                }))
+            }
+            #[inline(always)]
+            unsafe fn min(self, o: Self) -> Self {
+                self.zip(o, |a, b| if a < b { a } else { b })
+            }
+            #[inline(always)]
+            unsafe fn max(self, o: Self) -> Self {
+                self.zip(o, |a, b| if a > b { a } else { b })
+            }
+            #[inline(always)]
+            unsafe fn abs(self) -> Self {
+                Self(self.0.map($t::abs))
+            }
+            #[inline(always)]
+            unsafe fn round(self) -> Self {
+                Self(self.0.map($t::round_ties_even))
+            }
+            #[inline(always)]
+            unsafe fn scale_pow2(self, n: Self) -> Self {
+                self.zip(n, |a, n| a * $t::from_bits(((n as i64 + $bias) as $bits) << $mantissa))
+            }
+            #[inline(always)]
+            unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self {
+                Self(std::array::from_fn(|i| if a.0[i] < b.0[i] { x.0[i] } else { y.0[i] }))
+            }
+            #[inline(always)]
+            unsafe fn sum(self) -> $t {
+                self.0.iter().sum()
+            }
+        }
+    };
+}
+
+portable!(f32, 4, u32, 127, 23);
+portable!(f64, 2, u64, 1023, 52);

@@ -1,0 +1,3 @@
+//! Integration tests of the crate's public face.
+
+mod io;
