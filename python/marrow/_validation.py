@@ -71,14 +71,14 @@ def cache_bytes(megabytes: float | None) -> int:
 
 
 def validated(
-    estimator: Any, X: Any, y: Any = None, *, reset: bool, precomputed: bool = False, with_y: bool = True
+    estimator: Any, X: Any, y: Any = None, *, reset: bool, precomputed: bool = False, with_y: bool = False
 ) -> Any:
-    """scikit-learn's checks of data, then :func:`as_rows` without a second look at the values.
+    """scikit-learn's checks of an estimator's data; X is returned as :func:`as_rows` has it, with y if asked.
 
-    Returns X, or (X, y) where ``with_y`` and ``reset``.
+    With ``reset`` the columns are remembered (``n_features_in_``), without it they are compared.
     """
     if precomputed and sp.issparse(X):
-        raise TypeError("a precomputed kernel matrix must be dense")
+        raise TypeError("sparse X is not allowed with the precomputed kernel: it must be dense")
     kinds = _SPARSE if sp.issparse(X) or precomputed else _DENSE
     options: dict[str, Any] = {
         "accept_sparse": False if precomputed else "csr",
@@ -86,10 +86,10 @@ def validated(
         "dtype": [kind.type for kind in kinds],
         "reset": reset,
     }
-    if reset and with_y:
-        X, y = validate_data(estimator, X, y, **options)
-        return _layout(X), y
-    return _layout(validate_data(estimator, X, **options))
+    if not with_y:
+        return _layout(validate_data(estimator, X, **options))
+    X, y = validate_data(estimator, X, y, **options)
+    return _layout(X), y
 
 
 def as_rows(X: Any, name: str = "X") -> Any:

@@ -31,6 +31,8 @@ _HAS = {
     "sigmoid": ("gamma", "coef0"),
     "poly": ("gamma", "coef0", "degree"),
 }
+#: Multiplications below which it takes longer to ask for the number of cores than to do without them.
+_SHORT_COST = 1e6
 #: Multiplications between two looks at Ctrl-C: a second or so of one core.
 _BLOCK_COST = 1e10
 
@@ -187,8 +189,11 @@ class KernelExpansion:
         if handle is None:
             handle = _core.Expansion(core_rows(self.vectors), self.coefficients, self.intercepts, self.kernel_spec)
             object.__setattr__(self, "_handle", handle)
-        n, n_threads = X.shape[0], threads(n_jobs)
-        block = max(1024, int(_BLOCK_COST * n_threads / max(1, self.n_vectors * X.shape[1])))
+        n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
+        if n * cost < _SHORT_COST and n_jobs is None:
+            return handle.decision(core_rows(X), 1)
+        n_threads = threads(n_jobs)
+        block = max(1024, int(_BLOCK_COST * n_threads / cost))
         if n <= block:
             return handle.decision(core_rows(X), n_threads)
         out = np.empty((n, self.n_outputs))

@@ -1,7 +1,7 @@
 //! `marrow::reduced_set`: the greedy path and what is read from it.
 
 use marrow::control::Budget;
-use marrow::reduced_set::{self, PursuitParams, threshold};
+use marrow::reduced_set::{self, PursuitParams, Selection, threshold};
 use marrow::{Error, Result};
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
@@ -38,7 +38,7 @@ pub(crate) fn pursuit<'py>(
     let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
     let max_time = duration(max_time)?;
-    let params = PursuitParams { max_vectors, tolerance };
+    let params = PursuitParams { max_vectors, tolerance, selection: Selection::default() };
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
         reduced_set::pursuit(&target, candidates, &params, &budget, par)
@@ -49,7 +49,7 @@ pub(crate) fn pursuit<'py>(
     result.set_item("factor", matrix_array(py, path.factor, m, m)?)?;
     result.set_item("projections", matrix_array(py, path.projections, m, q)?)?;
     result.set_item("residual_norms", PyArray1::from_vec(py, path.residual_norms))?;
-    result.set_item("stop", path.stop.name())?;
+    result.set_item("stop", path.stop.reason.name())?;
     Ok(result)
 }
 
@@ -63,11 +63,8 @@ pub(crate) fn path_coefficients<'py>(
     size: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (factor, projections, m, q) = path_parts(&factor, &projections)?;
-    if size > m {
-        return Err(to_python(Error::param("size", size, format!("at most {m}, the length of the path"))));
-    }
     let values = run(py, 1, Cost::of(size, size, q), None, |_, _| {
-        Ok(reduced_set::path_coefficients(factor, m, projections, q, size))
+        reduced_set::path_coefficients(factor, m, projections, q, size)
     })?;
     matrix_array(py, values, size, q)
 }
@@ -92,10 +89,6 @@ pub(crate) fn path_decisions<'py>(
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
     same_length("kept vectors of a path", m, kept.rows())?;
     same_length("intercepts of a path", q, intercepts.len())?;
-    if sizes.windows(2).any(|pair| pair[0] >= pair[1]) || sizes.last().is_some_and(|&last| last > m) {
-        let rule = format!("increasing and at most {m}, the length of the path");
-        return Err(to_python(Error::param("sizes", format!("{sizes:?}"), rule)));
-    }
     let cost = Cost::of(x.rows(), m, x.cols().saturating_add(m));
     let values = run(py, n_jobs, cost, None, |_, par| {
         reduced_set::path_decisions(&kernel.0, kept, factor, projections, intercepts, x, &sizes, par)

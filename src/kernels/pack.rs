@@ -29,6 +29,7 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
 }
 
 /// A point subtracted from every row of a dense matrix.
+#[derive(Clone)]
 pub(super) struct Centre(Vec<f64>);
 
 impl Centre {

@@ -5,6 +5,7 @@ use super::{Kernel, pair};
 use crate::control::Par;
 use crate::data::Rows;
 use crate::simd::Real;
+use crate::simd::blas::add_rows;
 use crate::simd::micro::{PanelTile, SlotMap};
 
 /// Calls `sink(first_row, rows, panel, tile)` for every tile of K(block, panels[range]); a tile has one line of
@@ -52,6 +53,12 @@ pub(super) fn for_each_tile<T: Real>(
     }
 }
 
+/// Panels of a task: about a quarter of a second-level cache, and never so many that threads idle.
+fn group_size<T: Real>(panels: &Panels<T>, par: Par) -> usize {
+    let panel_bytes = panels.bytes() / panels.count().max(1);
+    ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * par.threads()).max(1))
+}
+
 /// The precision in which kernel values are computed; rows are kept in single precision either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
@@ -95,6 +102,16 @@ impl<'a> KernelRows<'a> {
         Self { kernel, source, centre, packed, columns: columns.len() }
     }
 
+    /// The same kernel, rows and centre with other columns.
+    pub fn with_columns(&self, columns: &[usize], par: Par) -> Self {
+        let packed = match &self.packed {
+            Packed::Single(_) => Packed::Single(Panels::pack(self.source, columns, &self.centre, par)),
+            Packed::Double(_) => Packed::Double(Panels::pack(self.source, columns, &self.centre, par)),
+            Packed::Precomputed(_) => Packed::Precomputed(columns.to_vec()),
+        };
+        Self { kernel: self.kernel, source: self.source, centre: self.centre.clone(), packed, columns: columns.len() }
+    }
+
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
@@ -135,9 +152,7 @@ impl<'a> KernelRows<'a> {
     }
 
     fn tiles<T: Real, O: Real>(&self, panels: &Panels<T>, rows: &[usize], out: &mut [&mut [O]], par: Par) {
-        // About a quarter of a second-level cache of panels a task, and never so few tasks that threads idle.
-        let panel_bytes = panels.bytes() / panels.count().max(1);
-        let group = ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * par.threads()).max(1));
+        let group = group_size(panels, par);
         let chunk = group * panels.width();
         let block = panels.block(self.source, rows, &self.centre);
         let tasks = self.columns.div_ceil(chunk);
@@ -157,6 +172,42 @@ impl<'a> KernelRows<'a> {
                         *out = O::from_f64(value.to_f64());
                     }
                 }
+            });
+        });
+    }
+
+    /// out[t] += sum_i weights[i] k(x_rows[i], x_t) over all columns t, without storing a kernel value: tiles in the
+    /// precision of the packing, the same values that [`KernelRows::compute`] gives in single precision, sums in
+    /// double.
+    pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) {
+        assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));
+        if rows.is_empty() || self.columns == 0 {
+            return;
+        }
+        let Packed::Single(panels) = &self.packed else {
+            // Kernels whose values are given or need double precision: stored a few rows at a time.
+            for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
+                let mut values = vec![0.0_f32; rows.len() * self.columns];
+                let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
+                self.compute(rows, &mut lines, par);
+                let lines: Vec<&[f32]> = values.chunks_exact(self.columns).collect();
+                add_rows(weights, &lines, 0, out);
+            }
+            return;
+        };
+        let block = panels.block(self.source, rows, &self.centre);
+        let group = group_size(panels, par);
+        let width = panels.width();
+        par.for_each_chunk(out, group * width, |task, out| {
+            let range = task * group..panels.count().min((task + 1) * group);
+            for_each_tile(&self.kernel, &block, panels, range, 96, self.source.cols(), |first, count, p, tile| {
+                let from = (p - task * group) * width;
+                let to = out.len().min(from + width);
+                let mut lines: [&[f32]; 96] = [&[]; 96];
+                for (line, tile) in lines.iter_mut().zip(tile.chunks_exact(width)).take(count) {
+                    *line = tile;
+                }
+                add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
             });
         });
     }

@@ -75,15 +75,18 @@ pub fn fit_classifier(
         .into_iter()
         .map(|positions| {
             let source = KernelRows::new(kernel, rows, &order[positions.clone()], Precision::Single, par);
-            Segment { positions, source, cache: RowCache::new(0, 0, 0) }
+            Segment { positions, source, cache: None }
         })
         .collect();
-    // Every segment's cache holds the same number of rows, in what the packed rows leave of the budget.
-    let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
-    let row_budget = params.cache_bytes.saturating_sub(packed) / n.max(1);
-    for segment in &mut segments {
-        let len = segment.positions.len();
-        segment.cache = RowCache::new(n, len, row_budget * len);
+    let depth = depth(kernel, rows);
+    if depth > CHEAP {
+        // Every segment's cache holds the same number of rows, in what the packed rows leave of the budget.
+        let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
+        let row_budget = params.cache_bytes.saturating_sub(packed) / n.max(1);
+        for segment in &mut segments {
+            let len = segment.positions.len();
+            segment.cache = Some(RowCache::new(n, len, row_budget * len));
+        }
     }
 
     let diagonal: Vec<f64> = order.iter().map(|&row| segments[0].source.diagonal(row)).collect();
@@ -92,9 +95,9 @@ pub fn fit_classifier(
         let signs: Vec<bool> = positions.iter().map(|&p| positive(labels[order[p]])).collect();
         let bound: Vec<f64> = positions.iter().map(|&p| upper[order[p]]).collect();
         let diagonal = positions.iter().map(|&p| diagonal[p]).collect();
-        Machine::new(DualProblem::classification(&signs, &bound, diagonal), used, segments)
+        Machine::new(DualProblem::classification(&signs, &bound, diagonal), used, segments, &order)
     };
-    let mut machines: Vec<Machine> = if classes == 2 {
+    let mut machines: Vec<Machine<'_>> = if classes == 2 {
         vec![machine(&|c| c == 1, &[0], &segments)]
     } else if one_vs_one {
         let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
@@ -103,9 +106,28 @@ pub fn fit_classifier(
         (0..classes).map(|j| machine(&|c| c == j, &[0], &segments)).collect()
     };
 
-    let depth = if rows.is_sparse() { rows.cols().min(64) } else { rows.cols() };
-    solve(&mut machines, &mut segments, &order, depth, params.tolerance, params.max_iterations, monitor, par);
+    solve(&mut machines, &mut segments, &order, depth, params, monitor, par);
     Ok(collect(&machines, &segments, &order, labels, classes, start))
+}
+
+/// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
+const CHEAP: usize = 64;
+
+/// Features that a kernel value really touches, an estimate.
+fn depth(kernel: Kernel, rows: Rows<'_>) -> usize {
+    if kernel == Kernel::Precomputed {
+        return 0;
+    }
+    if !rows.is_sparse() {
+        return rows.cols();
+    }
+    let sample = rows.rows().clamp(1, 256);
+    let mut stored = 0;
+    for i in 0..sample.min(rows.rows()) {
+        rows.for_each_in_row(i * rows.rows() / sample, |_, _| stored += 1);
+    }
+    // A sparse entry costs about as much as two dense ones.
+    2 * stored / sample
 }
 
 fn check(
@@ -153,7 +175,7 @@ fn by_class(labels: &[usize], counts: &[usize]) -> Vec<usize> {
 }
 
 fn collect(
-    machines: &[Machine],
+    machines: &[Machine<'_>],
     segments: &[Segment<'_>],
     order: &[usize],
     labels: &[usize],
@@ -194,9 +216,9 @@ fn collect(
         }
     }
     let effort = Effort {
-        kernel_values: segments.iter().map(|s| s.cache.misses * s.positions.len() as u64).sum(),
-        cache_hits: segments.iter().map(|s| s.cache.hits).sum(),
-        cache_misses: segments.iter().map(|s| s.cache.misses).sum(),
+        kernel_values: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.misses * s.positions.len() as u64)).sum(),
+        cache_hits: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.hits)).sum(),
+        cache_misses: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.misses)).sum(),
         seconds: start.elapsed().as_secs_f64(),
     };
     SvcModel { support, class_counts, coefficients, intercepts, certificates, effort }

@@ -12,12 +12,14 @@
 //! Cost of a round: (missing rows) x (columns) kernel values, two scans of the block a pair step, and (changed
 //! coefficients) x (columns) multiply-adds, which are bound by memory: hence few, large rounds.
 
+use super::params::SvcParams;
 use super::problem::DualProblem;
 use super::subproblem::{Subproblem, Variable};
 use super::working_set::WorkingSet;
 use crate::cache::RowCache;
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::kernels::KernelRows;
+use crate::simd::blas::add_rows;
 use std::ops::{ControlFlow, Range};
 
 /// Block size to begin with, and the most it grows to as unbounded variables are found.
@@ -32,21 +34,36 @@ const SCAN_WORK: usize = 200_000_000;
 /// Columns of one gradient task: its part of the gradient stays in the first cache.
 const CHUNK: usize = 4096;
 
-/// A range of columns with its packed rows and its cache. Rows and columns are positions in the training order.
+/// A range of columns with its packed rows, and a cache of kernel rows where a kernel value costs more than to store
+/// and to read it. Rows and columns are positions in the training order.
 pub(super) struct Segment<'a> {
     pub(super) positions: Range<usize>,
     pub(super) source: KernelRows<'a>,
-    pub(super) cache: RowCache,
+    pub(super) cache: Option<RowCache>,
 }
 
-/// A machine: its variables are the positions of its segments, one segment after the other.
-pub(super) struct Machine {
+impl Segment<'_> {
+    /// A cached row.
+    fn row(&self, position: usize) -> &[f32] {
+        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
+    }
+}
+
+/// A machine. Its variables are the positions of its segments, one segment after the other; while it is shrunk they
+/// are the active ones among those.
+pub(super) struct Machine<'a> {
     pub(super) problem: DualProblem,
-    parts: Vec<Part>,
     pub(super) iterations: u64,
     pub(super) rounds: u64,
     pub(super) stop: Option<StopReason>,
+    /// Training row of each variable.
+    rows: Vec<usize>,
+    parts: Vec<Part>,
     set: WorkingSet,
+    /// Kernel values against the active variables of a shrunk machine.
+    source: Option<KernelRows<'a>>,
+    /// What the machine was before it shrank, once for every time.
+    outer: Vec<Outer<'a>>,
 }
 
 /// Variables `first..first + positions.len()` of a machine are the positions of one segment.
@@ -56,11 +73,20 @@ struct Part {
     positions: Range<usize>,
 }
 
-impl Machine {
+/// A machine before it shrank.
+struct Outer<'a> {
+    problem: DualProblem,
+    rows: Vec<usize>,
+    source: Option<KernelRows<'a>>,
+    /// Which of its variables stayed, rising.
+    active: Vec<usize>,
+}
+
+impl<'a> Machine<'a> {
     /// A machine over the given segments.
-    pub(super) fn new(problem: DualProblem, segments: &[usize], all: &[Segment<'_>]) -> Self {
+    pub(super) fn new(problem: DualProblem, segments: &[usize], all: &[Segment<'_>], order: &[usize]) -> Self {
         let mut first = 0;
-        let parts = segments
+        let parts: Vec<Part> = segments
             .iter()
             .map(|&segment| {
                 let positions = all[segment].positions.clone();
@@ -69,10 +95,10 @@ impl Machine {
             })
             .collect();
         assert_eq!(first, problem.len());
-        let room = segments.iter().map(|&s| all[s].cache.capacity()).min().unwrap_or(usize::MAX);
+        let rows = parts.iter().flat_map(|part| order[part.positions.clone()].iter().copied()).collect();
         let size = if problem.len() <= WHOLE { problem.len() } else { BLOCK };
-        let set = WorkingSet::new(problem.len(), size.min(room));
-        Self { problem, parts, iterations: 0, rounds: 0, stop: None, set }
+        let set = WorkingSet::new(problem.len(), size.min(room(&parts, all)));
+        Self { problem, iterations: 0, rounds: 0, stop: None, rows, parts, set, source: None, outer: Vec::new() }
     }
 
     /// First variable and positions of each part.
@@ -88,34 +114,98 @@ impl Machine {
         let part = self.part_of(variable);
         part.positions.start + variable - part.first
     }
+
+    /// Sets aside the variables that no pair can move at present: at a bound, and pulled towards it by more than the
+    /// whole violation (thesis 2.4.2). Kernel values are then computed against the others only; taking the variables
+    /// back costs one product, so it is worth it when more than a third leaves.
+    fn shrink(&mut self, segments: &[Segment<'a>], par: Par) {
+        if self.parts.iter().any(|part| segments[part.segment].cache.is_some()) {
+            return;
+        }
+        let (up, low) = self.problem.extremes();
+        let f = &self.problem.gradient;
+        let active: Vec<usize> = (0..self.problem.len())
+            .filter(|&i| (self.problem.can_rise(i) && f[i] <= low) || (self.problem.can_fall(i) && f[i] >= up))
+            .collect();
+        if 3 * active.len() > 2 * self.problem.len() {
+            return;
+        }
+        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
+        let source = segments[self.parts[0].segment].source.with_columns(&rows, par);
+        let mut place = vec![None; self.problem.len()];
+        for (k, &v) in active.iter().enumerate() {
+            place[v] = Some(k);
+        }
+        self.set = self.set.renumbered(|v| place[v], active.len());
+        let small = self.problem.select(&active);
+        self.outer.push(Outer {
+            problem: std::mem::replace(&mut self.problem, small),
+            rows: std::mem::replace(&mut self.rows, rows),
+            source: self.source.replace(source),
+            active,
+        });
+    }
+
+    /// Undoes the last shrinking, with exact gradients; whether there was one.
+    fn unshrink(&mut self, par: Par) -> bool {
+        let Some(Outer { mut problem, rows, source, active }) = self.outer.pop() else { return false };
+        let (mut changed, mut changes) = (Vec::new(), Vec::new());
+        let mut inactive = vec![true; problem.len()];
+        for (k, &v) in active.iter().enumerate() {
+            inactive[v] = false;
+            let change = self.problem.beta[k] - problem.beta[v];
+            if change != 0.0 {
+                changed.push(rows[v]);
+                changes.push(change);
+                problem.beta[v] = self.problem.beta[k];
+            }
+            problem.gradient[v] = self.problem.gradient[k];
+        }
+        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).collect();
+        if let Some(small) = &self.source {
+            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).collect();
+            let mut missing = vec![0.0; columns.len()];
+            small.with_columns(&columns, par).add_product(&changed, &changes, &mut missing, par);
+            for (&v, change) in inactive.iter().zip(missing) {
+                problem.gradient[v] += change;
+            }
+        }
+        self.set = self.set.renumbered(|k| Some(active[k]), problem.len());
+        (self.problem, self.rows, self.source) = (problem, rows, source);
+        true
+    }
 }
 
 /// Solves all machines to the tolerance, or until the monitor or `max_iterations` (pair steps a machine) stops them.
 /// `depth` is the number of features a kernel value costs.
-pub(super) fn solve(
-    machines: &mut [Machine],
-    segments: &mut [Segment<'_>],
+#[allow(clippy::too_many_arguments)]
+pub(super) fn solve<'a>(
+    machines: &mut [Machine<'a>],
+    segments: &mut [Segment<'a>],
     order: &[usize],
     depth: usize,
-    tolerance: f64,
-    max_iterations: Option<u64>,
+    params: &SvcParams,
     monitor: &dyn Monitor,
     par: Par,
 ) {
-    loop {
+    let &SvcParams { tolerance, max_iterations, shrinking, .. } = params;
+    'rounds: loop {
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
-            let (up, low) = machine.problem.extremes();
-            if low - up <= tolerance {
+            let mut violation = machine.problem.violation();
+            while violation <= tolerance && machine.unshrink(par) {
+                violation = machine.problem.violation();
+            }
+            if violation <= tolerance {
                 machine.stop = Some(StopReason::Converged);
             } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
                 machine.stop = Some(StopReason::MaxIterations);
             } else {
-                worst = worst.max(low - up);
+                worst = worst.max(violation);
             }
         }
         let unfinished: Vec<usize> = (0..machines.len()).filter(|&m| machines[m].stop.is_none()).collect();
-        let tick = |machines: &[Machine]| {
+        let tick = |machines: &[Machine<'_>]| {
             monitor.tick(&Progress {
                 phase: "fit",
                 done: (machines.len() - unfinished.len()) as u64,
@@ -125,7 +215,7 @@ pub(super) fn solve(
             })
         };
         if unfinished.is_empty() {
-            return;
+            break;
         }
         let mut waiting = unfinished.as_slice();
         while !waiting.is_empty() {
@@ -138,7 +228,19 @@ pub(super) fn solve(
                     match fetched {
                         ControlFlow::Break(reason) => Some(reason),
                         ControlFlow::Continue(()) => {
-                            round(machines, group, segments, tolerance, max_iterations, par);
+                            let mut group: Vec<&mut Machine<'a>> = machines
+                                .iter_mut()
+                                .enumerate()
+                                .filter(|(m, _)| group.contains(m))
+                                .map(|(_, machine)| machine)
+                                .collect();
+                            let segments = &*segments;
+                            par.for_each_chunk(&mut group, 1, |_, machine| {
+                                machine[0].round(segments, tolerance, max_iterations, par);
+                                if shrinking {
+                                    machine[0].shrink(segments, par);
+                                }
+                            });
                             None
                         }
                     }
@@ -148,9 +250,12 @@ pub(super) fn solve(
                 for &m in &unfinished {
                     machines[m].stop.get_or_insert(reason);
                 }
-                return;
+                break 'rounds;
             }
         }
+    }
+    for machine in machines {
+        while machine.unshrink(par) {}
     }
 }
 
@@ -158,7 +263,7 @@ pub(super) fn solve(
 /// positions whose rows each segment must hold.
 fn group<'w>(
     waiting: &'w [usize],
-    machines: &mut [Machine],
+    machines: &mut [Machine<'_>],
     segments: &[Segment<'_>],
 ) -> (&'w [usize], Vec<Vec<usize>>) {
     let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
@@ -169,9 +274,10 @@ fn group<'w>(
             machine
                 .parts
                 .iter()
-                .map(|part| segments[part.segment].cache.capacity() - wanted[part.segment].len())
+                .filter_map(|part| Some((part.segment, segments[part.segment].cache.as_ref()?)))
+                .map(|(segment, cache)| cache.capacity() - wanted[segment].len())
                 .min()
-                .unwrap_or(0)
+                .unwrap_or(usize::MAX)
         };
         if count > 0 && room(&wanted) < machine.set.size {
             break;
@@ -180,8 +286,8 @@ fn group<'w>(
         let mut set = std::mem::replace(&mut machine.set, WorkingSet::new(0, 0));
         set.choose(&machine.problem, up, low);
         machine.set = set;
-        let positions: Vec<usize> = machine.set.members.iter().map(|&v| machine.position(v)).collect();
-        for part in &machine.parts {
+        for part in machine.parts.iter().filter(|part| segments[part.segment].cache.is_some()) {
+            let positions: Vec<usize> = machine.set.members.iter().map(|&v| machine.position(v)).collect();
             let rows = &mut wanted[part.segment];
             rows.extend_from_slice(&positions);
             rows.sort_unstable();
@@ -202,17 +308,18 @@ fn fetch(
     tick: impl Fn() -> ControlFlow<StopReason>,
 ) -> ControlFlow<StopReason> {
     for (segment, wanted) in segments.iter_mut().zip(wanted) {
-        let mut missing = segment.cache.claim(wanted);
+        let Some(cache) = &mut segment.cache else { continue };
+        let mut missing = cache.claim(wanted);
         let batch = (ROW_WORK / (segment.positions.len() * depth.max(16)).max(1)).max(96);
         while !missing.is_empty() {
             let rest = missing.split_off(batch.min(missing.len()));
             let rows: Vec<usize> = missing.iter().map(|&position| order[position]).collect();
-            segment.source.compute(&rows, &mut segment.cache.slots_mut(&missing), par);
+            segment.source.compute(&rows, &mut cache.slots_mut(&missing), par);
             missing = rest;
             if !missing.is_empty()
                 && let ControlFlow::Break(reason) = tick()
             {
-                segment.cache.forget(&missing);
+                cache.forget(&missing);
                 return ControlFlow::Break(reason);
             }
         }
@@ -220,116 +327,120 @@ fn fetch(
     ControlFlow::Continue(())
 }
 
-/// Solves the blocks of a group whose rows are present, and updates its machines.
-fn round(
-    machines: &mut [Machine],
-    group: &[usize],
-    segments: &[Segment<'_>],
-    tolerance: f64,
-    max_iterations: Option<u64>,
-    par: Par,
-) {
-    let ends = par.map(group.len(), |g| {
-        let machine = &machines[group[g]];
-        let left = max_iterations.map_or(u64::MAX, |max| max - machine.iterations);
-        solve_block(machine, segments, tolerance, left, par)
-    });
-    // Gradients of all machines as one list of tasks, so that one large machine also uses every thread.
-    let mut is_member = vec![None; machines.len()];
-    for (g, &m) in group.iter().enumerate() {
-        is_member[m] = Some(g);
-    }
-    let mut tasks = Vec::new();
-    for (m, machine) in machines.iter_mut().enumerate() {
-        let Some(g) = is_member[m] else { continue };
-        let changes = &ends[g].changes;
-        machine.iterations += ends[g].steps;
-        machine.rounds += 1;
-        for &(variable, _, value) in changes {
-            machine.problem.beta[variable] = value;
+impl Machine<'_> {
+    /// One round: solves the chosen block and brings the gradients up to date.
+    fn round(&mut self, segments: &[Segment<'_>], tolerance: f64, max_iterations: Option<u64>, par: Par) {
+        let left = max_iterations.map_or(u64::MAX, |max| max - self.iterations);
+        let members = &self.set.members;
+        let mut block = self.block(segments, par);
+        let (up, low) = self.problem.extremes();
+        let whole = members.len() == self.problem.len();
+        let wanted = if whole { tolerance } else { (0.1 * (low - up)).max(0.5 * tolerance) };
+        let most = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
+        let steps = block.solve(wanted, most);
+        self.iterations += steps;
+        self.rounds += 1;
+        if steps == 0 {
+            self.stop = Some(StopReason::Stalled);
+            return;
         }
-        if ends[g].steps == 0 {
-            machine.stop = Some(StopReason::Stalled);
-        }
-        let positions: Vec<usize> = changes.iter().map(|&(v, _, _)| machine.position(v)).collect();
-        let mut gradient = machine.problem.gradient.as_mut_slice();
-        for part in &machine.parts {
-            let (mine, rest) = gradient.split_at_mut(part.positions.len());
-            gradient = rest;
-            for (c, chunk) in mine.chunks_mut(CHUNK).enumerate() {
-                tasks.push((g, part.segment, c * CHUNK, positions.clone(), chunk));
+        let (mut changed, mut changes) = (Vec::new(), Vec::new());
+        for (k, &v) in members.iter().enumerate() {
+            let change = block.beta[k] - self.problem.beta[v];
+            if change != 0.0 {
+                changed.push(v);
+                changes.push(change);
+                self.problem.beta[v] = block.beta[k];
             }
         }
-    }
-    par.for_each_chunk(&mut tasks, 1, |_, task| {
-        let (g, segment, from, positions, chunk) = &mut task[0];
-        let weights: Vec<f64> = ends[*g].changes.iter().map(|&(_, change, _)| change).collect();
-        let rows: Vec<&[f32]> = positions.iter().map(|&p| segments[*segment].cache.row(p)).collect();
-        crate::simd::blas::add_rows(&weights, &rows, *from, chunk);
-    });
-    drop(tasks);
-    for &m in group {
-        machines[m].resize_block(segments);
-    }
-}
-
-struct BlockEnd {
-    steps: u64,
-    /// Variable, change, new value.
-    changes: Vec<(usize, f64, f64)>,
-}
-
-fn solve_block(machine: &Machine, segments: &[Segment<'_>], tolerance: f64, left: u64, par: Par) -> BlockEnd {
-    let problem = &machine.problem;
-    let members = &machine.set.members;
-    let variables = members.iter().map(|&v| Variable {
-        beta: problem.beta[v],
-        lower: problem.lower[v],
-        upper: problem.upper[v],
-        gradient: problem.gradient[v],
-        diagonal: problem.diagonal[v],
-    });
-    // Where in a row of its segment each member's column stands.
-    let columns: Vec<(usize, usize)> = members
-        .iter()
-        .map(|&v| {
-            let part = machine.part_of(v);
-            (part.segment, v - part.first)
-        })
-        .collect();
-    let mut block = Subproblem::new(variables, |kernel, stride| {
-        par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
-            for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
-                let position = machine.position(members[chunk * 64 + i]);
-                let rows: Vec<(usize, &[f32])> =
-                    machine.parts.iter().map(|p| (p.segment, segments[p.segment].cache.row(position))).collect();
-                for (value, &(segment, column)) in line.iter_mut().zip(&columns) {
-                    let row = if rows[0].0 == segment { rows[0].1 } else { rows[1].1 };
-                    *value = row[column];
-                }
+        if whole {
+            for (k, &v) in members.iter().enumerate() {
+                self.problem.gradient[v] = block.gradient[k];
             }
+        } else {
+            self.update_gradient(segments, &changed, &changes, par);
+        }
+        self.resize_block(segments);
+    }
+
+    /// The block's variables with their kernel values: gathered from cached rows, or computed.
+    fn block(&self, segments: &[Segment<'_>], par: Par) -> Subproblem {
+        let problem = &self.problem;
+        let members = &self.set.members;
+        let variables = members.iter().map(|&v| Variable {
+            beta: problem.beta[v],
+            lower: problem.lower[v],
+            upper: problem.upper[v],
+            gradient: problem.gradient[v],
+            diagonal: problem.diagonal[v],
         });
-    });
-    let (up, low) = problem.extremes();
-    let whole = members.len() == problem.len();
-    let wanted = if whole { tolerance } else { (0.1 * (low - up)).max(0.5 * tolerance) };
-    let most = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
-    let steps = block.solve(wanted, most);
-    let changes = members
-        .iter()
-        .enumerate()
-        .filter(|&(k, &v)| block.beta[k] != problem.beta[v])
-        .map(|(k, &v)| (v, block.beta[k] - problem.beta[v], block.beta[k]))
-        .collect();
-    BlockEnd { steps, changes }
-}
+        Subproblem::new(variables, |kernel, stride| {
+            let used = &segments[self.parts[0].segment];
+            if used.cache.is_none() {
+                let rows: Vec<usize> = members.iter().map(|&v| self.rows[v]).collect();
+                let mut lines: Vec<&mut [f32]> =
+                    kernel.chunks_exact_mut(stride).map(|line| &mut line[..rows.len()]).collect();
+                used.source.with_columns(&rows, par).compute(&rows, &mut lines, par);
+                return;
+            }
+            // Where in a row of its segment each member's column stands.
+            let columns: Vec<(usize, usize)> = members
+                .iter()
+                .map(|&v| {
+                    let part = self.part_of(v);
+                    (part.segment, v - part.first)
+                })
+                .collect();
+            par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
+                for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
+                    let position = self.position(members[chunk * 64 + i]);
+                    let rows: Vec<(usize, &[f32])> =
+                        self.parts.iter().map(|p| (p.segment, segments[p.segment].row(position))).collect();
+                    for (value, &(segment, column)) in line.iter_mut().zip(&columns) {
+                        let row = if rows[0].0 == segment { rows[0].1 } else { rows[1].1 };
+                        *value = row[column];
+                    }
+                }
+            });
+        })
+    }
 
-impl Machine {
+    /// f += K(:, changed) changes.
+    fn update_gradient(&mut self, segments: &[Segment<'_>], changed: &[usize], changes: &[f64], par: Par) {
+        let rows: Vec<usize> = changed.iter().map(|&v| self.rows[v]).collect();
+        if let Some(source) = &self.source {
+            source.add_product(&rows, changes, &mut self.problem.gradient, par);
+            return;
+        }
+        let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).collect();
+        for part in &self.parts {
+            let segment = &segments[part.segment];
+            let gradient = &mut self.problem.gradient[part.first..part.first + part.positions.len()];
+            if segment.cache.is_none() {
+                segment.source.add_product(&rows, changes, gradient, par);
+            } else {
+                let rows: Vec<&[f32]> = positions.iter().map(|&position| segment.row(position)).collect();
+                par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
+                    add_rows(changes, &rows, chunk * CHUNK, gradient);
+                });
+            }
+        }
+    }
+
     /// A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
     fn resize_block(&mut self, segments: &[Segment<'_>]) {
         let unbounded = (0..self.problem.len()).filter(|&i| self.problem.is_unbounded(i)).count();
-        let room = self.parts.iter().map(|p| segments[p.segment].cache.capacity()).min().unwrap_or(usize::MAX);
         let wanted = (2 * unbounded).next_power_of_two().min(LARGEST_BLOCK);
-        self.set.size = self.set.size.max(wanted).min(room).min(self.problem.len());
+        self.set.size = self.set.size.max(wanted).min(room(&self.parts, segments));
     }
+}
+
+/// Most variables of a block that the caches of its segments can serve.
+fn room(parts: &[Part], segments: &[Segment<'_>]) -> usize {
+    parts
+        .iter()
+        .filter_map(|part| segments[part.segment].cache.as_ref())
+        .map(RowCache::capacity)
+        .min()
+        .unwrap_or(usize::MAX)
 }

@@ -31,6 +31,25 @@ impl DualProblem {
         }
     }
 
+    /// The problem of some of the variables, the others held fixed: their part stays in the gradients.
+    pub(super) fn select(&self, variables: &[usize]) -> Self {
+        let of = |values: &[f64]| variables.iter().map(|&v| values[v]).collect();
+        Self {
+            linear: of(&self.linear),
+            lower: of(&self.lower),
+            upper: of(&self.upper),
+            beta: of(&self.beta),
+            gradient: of(&self.gradient),
+            diagonal: of(&self.diagonal),
+        }
+    }
+
+    /// Largest violation of the optimality conditions: by how much the pair at the extremes is the wrong way round.
+    pub(super) fn violation(&self) -> f64 {
+        let (up, low) = self.extremes();
+        low - up
+    }
+
     /// Number of variables.
     pub(super) fn len(&self) -> usize {
         self.beta.len()

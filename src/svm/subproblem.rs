@@ -24,7 +24,7 @@ pub(super) struct Subproblem {
     lower: Vec<f64>,
     upper: Vec<f64>,
     pub(super) beta: Vec<f64>,
-    gradient: Vec<f64>,
+    pub(super) gradient: Vec<f64>,
     up: Vec<f64>,
     low: Vec<f64>,
 }

@@ -20,6 +20,16 @@ impl WorkingSet {
         Self { members: Vec::new(), size: size.min(variables), chosen: vec![false; variables] }
     }
 
+    /// The set after its variables have got new numbers below `variables`; those without one leave.
+    pub(super) fn renumbered(&self, number: impl Fn(usize) -> Option<usize>, variables: usize) -> Self {
+        let members: Vec<usize> = self.members.iter().filter_map(|&v| number(v)).collect();
+        let mut chosen = vec![false; variables];
+        for &v in &members {
+            chosen[v] = true;
+        }
+        Self { members, size: self.size, chosen }
+    }
+
     /// Replaces the block. `up` and `low` are the problem's extremes, which bound the violators.
     pub(super) fn choose(&mut self, problem: &DualProblem, up: f64, low: f64) {
         let first = self.members.is_empty();
@@ -35,7 +45,7 @@ impl WorkingSet {
         }
         // Kept in the order of their age.
         self.members.reverse();
-        let wanted = self.size - self.members.len();
+        let wanted = self.size.min(problem.len()) - self.members.len();
         let candidates = |should: &dyn Fn(usize) -> bool| -> Vec<usize> {
             (0..problem.len()).filter(|&i| !self.chosen[i] && should(i)).collect()
         };
@@ -51,7 +61,7 @@ impl WorkingSet {
             partially_sort(&mut falling, wanted, |i| -f[i]);
         }
         let (mut rising, mut falling) = (rising.into_iter(), falling.into_iter());
-        while self.members.len() < self.size {
+        while self.members.len() < self.size.min(problem.len()) {
             let before = self.members.len();
             for next in [rising.next(), falling.next()].into_iter().flatten() {
                 if self.members.len() < self.size && !self.chosen[next] {

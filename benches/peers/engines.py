@@ -1,0 +1,158 @@
+"""The engines, each behind the same few lines: make one, hand it rows in its layout, read its attributes.
+
+Every engine solves the same problem: C-SVC, RBF kernel, one-vs-one, equal tolerance, equal cache. Each gets
+the rows in the precision named after the dash, and sparse workloads as CSR unless the workload says that the
+engine is faster on dense rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+THUNDERSVM_VARIABLE = "MARROW_THUNDERSVM"
+
+
+class EngineMissingError(Exception):
+    """The engine is not installed here."""
+
+
+def _import(module: str, hint: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # A package that is here and broken is a failure, not an absence.
+        if error.name != module.split(".")[0]:
+            raise
+        raise EngineMissingError(f"{module} is not installed: {hint}") from error
+
+
+class Engine:
+    """An engine in one precision.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line.
+    dtype : type
+        Precision of the rows that it is given.
+    by_class : bool
+        Whether rows must come sorted by class, because it numbers classes in the order of their first row.
+    """
+
+    name = ""
+    dtype: type = np.float64
+    by_class = False
+
+    def __init__(self) -> None:
+        self.version = ""
+
+    def rows(self, X: Any, *, dense: bool) -> Any:
+        """Rows in the layout and precision of this engine; not timed."""
+        if sp.issparse(X):
+            return np.ascontiguousarray(X.toarray(), self.dtype) if dense else X.astype(self.dtype)
+        return np.ascontiguousarray(X, self.dtype)
+
+    def new(self, *, C: float, gamma: float, tolerance: float, cache_megabytes: int) -> Any:
+        """An unfitted estimator."""
+        raise NotImplementedError
+
+    def check(self, model: Any) -> None:
+        """Raise where the fitted model did not come from this engine."""
+
+
+class ScikitLearn(Engine):
+    """LIBSVM as scikit-learn builds it: the reference."""
+
+    name = "sklearn"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = _import("sklearn", "pip install scikit-learn").__version__
+
+    def new(self, *, C: float, gamma: float, tolerance: float, cache_megabytes: int) -> Any:
+        """An unfitted estimator."""
+        from sklearn.svm import SVC
+
+        return SVC(C=C, gamma=gamma, tol=tolerance, cache_size=cache_megabytes)
+
+
+class Marrow(Engine):
+    """marrow itself."""
+
+    name = "marrow-f64"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module = _import("marrow", "pip install '.[bench]'")
+        self.version = getattr(self.module, "__version__", "")
+
+    def new(self, *, C: float, gamma: float, tolerance: float, cache_megabytes: int) -> Any:
+        """An unfitted estimator."""
+        return self.module.SVC(C=C, gamma=gamma, tol=tolerance, cache_size=cache_megabytes)
+
+
+class MarrowSingle(Marrow):
+    """marrow on single-precision rows."""
+
+    name = "marrow-f32"
+    dtype = np.float32
+
+
+class Intelex(Engine):
+    """oneDAL through scikit-learn-intelex, imported directly, nothing patched."""
+
+    name = "intelex-f64"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module = _import("sklearnex.svm", "pip install '.[bench]'")
+        from importlib.metadata import version
+
+        self.version = version("scikit-learn-intelex")
+
+    def new(self, *, C: float, gamma: float, tolerance: float, cache_megabytes: int) -> Any:
+        """An unfitted estimator."""
+        return self.module.SVC(C=C, gamma=gamma, tol=tolerance, cache_size=cache_megabytes)
+
+    def check(self, model: Any) -> None:
+        """Raise where it fell back to scikit-learn."""
+        if not hasattr(model, "_onedal_estimator"):
+            raise RuntimeError("scikit-learn-intelex fell back to scikit-learn: nothing to compare")
+
+
+class IntelexSingle(Intelex):
+    """oneDAL on single-precision rows."""
+
+    name = "intelex-f32"
+    dtype = np.float32
+
+
+class ThunderSvm(Engine):
+    """ThunderSVM built from source; MARROW_THUNDERSVM names the folder that holds its Python package."""
+
+    name = "thundersvm"
+    by_class = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        where = os.environ.get(THUNDERSVM_VARIABLE)
+        if not where:
+            raise EngineMissingError(f"{THUNDERSVM_VARIABLE} does not name the folder of its Python package")
+        sys.path.insert(0, where)
+        self.module = _import("thundersvm", f"{THUNDERSVM_VARIABLE}={where}")
+
+    def new(self, *, C: float, gamma: float, tolerance: float, cache_megabytes: int) -> Any:
+        """An unfitted estimator."""
+        return self.module.SVC(C=C, gamma=gamma, tol=tolerance, max_mem_size=cache_megabytes)
+
+
+ENGINES: dict[str, type[Engine]] = {
+    engine.name: engine for engine in (ScikitLearn, MarrowSingle, Marrow, IntelexSingle, Intelex, ThunderSvm)
+}
+REFERENCE = ScikitLearn.name

@@ -1,0 +1,84 @@
+//! Kernel values per second: rows for the solver ([`KernelRows::compute`]) and prediction
+//! ([`Evaluator::evaluate`]) at the widths of four common sets: 2, 22, 123 and 784 features.
+//!
+//! `cargo bench --bench tiles`; throughput is in kernel values. `MARROW_SIMD` forces an instruction set.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use marrow::control::Par;
+use marrow::data::{DenseView, Rows};
+use marrow::expansion::ExpansionView;
+use marrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
+
+const FEATURES: [usize; 4] = [2, 22, 123, 784];
+/// Columns of a kernel row, and vectors of an expansion.
+const VECTORS: usize = 2048;
+/// Rows fetched together, and rows predicted together.
+const ROWS: usize = 256;
+
+/// Numbers in [-1, 1) that look random: the splitmix generator's first outputs.
+fn numbers(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed;
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (z >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+fn view(data: &[f32], rows: usize, features: usize) -> Rows<'_> {
+    DenseView::new(data, rows, features).expect("the sizes are this file's").into()
+}
+
+fn kernel_rows(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("kernel_rows");
+    group.throughput(Throughput::Elements((ROWS * VECTORS) as u64));
+    for features in FEATURES {
+        let data = numbers(VECTORS * features, 1);
+        let kernel = Kernel::Rbf { gamma: 1.0 / features as f64 };
+        let columns: Vec<usize> = (0..VECTORS).collect();
+        let source =
+            KernelRows::new(kernel, view(&data, VECTORS, features), &columns, Precision::Single, Par::Threads);
+        let wanted: Vec<usize> = (0..ROWS).map(|i| i * VECTORS / ROWS).collect();
+        let mut values = vec![0.0_f32; ROWS * VECTORS];
+        group.bench_function(BenchmarkId::from_parameter(features), |bencher| {
+            bencher.iter(|| {
+                let mut out: Vec<&mut [f32]> = values.chunks_exact_mut(VECTORS).collect();
+                source.compute(black_box(&wanted), &mut out, Par::Threads);
+            });
+        });
+    }
+    group.finish();
+}
+
+fn evaluator(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("evaluator");
+    group.throughput(Throughput::Elements((ROWS * VECTORS) as u64));
+    for features in FEATURES {
+        let vectors = numbers(VECTORS * features, 1);
+        let rows = numbers(ROWS * features, 2);
+        for outputs in [1, 10] {
+            let coefficients: Vec<f64> = numbers(VECTORS * outputs, 3).into_iter().map(f64::from).collect();
+            let expansion = ExpansionView::new(
+                Kernel::Rbf { gamma: 1.0 / features as f64 },
+                view(&vectors, VECTORS, features),
+                &coefficients,
+                &[0.0; 10][..outputs],
+            )
+            .expect("a valid expansion");
+            let evaluator = Evaluator::new(&expansion).expect("a valid expansion");
+            group.bench_function(BenchmarkId::new(format!("outputs={outputs}"), features), |bencher| {
+                bencher.iter(|| evaluator.evaluate(black_box(view(&rows, ROWS, features)), Par::Threads));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, kernel_rows, evaluator);
+criterion_main!(benches);

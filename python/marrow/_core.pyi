@@ -1,0 +1,115 @@
+"""The extension module: algorithms on arrays. No defaults, no policy; see the modules that call it.
+
+Rows are C-contiguous (row stride allowed) float64, float32 or uint8 matrices, or ``(data, indices, indptr, shape)``
+of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
+"""
+
+import os
+from typing import Any, Literal, TypeAlias, TypedDict, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marrow._progress import ProgressCallback
+
+_Csr: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
+_Rows: TypeAlias = NDArray[Any] | _Csr
+_Kernel: TypeAlias = tuple[str, float, float, int]
+_Path: TypeAlias = str | os.PathLike[str]
+_Floats: TypeAlias = NDArray[np.float64]
+_Indices: TypeAlias = NDArray[np.int64]
+
+class _Fit(TypedDict):
+    support: _Indices
+    class_counts: _Indices
+    coefficients: _Floats
+    intercepts: _Floats
+    certificates: list[dict[str, Any]]
+    effort: dict[str, Any]
+
+class _Pursuit(TypedDict):
+    order: _Indices
+    factor: _Floats
+    projections: _Floats
+    residual_norms: _Floats
+    stop: str
+
+@final
+class Expansion:
+    def __new__(cls, vectors: _Rows, coefficients: _Floats, intercepts: _Floats, kernel: _Kernel) -> Expansion: ...
+    def decision(self, x: _Rows, n_jobs: int) -> _Floats: ...
+    def __len__(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+
+def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
+def fit_svc(
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    upper: _Floats,
+    kernel: _Kernel,
+    coding: Literal["ovo", "ovr"],
+    tol: float,
+    cache_bytes: int,
+    shrinking: bool,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Fit: ...
+def pursuit(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    candidates: _Rows | None,
+    max_vectors: int,
+    tolerance: float,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Pursuit: ...
+def path_coefficients(factor: _Floats, projections: _Floats, size: int) -> _Floats: ...
+def path_decisions(
+    kernel: _Kernel,
+    kept: _Rows,
+    factor: _Floats,
+    projections: _Floats,
+    intercepts: _Floats,
+    x: _Rows,
+    sizes: _Indices,
+    n_jobs: int,
+) -> _Floats: ...
+def threshold_binary(scores: _Floats, positive: NDArray[np.bool_]) -> float: ...
+def threshold_joint(scores: _Floats, labels: _Indices) -> _Floats: ...
+def read_svmlight(
+    path: _Path,
+    n_features: int | None,
+    zero_based: bool | None,
+    single_precision: bool,
+    progress: ProgressCallback | None,
+) -> tuple[NDArray[Any], _Indices, _Indices, tuple[int, int], _Floats]: ...
+def write_svmlight(path: _Path, x: _Rows, targets: _Floats) -> None: ...
+def read_libsvm_model(path: _Path, n_features: int | None) -> dict[str, Any]: ...
+def write_libsvm_model(
+    path: _Path,
+    svm_type: str,
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    labels: _Indices,
+    class_counts: _Indices,
+) -> None: ...
+def read_model(path: _Path) -> dict[str, Any]: ...
+def write_model(
+    path: _Path,
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    extra_json: str,
+) -> None: ...
+def simd_level() -> Literal["avx512", "avx2", "scalar"]: ...
+def available_memory() -> int: ...

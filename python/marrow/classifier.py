@@ -1,0 +1,276 @@
+"""A kernel expansion with labels: the classifier that compression, model files and conversions give.
+
+The q outputs of the expansion are decoded as in `marrow.svm.SVC`:
+
+* ``"binary"``: one output, positive for the second class;
+* ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ..., positive
+  for class a; the class with the most votes wins, ties go to the first;
+* ``"ovr"``: one output for each class; the largest wins.
+
+It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from marrow._decode import Decoding, check_shape, class_indices, decision_values
+from marrow._params import refuse
+from marrow._validation import validated
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from marrow.expansion import KernelExpansion
+
+__all__ = ["ExpansionClassifier"]
+
+
+def n_outputs(decoding: str, n_classes: int) -> int:
+    """Number of outputs that a decoding needs for so many classes."""
+    return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
+
+
+class ExpansionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
+
+    Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
+    to fit a compressed model inside a pipeline or a grid search use `marrow.ReducedSet`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The decision functions, one output for each binary machine.
+    classes : array-like of shape (n_classes,)
+        The labels, at least two, all different.
+    decoding : {"binary", "ovo", "ovr"}
+        What the outputs mean, see the module's text.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``decoding="ovo"``: whether `decision_function` returns one score a class or the raw pairwise outputs.
+    break_ties : bool, default=False
+        For ``decoding="ovo"`` with ``decision_function_shape="ovr"`` and more than two classes: break ties of the
+        votes by the sums of the outputs, as scikit-learn's SVC does.
+    feature_names : array-like of str of shape (n_features,), default=None
+        Column names to expect at prediction.
+    n_features : int, default=None
+        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the number of
+        training rows. None takes it from the vectors.
+    n_jobs : int, default=None
+        Threads at prediction. None means all cores that this process may use.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The expansion.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of columns at prediction.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names, where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marrow import KernelExpansion
+    >>> from marrow.classifier import ExpansionClassifier
+    >>> expansion = KernelExpansion(np.array([[0.0], [1.0]]), [[-1.0], [1.0]], [0.0], kernel="rbf", gamma=1.0)
+    >>> model = ExpansionClassifier(expansion, ["low", "high"], "binary")
+    >>> model.predict([[0.1], [0.8]]).tolist()
+    ['low', 'high']
+    """
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        classes: ArrayLike,
+        decoding: Decoding,
+        *,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        feature_names: ArrayLike | None = None,
+        n_features: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.expansion = expansion
+        self.classes = classes
+        self.decoding = decoding
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.feature_names = feature_names
+        self.n_features = n_features
+        self.n_jobs = n_jobs
+        self._check()
+
+    def _check(self) -> None:
+        labels = np.asarray(self.classes)
+        if labels.ndim != 1 or labels.size < 2 or np.unique(labels).size != labels.size:
+            raise refuse("classes", self.classes, "at least two distinct labels")
+        if self.decoding not in ("binary", "ovo", "ovr"):
+            raise refuse("decoding", self.decoding, "'binary', 'ovo' or 'ovr'")
+        if self.decoding == "binary" and labels.size != 2:
+            raise refuse("decoding", self.decoding, f"'ovo' or 'ovr' for {labels.size} classes")
+        if self.decision_function_shape not in ("ovr", "ovo"):
+            raise refuse("decision_function_shape", self.decision_function_shape, "'ovr' or 'ovo'")
+        check_shape(self.decoding, self.decision_function_shape, self.break_ties)
+        expected = n_outputs(self.decoding, labels.size)
+        if self.expansion.n_outputs != expected:
+            raise ValueError(
+                f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of {labels.size} "
+                f"classes needs {expected}"
+            )
+        if self.n_features is not None and self.expansion.kernel != "precomputed":
+            columns = self.expansion.vectors.shape[1]
+            if self.n_features != columns:
+                raise refuse("n_features", self.n_features, f"{columns}, the number of columns of the vectors")
+        if self.feature_names is not None and len(np.asarray(self.feature_names)) != self.n_features_in_:
+            raise ValueError(
+                f"feature_names has {len(np.asarray(self.feature_names))} names, the vectors have "
+                f"{self.n_features_in_} columns"
+            )
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The expansion."""
+        return self.expansion
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, (n_classes,)."""
+        return np.asarray(self.classes)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns at prediction."""
+        if self.n_features is not None:
+            return self.n_features
+        if self.expansion.kernel == "precomputed":
+            return int(self.expansion.vectors.max(initial=-1)) + 1
+        return int(self.expansion.vectors.shape[1])
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Column names at prediction, an AttributeError where they are not known."""
+        if self.feature_names is None:
+            raise AttributeError("this model was made from data without column names")
+        return np.asarray(self.feature_names, dtype=object)
+
+    def with_expansion(self, expansion: KernelExpansion) -> ExpansionClassifier:
+        """Same classes and decoding on top of another expansion."""
+        return ExpansionClassifier(
+            expansion,
+            self.classes,
+            self.decoding,
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+            feature_names=self.feature_names,
+            n_features=self.n_features,
+            n_jobs=self.n_jobs,
+        )
+
+    def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Outputs of all machines before decoding, (n, q)."""
+        return self.expansion._evaluate(self.validated(X), self.n_jobs)
+
+    def validated(self, X: ArrayLike) -> Any:
+        """Rows as the extension module takes them; a ValueError if they do not fit the model."""
+        return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+            As scikit-learn's SVC: one number a row for two classes, else one a class, or with
+            ``decision_function_shape="ovo"`` one a pair.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.scores_of(self.outputs(X))
+
+    def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `decision_function` makes of outputs (n, q)."""
+        return decision_values(outputs, self.decoding, len(self.classes_), self.decision_function_shape)
+
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Index in `classes_` that wins each row of outputs (n, q)."""
+        return class_indices(
+            outputs,
+            self.decoding,
+            len(self.classes_),
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels out of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.classes_[self.decode(self.outputs(X))]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as a safetensors file, see `marrow.io.save`."""
+        from marrow.io import save
+
+        save(self, path)
+
+    def fit(self, X: Any, y: Any = None) -> NoReturn:
+        """Refuse: there is nothing to fit.
+
+        The method exists because scikit-learn asks every estimator for one, `FrozenEstimator` for example, which
+        then never calls it.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "this classifier is made of a finished expansion and cannot be fitted again: "
+            "fit marrow.ReducedSet(estimator, n_vectors=...) instead"
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> ExpansionClassifier:
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.expansion.kernel == "precomputed"
+        return tags
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return (
+            f"ExpansionClassifier({self.expansion!r}, {len(self.classes_)} classes, decoding={self.decoding!r})"
+        )

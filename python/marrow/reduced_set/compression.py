@@ -1,0 +1,228 @@
+"""`compress`: one call from a fitted model to fewer vectors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from marrow import _core
+from marrow._params import check, either, integer, none, one_of, real
+from marrow._progress import progress as shown_progress
+from marrow._validation import core_rows, threads
+from marrow.expansion import KernelExpansion
+from marrow.reduced_set.convert import as_expansion
+from marrow.reduced_set.path import CompressionPath, rows_for
+from marrow.reduced_set.threshold import label_indices
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from marrow._progress import ProgressCallback
+    from marrow.classifier import ExpansionClassifier
+
+__all__ = ["compress", "pursue"]
+
+RULES = {
+    "method": one_of("pursuit"),
+    "candidates": one_of("vectors", "rows"),
+    "tol": real(least=0.0),
+    "max_time": either(none, real(least=0.0)),
+}
+DEFAULT_PATH = 1000
+"""Largest size of a path when neither `n_vectors` nor `max_vectors` is given."""
+
+
+@overload
+def compress(model: Any, n_vectors: int, **options: Any) -> ExpansionClassifier | KernelExpansion: ...
+
+
+@overload
+def compress(model: Any, n_vectors: None = None, **options: Any) -> CompressionPath: ...
+
+
+def compress(
+    model: Any,
+    n_vectors: int | None = None,
+    *,
+    max_vectors: int | None = None,
+    method: Literal["pursuit"] = "pursuit",
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    candidates: Literal["vectors", "rows"] = "vectors",
+    tol: float = 1e-5,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> ExpansionClassifier | KernelExpansion | CompressionPath:
+    """Approximate a fitted kernel machine by one with fewer vectors.
+
+    All machines of a multiclass model are approximated together over one pool of vectors.
+
+    Parameters
+    ----------
+    model : object
+        A fitted estimator of marrow, a fitted ``SVC``, ``NuSVC``, ``SVR``, ``NuSVR`` or ``OneClassSVM`` of
+        scikit-learn, a `KernelExpansion`, or an `ExpansionClassifier` such as a loaded LIBSVM model.
+    n_vectors : int, default=None
+        Number of vectors to keep: the result is one model. A path that reaches `tol` earlier gives fewer.
+    max_vectors : int, default=None
+        Largest number of vectors: the result is the path of all sizes up to it. Without `n_vectors` and
+        `max_vectors` that is all candidates, at most 1000.
+    method : {"pursuit"}, default="pursuit"
+        ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that brings the
+        approximation nearest and then solves for all coefficients again.
+    X : {array-like, sparse matrix} of shape (n, n_features), default=None
+        Training rows. With `y`, the thresholds of each size are chosen anew on them.
+    y : array-like of shape (n,), default=None
+        Their labels.
+    candidates : {"vectors", "rows"}, default="vectors"
+        Choose among the model's own vectors, or among the rows of `X`.
+    tol : float, default=1e-5
+        End when the distance to the model falls to this share of the model's norm; 0 goes on to the last vector.
+    max_time : float, default=None
+        Seconds after which the run ends with the sizes it has.
+    n_jobs : int, default=None
+        Threads. None means all cores that this process may use.
+    verbose : bool, default=False
+        Show the progress on standard error.
+
+    Returns
+    -------
+    ExpansionClassifier, KernelExpansion or CompressionPath
+        With `n_vectors` a model, ready to predict: an `ExpansionClassifier` if `model` classifies, else a
+        `KernelExpansion`. Otherwise a `CompressionPath`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, more vectors are asked for than there are candidates, X does not fit
+        the model, or the kernel is precomputed.
+    TypeError
+        If `model` is of another kind.
+    sklearn.exceptions.NotFittedError
+        If `model` is not fitted.
+
+    References
+    ----------
+    .. [1] J. Weston and G. Bakir, "Reduced set selection methods", Technical report 132, Max Planck Institute for
+       Biological Cybernetics, 2004, algorithm 3.2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from marrow import SVC, compress
+    >>> X, y = load_digits(return_X_y=True)
+    >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
+    >>> small = compress(svc, 100, X=X[:1000], y=y[:1000])
+    >>> small.expansion_.n_vectors, small.score(X[1000:], y[1000:]) > 0.9
+    (100, True)
+    """
+    if n_vectors is not None and max_vectors is not None:
+        raise ValueError(
+            f"n_vectors={n_vectors!r} and max_vectors={max_vectors!r} exclude each other: the first gives one model, "
+            "the second the path of all sizes"
+        )
+    with shown_progress(verbose) as shown:
+        path = pursue(
+            model,
+            max_vectors if n_vectors is None else n_vectors,
+            parameter="max_vectors" if n_vectors is None else "n_vectors",
+            method=method,
+            X=X,
+            y=y,
+            candidates=candidates,
+            tol=tol,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            progress=shown.callback,
+        )
+    return path if n_vectors is None else path[min(n_vectors, len(path))]
+
+
+def pursue(
+    model: Any,
+    size: int | None,
+    *,
+    parameter: str = "max_vectors",
+    method: str = "pursuit",
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    candidates: str = "vectors",
+    tol: float = 1e-5,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> CompressionPath:
+    """Make the path of `compress`, with a hook for a progress bar.
+
+    `parameter` is what errors call `size`; `progress(phase, done, total, gap, steps)` is called now and then.
+    """
+    source = as_expansion(model)
+    expansion = source if isinstance(source, KernelExpansion) else source.expansion_
+    options = {"method": method, "candidates": candidates, "tol": tol, "max_time": max_time, parameter: size}
+    check(options, {**RULES, parameter: either(none, integer(least=1))})
+    if expansion.kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' cannot be compressed: the model does not hold the kernel values between its vectors"
+        )
+    rows, labels = _tuning_rows(source, X, y, candidates)
+    pool = expansion.vectors if candidates == "vectors" else rows
+    path = _core.pursuit(
+        core_rows(expansion.vectors),
+        expansion.coefficients,
+        expansion.intercepts,
+        expansion.kernel_spec,
+        None if candidates == "vectors" else core_rows(pool),
+        _checked_size(size, parameter, pool.shape[0], candidates),
+        float(tol),
+        max_time,
+        progress,
+        threads(n_jobs),
+    )
+    if len(path["order"]) == 0:
+        raise ValueError(f"{source!r} is constant: its vectors have no weight, there is nothing to compress")
+    if path["stop"] in ("max_time", "interrupted"):
+        warnings.warn(
+            f"compression ended early ({path['stop']}) with {len(path['order'])} vectors", ConvergenceWarning, stacklevel=3
+        )
+    tuning = None if labels is None else (rows, labels)
+    return CompressionPath(source, pool[path["order"]], path, tuning, n_jobs)
+
+
+def _checked_size(size: Any, parameter: str, available: int, candidates: str) -> int:
+    if size is None:
+        return min(available, DEFAULT_PATH)
+    if size > available:
+        what = "vectors in the model" if candidates == "vectors" else "rows in X"
+        raise ValueError(f"{parameter}={size} is more than there are: {available} {what} are available")
+    return int(size)
+
+
+def _tuning_rows(
+    source: ExpansionClassifier | KernelExpansion, X: ArrayLike | None, y: ArrayLike | None, candidates: str
+) -> tuple[Any, NDArray[np.int64] | None]:
+    """Validated rows, and class indices where there are labels to tune the thresholds on."""
+    if X is None:
+        if y is not None:
+            raise ValueError("y is given without X")
+        if candidates == "rows":
+            raise ValueError("candidates='rows' needs X, the rows to choose from")
+        return None, None
+    if y is None and candidates == "vectors":
+        raise ValueError("X without y has no use with candidates='vectors': give y, or candidates='rows'")
+    rows = rows_for(source, X)
+    if y is None:
+        return rows, None
+    if isinstance(source, KernelExpansion):
+        raise ValueError("y is of no use for a model without classes: thresholds are tuned for classifiers only")
+    labels = np.asarray(y)
+    if labels.shape != (rows.shape[0],):
+        raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")
+    indices = label_indices(labels, source.classes_)
+    if (indices < 0).any():
+        unknown = np.unique(labels[indices < 0])[:3].tolist()
+        raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
+    return rows, indices
