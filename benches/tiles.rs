@@ -42,8 +42,13 @@ fn kernel_rows(criterion: &mut Criterion) {
         let data = numbers(VECTORS * features, 1);
         let kernel = Kernel::Rbf { gamma: 1.0 / features as f64 };
         let columns: Vec<usize> = (0..VECTORS).collect();
-        let source =
-            KernelRows::new(kernel, view(&data, VECTORS, features), &columns, Precision::Single, Par::Threads);
+        let source = KernelRows::new(
+            kernel,
+            view(&data, VECTORS, features),
+            &columns,
+            Precision::Single,
+            Par::Threads,
+        );
         let wanted: Vec<usize> = (0..ROWS).map(|i| i * VECTORS / ROWS).collect();
         let mut values = vec![0.0_f32; ROWS * VECTORS];
         group.bench_function(BenchmarkId::from_parameter(features), |bencher| {

@@ -122,7 +122,12 @@ impl Par {
     }
 
     /// Calls `work(i, chunk)` for consecutive chunks of `data` of length `size`, in any order.
-    pub fn for_each_chunk<T: Send>(self, data: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync + Send) {
+    pub fn for_each_chunk<T: Send>(
+        self,
+        data: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
         use rayon::prelude::*;
         match self {
             Self::Threads if data.len() > size => {

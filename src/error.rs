@@ -52,7 +52,7 @@ pub enum Error {
         pivot: f64,
     },
     /// A file does not follow its format.
-    #[error("{}:{line}: {message}", path.display())]
+    #[error("{}{}: {message}", path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
     Format {
         /// The file.
         path: PathBuf,

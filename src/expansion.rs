@@ -29,8 +29,12 @@ impl<'a> ExpansionView<'a> {
         intercepts: &'a [f64],
     ) -> Result<Self> {
         kernel.check()?;
-        let expected = vectors.rows().checked_mul(intercepts.len()).unwrap_or(usize::MAX);
-        Error::check_len("coefficients of an expansion (vectors times outputs)", expected, coefficients.len())?;
+        let expected = vectors.rows().saturating_mul(intercepts.len());
+        Error::check_len(
+            "coefficients of an expansion (vectors times outputs)",
+            expected,
+            coefficients.len(),
+        )?;
         if intercepts.is_empty() {
             return Err(Error::param("intercepts", "[]", "at least one number, one for each output"));
         }

@@ -10,15 +10,15 @@
 
 #![deny(unsafe_code)]
 
+mod cache;
 pub mod control;
 pub mod data;
 pub mod error;
 pub mod expansion;
-pub mod reduced_set;
-pub mod simd;
-pub mod cache;
-pub mod svm;
 pub mod io;
 pub mod kernels;
+pub mod reduced_set;
+pub mod simd;
+pub mod svm;
 
 pub use error::{Error, Result};

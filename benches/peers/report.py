@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -141,6 +142,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: b
     if markdown:
         rule[2:] = [line[:-1] + ":" for line in rule[2:]]
     return "\n".join([join(headings), join(rule), *map(join, rows)])
+
+
+def versions(cells: Iterable[Cell]) -> str:
+    """The engines that ran, with their versions."""
+    found = {re.sub("-f(32|64)$", "", cell.engine): cell.version for cell in cells if cell.version}
+    return ", ".join(f"{engine} {version}" for engine, version in found.items())
 
 
 def as_json(cells: Iterable[Cell]) -> list[dict[str, Any]]:

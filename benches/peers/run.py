@@ -244,6 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
     if cells:
         print(report.table(report.HEADINGS, report.comparison(cells), markdown=options.markdown))
         print(f"\nMedians of {options.repeat}; equal tolerance and cache; 'times as fast': {REFERENCE} = 1.")
+        print(report.versions(cells))
     if results:
         rows = [row for result in results for row in compress.lines(result)]
         print("\n" + report.table(compress.HEADINGS, rows, markdown=options.markdown))

@@ -15,6 +15,14 @@ from marrow.io import load
 from marrow.reduced_set import CompressionPath, ReducedSet, compress
 from marrow.svm import SVC
 
-__all__ = ["SVC", "CompressionPath", "ExpansionClassifier", "KernelExpansion", "ReducedSet", "compress", "load"]
+__all__ = [
+    "SVC",
+    "CompressionPath",
+    "ExpansionClassifier",
+    "KernelExpansion",
+    "ReducedSet",
+    "compress",
+    "load",
+]
 
 __version__ = _version("marrow")

@@ -1,8 +1,7 @@
-"""The extension module: algorithms on arrays. No defaults, no policy; see the modules that call it.
-
-Rows are C-contiguous (row stride allowed) float64, float32 or uint8 matrices, or ``(data, indices, indptr, shape)``
-of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
-"""
+# The extension module: algorithms on arrays. No defaults, no policy; see the modules that call it.
+#
+# Rows are C-contiguous (row stride allowed) float64, float32 or uint8 matrices, or ``(data, indices, indptr,
+# shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
 
 import os
 from typing import Any, Literal, TypeAlias, TypedDict, final
@@ -36,7 +35,9 @@ class _Pursuit(TypedDict):
 
 @final
 class Expansion:
-    def __new__(cls, vectors: _Rows, coefficients: _Floats, intercepts: _Floats, kernel: _Kernel) -> Expansion: ...
+    def __new__(
+        cls, vectors: _Rows, coefficients: _Floats, intercepts: _Floats, kernel: _Kernel
+    ) -> Expansion: ...
     def decision(self, x: _Rows, n_jobs: int) -> _Floats: ...
     def __len__(self) -> int: ...
     @property

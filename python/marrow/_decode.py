@@ -11,7 +11,7 @@ ovr      k                        class j
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,17 +63,22 @@ def class_indices(
         return (outputs[:, 0] >= 0.0).astype(np.intp)
     if decoding == "ovr" or break_ties:
         values = decision_values(outputs, decoding, n_classes, decision_function_shape)
-        return np.argmax(values, axis=1)
+        return _largest(values)
     votes = np.zeros((outputs.shape[0], n_classes), dtype=np.intp)
     for output, (a, b) in enumerate(pairs(n_classes)):
         won = outputs[:, output] > 0.0
         votes[:, a] += won
         votes[:, b] += ~won
-    return np.argmax(votes, axis=1)
+    return _largest(votes)
+
+
+def _largest(values: NDArray[Any]) -> NDArray[np.intp]:
+    winners: NDArray[np.intp] = np.argmax(values, axis=1)
+    return winners
 
 
 def _votes_and_confidence(outputs: _Floats, n_classes: int) -> _Floats:
-    """Votes plus the summed confidence squeezed into (-1/3, 1/3), so that it breaks ties and never turns a vote."""
+    """Votes plus the summed confidence squeezed into (-1/3, 1/3): it breaks ties and never turns a vote."""
     votes = np.zeros((outputs.shape[0], n_classes))
     confidence = np.zeros_like(votes)
     for output, (a, b) in enumerate(pairs(n_classes)):

@@ -1,7 +1,8 @@
 """Rules for parameters: one table an estimator, one message for all.
 
-A rule is a sentence and a test. A table maps the name of a parameter to its rule; :func:`check` reads the table and
-raises ``ValueError`` with the name, the value and the sentence. ``__init__`` stores, ``fit`` checks.
+A rule is a sentence and a test. A table maps the name of a parameter to its rule; :func:`check` reads the
+table and raises ``ValueError`` with the name, the value and the sentence. ``__init__`` stores, ``fit``
+checks.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 __all__ = [
     "KERNELS",
+    "THREADS",
     "Rule",
     "boolean",
     "check",
@@ -101,12 +103,18 @@ def one_of(*names: str) -> Rule:
 
 def either(*rules: Rule) -> Rule:
     """What any of the rules allows."""
-    return Rule(" or ".join(rule.text for rule in rules), lambda value: any(rule.holds(value) for rule in rules))
+    return Rule(
+        " or ".join(rule.text for rule in rules), lambda value: any(rule.holds(value) for rule in rules)
+    )
 
 
 boolean = Rule("True or False", _is_bool)
 none = Rule("None", lambda value: value is None)
 mapping = Rule("a dict from class to weight", lambda value: isinstance(value, Mapping))
+
+
+#: ``n_jobs`` everywhere.
+THREADS = either(none, Rule("an integer other than 0", lambda value: integer().holds(value) and value != 0))
 
 
 def kernel_rules() -> dict[str, Rule]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import time
-from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 __all__ = ["Progress", "ProgressCallback", "progress"]
 
@@ -26,7 +28,7 @@ class Progress:
     def __init__(self) -> None:
         self._last = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -62,7 +64,7 @@ class _Bar(Progress):
         self._bar = RichProgress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
         self._tasks: dict[str, Any] = {}
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self._bar.__enter__()
         return self
 

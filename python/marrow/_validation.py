@@ -1,8 +1,8 @@
-"""Data in: what the estimators accept, made into what the extension module takes without a copy where that can be.
+"""Data in: what the estimators accept, made into what the extension module takes, if possible without a copy.
 
-A dense matrix keeps its memory if the elements of its rows lie side by side, whatever the distance of the rows, and
-its precision if that is float64, float32 or uint8. A CSR matrix keeps its memory if its columns are sorted and
-occur once. Everything else is converted once, here.
+A dense matrix keeps its memory if the elements of its rows lie side by side, whatever the distance of the
+rows, and its precision if that is float64, float32 or uint8. A CSR matrix keeps its memory if its columns are
+sorted and occur once. Everything else is converted once, here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from marrow import _core
-from marrow._params import refuse
+from marrow._params import THREADS, refuse
 
 __all__ = [
     "CoreRows",
@@ -35,10 +35,10 @@ __all__ = [
 #: What the extension module takes as rows: an array, or ``(data, indices, indptr, shape)``.
 CoreRows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
 
-_DENSE = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
+_DENSE: tuple[np.dtype[Any], ...] = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
 _SPARSE = _DENSE[:2]
-#: Rows of a dense matrix that are looked at together in passes over all data.
-_BLOCK = 4096
+#: Elements of a dense matrix that are taken together in passes in double precision: 1 MB.
+_BLOCK = 2**17
 #: Share of the free memory that a fit may take for kernel rows.
 _CACHE_SHARE = 0.4
 
@@ -46,21 +46,23 @@ _CACHE_SHARE = 0.4
 def threads(n_jobs: int | None) -> int:
     """The number of threads that ``n_jobs`` stands for.
 
-    ``None`` is all cores this process may use, at most ``OMP_NUM_THREADS``; within a joblib worker it is what joblib
-    left for the worker (its ``OMP_NUM_THREADS``), else 1. Negative numbers count back from all cores, as in joblib.
+    ``None`` is all cores this process may use, at most ``OMP_NUM_THREADS``; within a joblib worker it is what
+    joblib left for the worker (its ``OMP_NUM_THREADS``), else 1. Negative numbers count back from all cores,
+    as in joblib.
     """
+    cores = int(joblib.cpu_count())
     if n_jobs is not None:
-        if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-            raise refuse("n_jobs", n_jobs, "None or an integer other than 0")
-        return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
+        if not THREADS.holds(n_jobs):
+            raise refuse("n_jobs", n_jobs, THREADS.text)
+        return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     limit = int(first) if first.isdigit() and int(first) > 0 else None
     backend, configured = joblib.parallel.get_active_backend()
-    if limit is None and getattr(backend, "nesting_level", 0):
+    if limit is None and getattr(backend, "nesting_level", None):
         limit = 1
     if limit is None and configured is not None and configured > 1:
-        limit = configured
-    return max(1, min(joblib.cpu_count(), limit or joblib.cpu_count()))
+        limit = int(configured)
+    return cores if limit is None else min(cores, limit)
 
 
 def cache_bytes(megabytes: float | None) -> int:
@@ -79,7 +81,7 @@ def validated(
     """
     if precomputed and sp.issparse(X):
         raise TypeError("sparse X is not allowed with the precomputed kernel: it must be dense")
-    kinds = _SPARSE if sp.issparse(X) or precomputed else _DENSE
+    kinds: tuple[np.dtype[Any], ...] = _SPARSE if sp.issparse(X) or precomputed else _DENSE
     options: dict[str, Any] = {
         "accept_sparse": False if precomputed else "csr",
         "accept_large_sparse": True,
@@ -93,18 +95,25 @@ def validated(
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
-    """Rows outside an estimator: a float64, float32 or uint8 array, or a canonical CSR matrix of floats, finite."""
+    """Rows outside an estimator: a float64, float32 or uint8 array or a canonical CSR matrix, all finite."""
     if sp.issparse(X):
         kinds = [kind.type for kind in _SPARSE]
         return canonical(
             check_array(X, accept_sparse="csr", accept_large_sparse=True, dtype=kinds, input_name=name)
         )
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in _DENSE and X.shape[0]:
-        if X.dtype != np.uint8 and not np.isfinite(X).all():
+        if X.dtype != np.uint8 and not _is_finite(X):
             raise ValueError(f"{name} holds NaN or infinity")
         return _layout(X)
     kinds = [kind.type for kind in _DENSE]
     return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
+
+
+def _is_finite(X: NDArray[Any]) -> bool:
+    # One pass without memory settles it, unless the sum of finite numbers overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum()
+    return bool(np.isfinite(total)) or bool(np.isfinite(X).all())
 
 
 def core_rows(X: Any) -> CoreRows:
@@ -129,7 +138,7 @@ def _layout(X: Any) -> Any:
         return canonical(X)
     if type(X) is not np.ndarray and not isinstance(X, np.memmap):
         X = np.asarray(X)
-    return X if _rows_are_contiguous(X) else np.ascontiguousarray(X)
+    return X if _rows_are_contiguous(X) else np.array(X, order="C")
 
 
 def _rows_are_contiguous(X: NDArray[Any]) -> bool:
@@ -177,7 +186,8 @@ def _variance(X: Any) -> float:
         data = X.data.astype(np.float64, copy=False)
         mean = float(data.sum()) / size
         return float(np.dot(data, data)) / size - mean * mean
-    blocks = [slice(start, start + _BLOCK) for start in range(0, X.shape[0], _BLOCK)]
+    step = max(1, _BLOCK // max(1, X.shape[1]))
+    blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
     mean = float(sum(X[block].sum(dtype=np.float64) for block in blocks)) / size
     return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size
 

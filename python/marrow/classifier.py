@@ -3,8 +3,8 @@
 The q outputs of the expansion are decoded as in `marrow.svm.SVC`:
 
 * ``"binary"``: one output, positive for the second class;
-* ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ..., positive
-  for class a; the class with the most votes wins, ties go to the first;
+* ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ...,
+  positive for class a; the class with the most votes wins, ties go to the first;
 * ``"ovr"``: one output for each class; the largest wins.
 
 It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
@@ -36,7 +36,7 @@ def n_outputs(decoding: str, n_classes: int) -> int:
     return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
 
 
-class ExpansionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ExpansionClassifier(ClassifierMixin, BaseEstimator):
     """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
 
     Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
@@ -51,15 +51,16 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     decoding : {"binary", "ovo", "ovr"}
         What the outputs mean, see the module's text.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For ``decoding="ovo"``: whether `decision_function` returns one score a class or the raw pairwise outputs.
+        For ``decoding="ovo"``: whether `decision_function` returns one score a class or the raw pairwise
+        outputs.
     break_ties : bool, default=False
-        For ``decoding="ovo"`` with ``decision_function_shape="ovr"`` and more than two classes: break ties of the
-        votes by the sums of the outputs, as scikit-learn's SVC does.
+        For ``decoding="ovo"`` with ``decision_function_shape="ovr"`` and more than two classes: break ties of
+        the votes by the sums of the outputs, as scikit-learn's SVC does.
     feature_names : array-like of str of shape (n_features,), default=None
         Column names to expect at prediction.
     n_features : int, default=None
-        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the number of
-        training rows. None takes it from the vectors.
+        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
+        number of training rows. None takes it from the vectors.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 
@@ -121,13 +122,15 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         expected = n_outputs(self.decoding, labels.size)
         if self.expansion.n_outputs != expected:
             raise ValueError(
-                f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of {labels.size} "
-                f"classes needs {expected}"
+                f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of "
+                f"{labels.size} classes needs {expected}"
             )
         if self.n_features is not None and self.expansion.kernel != "precomputed":
             columns = self.expansion.vectors.shape[1]
             if self.n_features != columns:
-                raise refuse("n_features", self.n_features, f"{columns}, the number of columns of the vectors")
+                raise refuse(
+                    "n_features", self.n_features, f"{columns}, the number of columns of the vectors"
+                )
         if self.feature_names is not None and len(np.asarray(self.feature_names)) != self.n_features_in_:
             raise ValueError(
                 f"feature_names has {len(np.asarray(self.feature_names))} names, the vectors have "
@@ -242,11 +245,11 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save(self, path)
 
-    def fit(self, X: Any, y: Any = None) -> NoReturn:
+    def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature
         """Refuse: there is nothing to fit.
 
-        The method exists because scikit-learn asks every estimator for one, `FrozenEstimator` for example, which
-        then never calls it.
+        The method exists because scikit-learn asks every estimator for one, `FrozenEstimator` for example,
+        which then never calls it.
 
         Raises
         ------
@@ -271,6 +274,5 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return (
-            f"ExpansionClassifier({self.expansion!r}, {len(self.classes_)} classes, decoding={self.decoding!r})"
-        )
+        about = f"{len(self.classes_)} classes, decoding={self.decoding!r}"
+        return f"ExpansionClassifier({self.expansion!r}, {about})"

@@ -1,7 +1,8 @@
 """What marrow raises and warns of.
 
-Wrong parameters and wrong data are plain ``ValueError`` or ``TypeError``, files that cannot be opened or written are
-``OSError``, matrices that are not positive definite are ``numpy.linalg.LinAlgError``. The rest is here.
+Wrong parameters and wrong data are plain ``ValueError`` or ``TypeError``, files that cannot be opened or
+written are ``OSError``, matrices that are not positive definite are ``numpy.linalg.LinAlgError``. The rest is
+here.
 """
 
 from sklearn.exceptions import ConvergenceWarning, NotFittedError

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
 
 from marrow import _core
 from marrow._params import KERNELS, check, integer, one_of, real
 from marrow._validation import as_rows, core_rows, threads
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["KernelExpansion"]
 
@@ -45,14 +48,14 @@ class KernelExpansion:
     Parameters
     ----------
     vectors : {ndarray, CSR matrix} of shape (m, d)
-        float64, float32 or uint8; kept without a copy where the memory allows. For the precomputed kernel (m, 1):
-        the indices of the training rows.
+        float64, float32 or uint8; kept without a copy where the memory allows. For the precomputed kernel (m,
+        1): the indices of the training rows.
     coefficients : array-like of shape (m, q) or (m,)
         B.
     intercepts : array-like of shape (q,) or float
         b.
     kernel : str, default="rbf"
-        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", with scikit-learn's formulas.
+        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"; scikit-learn's formulas.
     gamma : float, default=1.0
         Kernel coefficient; not used by "linear" and "precomputed".
     coef0 : float, default=0.0
@@ -117,11 +120,15 @@ class KernelExpansion:
             raise ValueError(f"intercepts have shape {b.shape}: they must be one number for each output")
         if B.shape != (rows.shape[0], b.size):
             expected = (rows.shape[0], b.size)
-            raise ValueError(f"coefficients have shape {B.shape}: for these vectors and intercepts it must be {expected}")
+            raise ValueError(
+                f"coefficients have shape {B.shape}: for these vectors and intercepts it must be {expected}"
+            )
         if not (np.isfinite(B).all() and np.isfinite(b).all()):
             raise ValueError("coefficients and intercepts must be finite")
         if kernel == "precomputed" and rows.shape[1] != 1:
-            raise ValueError("vectors of the precomputed kernel have one column, the index of the training row")
+            raise ValueError(
+                "vectors of the precomputed kernel have one column, the index of the training row"
+            )
         values = (rows, B, b, kernel, float(gamma), float(coef0), int(degree))
         for name, value in zip(_FIELDS, values, strict=True):
             object.__setattr__(self, name, value)
@@ -167,8 +174,8 @@ class KernelExpansion:
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Rows; float32 and uint8 are computed in single precision, float64 in double. For the precomputed kernel
-            (n, n_train): kernel values against the training rows.
+            Rows; float32 and uint8 are computed in single precision, float64 in double. For the precomputed
+            kernel (n, n_train): kernel values against the training rows.
         n_jobs : int or None, default=None
             Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
 
@@ -187,7 +194,9 @@ class KernelExpansion:
         """As :meth:`decision_function` for rows that are known to be in order."""
         handle = self._handle
         if handle is None:
-            handle = _core.Expansion(core_rows(self.vectors), self.coefficients, self.intercepts, self.kernel_spec)
+            handle = _core.Expansion(
+                core_rows(self.vectors), self.coefficients, self.intercepts, self.kernel_spec
+            )
             object.__setattr__(self, "_handle", handle)
         n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
         if n * cost < _SHORT_COST and n_jobs is None:

@@ -1,6 +1,7 @@
 """Drawings, in the manner of scikit-learn's displays. They need matplotlib, the extra ``marrow[plot]``.
 
-matplotlib is imported when something is drawn, never before: importing marrow stays fast and needs no display.
+matplotlib is imported when something is drawn, never before: importing marrow stays fast and needs no
+display.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class SizeAccuracyDisplay:
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from marrow.plotting import SizeAccuracyDisplay
-    >>> display = SizeAccuracyDisplay([1, 10, 100], [0.4, 0.9, 0.98], full_size=900, full_score=0.985, chosen=100)
+    >>> display = SizeAccuracyDisplay(
+    ...     [1, 10, 100], [0.4, 0.9, 0.98], full_size=900, full_score=0.985, chosen=100
+    ... )
     >>> display.plot().ax_.get_xlabel()
     'vectors kept'
     """
@@ -181,7 +184,13 @@ class SizeAccuracyDisplay:
         if self.full_score is not None:
             full = float(self._errors(np.array([self.full_score]))[0])
             name = "full model" if self.full_size is None else f"full model, {self.full_size:,} vectors"
-            ax.axhline(full, color=REFERENCE, linewidth=1.2, linestyle=(0, (5, 3)), label=f"{name}: {_text(full, percent)}")
+            ax.axhline(
+                full,
+                color=REFERENCE,
+                linewidth=1.2,
+                linestyle=(0, (5, 3)),
+                label=f"{name}: {_text(full, percent)}",
+            )
             floor.append(full)
         if self.chosen is not None:
             at = int(np.flatnonzero(self.sizes == self.chosen)[0])
@@ -197,12 +206,12 @@ class SizeAccuracyDisplay:
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         ax.set_xlim(self.sizes.min(), self.sizes.max())
         ax.set_xlabel("vectors kept")
-        ax.set_ylabel("error" if percent else "1 − R²")
+        ax.set_ylabel("error" if percent else "1 - R^2")
         ax.grid(visible=True, which="major", color="#e3e3e3", linewidth=0.8)
         ax.set_axisbelow(True)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-        ax.legend(frameon=False)
+        ax.legend(frameon=True, facecolor="white", edgecolor="none", framealpha=1.0)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from marrow import _core
 from marrow._decode import Decoding, check_shape, class_indices, decision_values, pairs
-from marrow._params import boolean, check, either, integer, kernel_rules, mapping, none, one_of, real
+from marrow._params import THREADS, boolean, check, either, integer, kernel_rules, mapping, none, one_of, real
 from marrow._progress import progress
 from marrow._validation import (
     cache_bytes,
@@ -30,9 +26,15 @@ from marrow._validation import (
     threads,
     validated,
 )
+from marrow.certificate import Certificate, MachineCertificate
 from marrow.expansion import KernelExpansion
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from marrow.classifier import ExpansionClassifier
 
 __all__ = ["SVC", "Certificate", "MachineCertificate"]
@@ -49,93 +51,9 @@ _RULES = {
     "break_ties": boolean,
     "max_iter": either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit")),
     "max_time": either(none, real(least=0.0)),
-    "n_jobs": either(none, integer(text="an integer other than 0")),
+    "n_jobs": THREADS,
     "verbose": either(boolean, integer(least=0)),
 }
-
-
-@dataclass(frozen=True)
-class MachineCertificate:
-    """What one binary machine vouches for, computed from its gradients at the end of the fit.
-
-    Objectives are those of the maximisation form, so that dual <= optimum <= primal.
-    """
-
-    #: sum alpha - 1/2 alpha'Q alpha.
-    dual: float
-    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
-    primal: float
-    #: primal - dual: the distance of both from the optimum is at most this.
-    gap: float
-    #: Largest violation of the optimality conditions, in units of f; at most ``tol`` after convergence.
-    violation: float
-    #: Pair steps.
-    iterations: int
-    #: Blocks of variables solved.
-    rounds: int
-    #: Support vectors of this machine.
-    support: int
-    #: Support vectors at their upper bound.
-    bounded: int
-    #: "converged", "max_iter", "max_time", "interrupted" or "stalled".
-    stop: str
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What a fit vouches for: sums over its machines (``violation`` is the largest), and what the fit cost."""
-
-    #: One certificate a binary machine, in the order of the outputs.
-    machines: tuple[MachineCertificate, ...]
-    #: Kernel values computed.
-    kernel_values: int
-    #: Kernel rows found in the cache.
-    cache_hits: int
-    #: Kernel rows computed.
-    cache_misses: int
-    #: Wall-clock seconds.
-    seconds: float
-
-    @property
-    def dual(self) -> float:
-        """Sum of the dual objectives."""
-        return sum(machine.dual for machine in self.machines)
-
-    @property
-    def primal(self) -> float:
-        """Sum of the primal objectives."""
-        return sum(machine.primal for machine in self.machines)
-
-    @property
-    def gap(self) -> float:
-        """Sum of the duality gaps."""
-        return sum(machine.gap for machine in self.machines)
-
-    @property
-    def violation(self) -> float:
-        """Largest violation of the optimality conditions of any machine."""
-        return max(machine.violation for machine in self.machines)
-
-    @property
-    def iterations(self) -> int:
-        """Pair steps of all machines."""
-        return sum(machine.iterations for machine in self.machines)
-
-    @property
-    def rounds(self) -> int:
-        """Blocks solved by all machines."""
-        return sum(machine.rounds for machine in self.machines)
-
-    @property
-    def stop(self) -> str:
-        """"converged" if every machine did, else why the first did not."""
-        return next((m.stop for m in self.machines if m.stop != "converged"), "converged")
-
-    @property
-    def cache_hit_rate(self) -> float:
-        """Share of the kernel rows that were found in the cache; 0 where none was asked for."""
-        asked = self.cache_hits + self.cache_misses
-        return self.cache_hits / asked if asked else 0.0
 
 
 class SVC(ClassifierMixin, BaseEstimator):
@@ -147,7 +65,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its class weight and its sample weight. Positive and finite.
+        Weight of the loss; multiplied for each row by its class weight and its sample weight. Positive and
+        finite.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"}, default="rbf"
         With "precomputed", `fit` takes the (n, n) kernel matrix and `predict` an (n_test, n) one.
     degree : int, default=3
@@ -168,7 +87,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     multi_class : {"ovo", "ovr"}, default="ovo"
         A machine for each pair of classes, or one for each class against all others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each pair.
+        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        pair.
     break_ties : bool, default=False
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
@@ -177,8 +97,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     max_time : float or None, default=None
         Most seconds of the fit. A fit that ends early is a usable model, and warns.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of joblib
-        and ``OMP_NUM_THREADS``.
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -205,9 +125,9 @@ class SVC(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    The dual is solved by two-tier decomposition: blocks of violators, pair steps inside a block with second-order
-    selection, float32 kernel rows and double-precision sums. float32, float64 and (dense) uint8 data is used as it
-    lies in memory when rows are contiguous; other data is converted once.
+    The dual is solved by two-tier decomposition: blocks of violators, pair steps inside a block with
+    second-order selection, float32 kernel rows and double-precision sums. float32, float64 and (dense) uint8
+    data is used as it lies in memory when rows are contiguous; other data is converted once.
 
     Examples
     --------
@@ -287,8 +207,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, a single class, a class without a row of positive
-            weight, lengths that disagree.
+            For parameters outside their rules, NaN or infinities, a single class, a class without a row of
+            positive weight, lengths that disagree.
         KeyboardInterrupt
             On Ctrl-C, within a second; the estimator is then as it was.
 
@@ -302,6 +222,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         X, y = validated(self, X, y, reset=True, precomputed=precomputed, with_y=True)
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        if self.kernel == "chi2":
+            check_non_negative(X, "SVC with kernel='chi2'")
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         if classes.size < 2:
@@ -333,7 +255,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         support = fitted["support"] if every else used[fitted["support"]]
         vectors = support[:, np.newaxis].astype(np.float64) if precomputed else X[support]
         self.expansion_ = KernelExpansion(vectors, fitted["coefficients"], fitted["intercepts"], *kernel)
-        self.certificate_ = _certificate(fitted)
+        self.certificate_ = Certificate.of(fitted)
         self.classes_ = classes
         self.support_ = support.astype(np.int32)
         self.n_support_ = fitted["class_counts"].astype(np.int32)
@@ -351,12 +273,18 @@ class SVC(ClassifierMixin, BaseEstimator):
         classes: NDArray[Any],
     ) -> NDArray[np.float64]:
         if not np.isfinite(class_weight).all() or (class_weight < 0.0).any():
-            raise ValueError(f"class_weight gives {class_weight.tolist()}: weights must be finite and not negative")
-        rows: NDArray[np.float64] = class_weight[labels] if weights is None else class_weight[labels] * weights
+            raise ValueError(
+                f"class_weight gives {class_weight.tolist()}: weights must be finite and not negative"
+            )
+        rows: NDArray[np.float64] = (
+            class_weight[labels] if weights is None else class_weight[labels] * weights
+        )
         left = np.bincount(labels[rows > 0.0], minlength=classes.size)
         if (left == 0).any():
             gone = classes[int(np.argmin(left))]
-            raise ValueError(f"the weights leave no row of class {gone!r}: every class needs one of positive weight")
+            raise ValueError(
+                f"the weights of class {gone} are all zero: every class needs a row of positive weight"
+            )
         return rows
 
     def _warn(self) -> None:
@@ -365,7 +293,8 @@ class SVC(ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"SVC ended before the tolerance was reached ({certificate.stop}): the violation is "
                 f"{certificate.violation:.3g} for tol={self.tol:g}, the duality gap {certificate.gap:.3g} of "
-                f"{certificate.primal:.6g}. The model is usable; raise max_iter or max_time, or scale the data",
+                f"{certificate.primal:.6g}. The model is usable; raise max_iter or max_time, or scale the "
+                "data",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -473,8 +402,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     def dual_coef_(self) -> NDArray[np.float64]:
         """Signed coefficients in scikit-learn's layout.
 
-        (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where row r of a support vector belongs to
-        its machine against the r-th of the other classes; (n_classes, n_SV) one against the rest.
+        (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where row r of a support vector
+        belongs to its machine against the r-th of the other classes; (n_classes, n_SV) one against the rest.
         """
         coefficients = self._fitted_expansion().coefficients
         if self._decoding != "ovo":
@@ -493,7 +422,9 @@ class SVC(ClassifierMixin, BaseEstimator):
         expansion = self._fitted_expansion()
         if expansion.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
-        vectors = expansion.vectors if sp.issparse(expansion.vectors) else expansion.vectors.astype(np.float64)
+        vectors = (
+            expansion.vectors if sp.issparse(expansion.vectors) else expansion.vectors.astype(np.float64)
+        )
         weights: NDArray[np.float64] = np.asarray((vectors.T @ expansion.coefficients).T)
         weights.flags.writeable = False
         return weights
@@ -522,8 +453,3 @@ class SVC(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.positive_only = self.kernel == "chi2"
         return tags
-
-
-def _certificate(fitted: Mapping[str, Any]) -> Certificate:
-    machines = tuple(MachineCertificate(**machine) for machine in fitted["certificates"])
-    return Certificate(machines=machines, **fitted["effort"])

@@ -100,7 +100,8 @@ impl<T: Element + marrow::data::Element> Csr<'_, T> {
     fn view(&self) -> PyResult<CsrView<'_, T>> {
         let (indptr, indices) = (self.indptr.view()?, self.indices.view()?);
         let view = CsrView::new(indptr, indices, vector(&self.data)?, self.cols).map_err(to_python)?;
-        Error::check_len("rows of a sparse matrix (from indptr)", self.rows, view.rows()).map_err(to_python)?;
+        Error::check_len("rows of a sparse matrix (from indptr)", self.rows, view.rows())
+            .map_err(to_python)?;
         Ok(view)
     }
 }
@@ -209,7 +210,8 @@ pub(crate) fn matrix_array<T: Element>(
     rows: usize,
     cols: usize,
 ) -> PyResult<Bound<'_, PyArray2<T>>> {
-    let array = Array2::from_shape_vec((rows, cols), values).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let array =
+        Array2::from_shape_vec((rows, cols), values).map_err(|e| PyValueError::new_err(e.to_string()))?;
     Ok(PyArray2::from_owned_array(py, array))
 }
 

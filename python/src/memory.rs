@@ -21,14 +21,19 @@ fn group_limit() -> Option<u64> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let root = Path::new("/sys/fs/cgroup");
     // A limit anywhere above holds too; inside a container only the root of the mount may be visible.
-    root.join(path.trim_start_matches('/')).ancestors().take_while(|p| p.starts_with(root)).filter_map(remaining).min()
+    root.join(path.trim_start_matches('/'))
+        .ancestors()
+        .take_while(|p| p.starts_with(root))
+        .filter_map(remaining)
+        .min()
 }
 
 fn remaining(group: &Path) -> Option<u64> {
     let number = |name: &str| read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("memory.max")?;
     // Cached file pages are given back when memory is short.
-    let cached = read_to_string(group.join("memory.stat")).ok().and_then(|text| field(&text, "inactive_file "));
+    let cached =
+        read_to_string(group.join("memory.stat")).ok().and_then(|text| field(&text, "inactive_file "));
     Some(limit.saturating_sub(number("memory.current")?.saturating_sub(cached.unwrap_or(0))))
 }
 

@@ -161,7 +161,9 @@ fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Par) -> Result<R> + Send) -
         .num_threads(n_jobs)
         .thread_name(|i| format!("marrow-{i}"))
         .build()
-        .map_err(|e| Error::param("n_jobs", n_jobs, format!("a number of threads that can be started ({e})")))?;
+        .map_err(|e| {
+            Error::param("n_jobs", n_jobs, format!("a number of threads that can be started ({e})"))
+        })?;
     pool.install(|| work(Par::Threads))
 }
 

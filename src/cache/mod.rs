@@ -1,5 +1,7 @@
-//! A bounded store of kernel rows.
+//! A bounded store of kernel rows, and the memory it lives in.
 
+mod arena;
 mod rows;
 
-pub use rows::RowCache;
+pub(crate) use arena::{Arena, Arenas};
+pub(crate) use rows::RowCache;

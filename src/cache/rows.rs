@@ -3,48 +3,14 @@
 //! Invariant: a row is in at most one slot; the slots in use form one list from the most to the least recently
 //! wanted. Getting a row and evicting one are O(1); the missing rows of a request are computed in one batch, straight
 //! into their slots. The arena is reserved at once, but the system gives pages only as they are touched, so a
-//! generous budget costs nothing by itself; huge pages are asked for, since the first touch of small ones was measured
-//! to cost as much as computing what is written to them.
+//! generous budget costs nothing by itself.
+
+use super::Arena;
 
 const NONE: u32 = u32::MAX;
 
-/// Zeroed numbers that take memory only where they are touched.
-enum Arena {
-    Mapped(memmap2::MmapMut),
-    /// Where the system refuses a mapping, and for nothing at all.
-    Plain(Vec<f32>),
-}
-
-impl Arena {
-    fn new(len: usize) -> Self {
-        match memmap2::MmapMut::map_anon(len * 4) {
-            Ok(map) => {
-                // A hint: without huge pages all is slower, not wrong.
-                #[cfg(target_os = "linux")]
-                let _ = map.advise(memmap2::Advice::HugePage);
-                Self::Mapped(map)
-            }
-            Err(_) => Self::Plain(vec![0.0; len]),
-        }
-    }
-
-    fn values(&self) -> &[f32] {
-        match self {
-            Self::Mapped(map) => bytemuck::cast_slice(map),
-            Self::Plain(values) => values,
-        }
-    }
-
-    fn values_mut(&mut self) -> &mut [f32] {
-        match self {
-            Self::Mapped(map) => bytemuck::cast_slice_mut(map),
-            Self::Plain(values) => values,
-        }
-    }
-}
-
 /// Single-precision rows of one length under a budget.
-pub struct RowCache {
+pub(crate) struct RowCache {
     len: usize,
     capacity: usize,
     arena: Arena,
@@ -55,14 +21,14 @@ pub struct RowCache {
     newest: u32,
     oldest: u32,
     /// Rows that were asked for and present.
-    pub hits: u64,
+    pub(crate) hits: u64,
     /// Rows that were asked for and computed.
-    pub misses: u64,
+    pub(crate) misses: u64,
 }
 
 impl RowCache {
     /// A cache for `rows` rows of `len` values; never fewer than two fit, whatever the budget.
-    pub fn new(rows: usize, len: usize, bytes: usize) -> Self {
+    pub(crate) fn new(rows: usize, len: usize, bytes: usize) -> Self {
         let capacity = (bytes / (4 * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
         Self {
             len,
@@ -80,7 +46,7 @@ impl RowCache {
     }
 
     /// How many rows fit.
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
@@ -89,7 +55,7 @@ impl RowCache {
     ///
     /// # Panics
     /// If more distinct rows are asked for than fit.
-    pub fn claim(&mut self, rows: &[usize]) -> Vec<usize> {
+    pub(crate) fn claim(&mut self, rows: &[usize]) -> Vec<usize> {
         assert!(rows.len() <= self.capacity, "{} rows asked of a cache for {}", rows.len(), self.capacity);
         let mut missing = Vec::new();
         for &row in rows {
@@ -127,7 +93,7 @@ impl RowCache {
     }
 
     /// The slots of rows that [`RowCache::claim`] returned, in the same order.
-    pub fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [f32]> {
+    pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [f32]> {
         if self.len == 0 {
             return rows.iter().map(|_| &mut [][..]).collect();
         }
@@ -145,13 +111,13 @@ impl RowCache {
 
     /// A row that is present.
     #[inline]
-    pub fn row(&self, row: usize) -> &[f32] {
+    pub(crate) fn row(&self, row: usize) -> &[f32] {
         let start = self.slot_of[row] as usize * self.len;
         &self.arena.values()[start..start + self.len]
     }
 
     /// Forgets rows whose computation was broken off.
-    pub fn forget(&mut self, rows: &[usize]) {
+    pub(crate) fn forget(&mut self, rows: &[usize]) {
         for &row in rows {
             let slot = self.slot_of[row];
             if slot != NONE {

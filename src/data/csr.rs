@@ -50,7 +50,12 @@ pub struct CsrView<'a, T> {
 
 impl<'a, T: Element> CsrView<'a, T> {
     /// Checks the structure in one pass.
-    pub fn new(indptr: IndexSlice<'a>, indices: IndexSlice<'a>, values: &'a [T], cols: usize) -> Result<Self> {
+    pub fn new(
+        indptr: IndexSlice<'a>,
+        indices: IndexSlice<'a>,
+        values: &'a [T],
+        cols: usize,
+    ) -> Result<Self> {
         let broken = |message: String| Err(Error::Sparse(message));
         if indptr.is_empty() {
             return broken("indptr is empty; it needs one entry more than there are rows".into());

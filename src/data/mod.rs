@@ -113,8 +113,12 @@ impl Rows<'_> {
     pub fn gather(&self, rows: &[usize]) -> OwnedRows {
         match self {
             Self::DenseU8(d) => OwnedRows::DenseU8 { data: d.gather(rows), rows: rows.len(), cols: d.cols() },
-            Self::DenseF32(d) => OwnedRows::DenseF32 { data: d.gather(rows), rows: rows.len(), cols: d.cols() },
-            Self::DenseF64(d) => OwnedRows::DenseF64 { data: d.gather(rows), rows: rows.len(), cols: d.cols() },
+            Self::DenseF32(d) => {
+                OwnedRows::DenseF32 { data: d.gather(rows), rows: rows.len(), cols: d.cols() }
+            }
+            Self::DenseF64(d) => {
+                OwnedRows::DenseF64 { data: d.gather(rows), rows: rows.len(), cols: d.cols() }
+            }
             Self::CsrF32(s) => {
                 let (indptr, indices, values) = s.gather(rows);
                 OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }

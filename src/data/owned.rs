@@ -26,10 +26,14 @@ impl OwnedRows {
             Self::DenseF32 { data, rows, cols } => DenseView::new(data, *rows, *cols).expect(CHECKED).into(),
             Self::DenseF64 { data, rows, cols } => DenseView::new(data, *rows, *cols).expect(CHECKED).into(),
             Self::CsrF32 { indptr, indices, values, cols } => {
-                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols).expect(CHECKED).into()
+                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
+                    .expect(CHECKED)
+                    .into()
             }
             Self::CsrF64 { indptr, indices, values, cols } => {
-                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols).expect(CHECKED).into()
+                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
+                    .expect(CHECKED)
+                    .into()
             }
         }
     }

@@ -36,13 +36,21 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f
     par.for_each_chunk(&mut out, BLOCK * m, |task, out| {
         let rows: Vec<usize> = (task * BLOCK..n.min((task + 1) * BLOCK)).collect();
         let block = panels.block(x, &rows, &centre);
-        for_each_tile(kernel, &block, &panels, 0..panels.count(), BLOCK, z.cols(), |first, count, p, tile| {
-            let from = p * panels.width();
-            let to = m.min(from + panels.width());
-            for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
-                out[(first + i) * m + from..(first + i) * m + to].copy_from_slice(&line[..to - from]);
-            }
-        });
+        for_each_tile(
+            kernel,
+            &block,
+            &panels,
+            0..panels.count(),
+            BLOCK,
+            z.cols(),
+            |first, count, p, tile| {
+                let from = p * panels.width();
+                let to = m.min(from + panels.width());
+                for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
+                    out[(first + i) * m + from..(first + i) * m + to].copy_from_slice(&line[..to - from]);
+                }
+            },
+        );
     });
     Ok(out)
 }
@@ -89,7 +97,7 @@ mod tests {
         for (n, m, d) in [(1, 1, 1), (7, 33, 3), (101, 70, 20), (13, 5, 64), (3, 2, 0)] {
             let value = |i: usize, salt: usize| {
                 let v = ((i * 37 + salt) % 11) as f64 * 0.17;
-                if (i * 7 + salt) % 3 == 0 { 0.0 } else { v }
+                if (i * 7 + salt).is_multiple_of(3) { 0.0 } else { v }
             };
             let x: Vec<f64> = (0..n * d).map(|i| value(i, 1)).collect();
             let z: Vec<f64> = (0..m * d).map(|i| value(i, 5)).collect();
@@ -139,7 +147,13 @@ mod tests {
         let rows: Rows<'_> = DenseView::new(&x, 10, 4).unwrap().into();
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let order: Vec<usize> = (0..10).collect();
-        let source = crate::kernels::KernelRows::new(kernel, rows, &order, crate::kernels::Precision::Single, Par::Sequential);
+        let source = crate::kernels::KernelRows::new(
+            kernel,
+            rows,
+            &order,
+            crate::kernels::Precision::Single,
+            Par::Sequential,
+        );
         let mut row = vec![0.0_f32; 10];
         source.compute(&[3], &mut [&mut row], Par::Sequential);
         for j in 0..10 {

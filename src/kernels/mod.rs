@@ -131,7 +131,11 @@ impl Kernel {
                     }
                 });
                 if let Some(value) = negative {
-                    return Err(Error::param(what, value, format!("free of negative values for the chi2 kernel (row {row})")));
+                    return Err(Error::param(
+                        what,
+                        value,
+                        format!("free of negative values for the chi2 kernel (row {row})"),
+                    ));
                 }
             }
         }

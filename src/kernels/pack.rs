@@ -21,7 +21,9 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
             (Measure::Inner, Epilogue::Power { gamma: t(gamma), coef0: t(coef0), degree })
         }
         Kernel::Rbf { gamma } => (Measure::Inner, Epilogue::Gauss { gamma: t(gamma) }),
-        Kernel::Sigmoid { gamma, coef0 } => (Measure::Inner, Epilogue::Tanh { gamma: t(gamma), coef0: t(coef0) }),
+        Kernel::Sigmoid { gamma, coef0 } => {
+            (Measure::Inner, Epilogue::Tanh { gamma: t(gamma), coef0: t(coef0) })
+        }
         Kernel::Laplacian { gamma } => (Measure::L1, Epilogue::Decay { gamma: t(gamma) }),
         Kernel::ChiSquared { gamma } => (Measure::ChiSquared, Epilogue::Decay { gamma: t(gamma) }),
         Kernel::Precomputed => return None,
@@ -146,7 +148,10 @@ impl<T: Real> Panels<T> {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         (self.data.len() + self.norms.len()) * size_of::<T>()
-            + self.sparse.as_ref().map_or(0, |(f, b)| f.iter().map(|f| f.len() * 4).sum::<usize>() + b.len() * size_of::<T>())
+            + self
+                .sparse
+                .as_ref()
+                .map_or(0, |(f, b)| f.iter().map(|f| f.len() * 4).sum::<usize>() + b.len() * size_of::<T>())
     }
 
     pub(super) fn panel(&self, p: usize) -> &[T] {
@@ -187,21 +192,21 @@ impl<T: Real> Panels<T> {
             return RowBlock { norms, form: Form::Sparse(entries) };
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
-        let stride = if features % 64 == 0 && features > 0 { features + 16 } else { features };
+        let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
         let mut data = vec![T::ZERO; list.len() * stride];
         let mut norms = Vec::with_capacity(list.len());
         for (i, &row) in list.iter().enumerate() {
             let out = &mut data[i * stride..i * stride + features];
             with_rows!(&rows,
-                dense(view) => for ((out, &v), &c) in out.iter_mut().zip(view.row(row)).zip(&centre.0) {
-                    *out = T::from_f64(crate::data::Element::to_f64(v) - c);
-                },
-                csr(view) => {
-                    for (out, &c) in out.iter_mut().zip(&centre.0) {
-                        *out = T::from_f64(-c);
-                    }
-                    view.for_each_in_row(row, |k, v| out[k] = T::from_f64(crate::data::Element::to_f64(v) - centre.0[k]));
-                });
+            dense(view) => for ((out, &v), &c) in out.iter_mut().zip(view.row(row)).zip(&centre.0) {
+                *out = T::from_f64(crate::data::Element::to_f64(v) - c);
+            },
+            csr(view) => {
+                for (out, &c) in out.iter_mut().zip(&centre.0) {
+                    *out = T::from_f64(-c);
+                }
+                view.for_each_in_row(row, |k, v| out[k] = T::from_f64(crate::data::Element::to_f64(v) - centre.0[k]));
+            });
             norms.push(squared_norm(out.iter().copied()));
         }
         RowBlock { norms, form: Form::Dense { data, stride, depth: features } }

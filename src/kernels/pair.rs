@@ -17,7 +17,9 @@ pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f6
     let sum = |f: fn(f64, f64) -> f64| -> f64 { a.iter().zip(&b).map(|(&a, &b)| f(a, b)).sum() };
     match *kernel {
         Kernel::Linear => sum(|a, b| a * b),
-        Kernel::Polynomial { degree, gamma, coef0 } => (gamma * sum(|a, b| a * b) + coef0).powi(degree as i32),
+        Kernel::Polynomial { degree, gamma, coef0 } => {
+            (gamma * sum(|a, b| a * b) + coef0).powi(degree as i32)
+        }
         Kernel::Rbf { gamma } => (-gamma * sum(|a, b| (a - b) * (a - b))).exp(),
         Kernel::Sigmoid { gamma, coef0 } => (gamma * sum(|a, b| a * b) + coef0).tanh(),
         Kernel::Laplacian { gamma } => (-gamma * sum(|a, b| (a - b).abs())).exp(),

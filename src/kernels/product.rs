@@ -7,9 +7,9 @@
 //!
 //! Cost: n m kernel values and n times the non-zeros of B; memory one tile a thread.
 
+use super::Kernel;
 use super::pack::{Centre, Panels};
 use super::tile::for_each_tile;
-use super::Kernel;
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -134,7 +134,11 @@ impl Evaluator {
         if let Some(&largest) = indices.iter().max()
             && largest >= x.cols()
         {
-            return Err(Error::Shape { what: "columns of precomputed X", expected: largest + 1, found: x.cols() });
+            return Err(Error::Shape {
+                what: "columns of precomputed X",
+                expected: largest + 1,
+                found: x.cols(),
+            });
         }
         let mut values = vec![0.0; x.cols()];
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
@@ -164,7 +168,11 @@ impl Evaluator {
                 Some(group) if group.outputs == outputs && group.panels.len() * width < GROUP_VECTORS => {
                     group.panels.end = p + 1;
                 }
-                _ => groups.push(Group { panels: p..p + 1, outputs: outputs.clone(), start: coefficients.len() }),
+                _ => groups.push(Group {
+                    panels: p..p + 1,
+                    outputs: outputs.clone(),
+                    start: coefficients.len(),
+                }),
             }
             let value = |c: usize, j: usize| of_panel.get(c * q + j).map_or(T::ZERO, |&v| T::from_f64(v));
             if outputs.len() <= FEW {
@@ -207,20 +215,31 @@ impl Evaluator {
             }
             let few = live <= FEW;
             // Columns of `sums`: one vector an output, or one number an output padded to whole vectors.
-            let (stride, per_panel) =
-                if few { (live * lanes, live * width) } else { (live.next_multiple_of(lanes), live.next_multiple_of(lanes) * width) };
+            let (stride, per_panel) = if few {
+                (live * lanes, live * width)
+            } else {
+                (live.next_multiple_of(lanes), live.next_multiple_of(lanes) * width)
+            };
             sums.clear();
             sums.resize(list.len() * stride, T::ZERO);
-            for_each_tile(&self.kernel, &block, &packed.panels, group.panels.clone(), BLOCK, x.cols(), |row, rows, p, tile| {
-                let start = group.start + (p - group.panels.start) * per_panel;
-                let coefficients = &packed.coefficients[start..start + per_panel];
-                let out = &mut sums[row * stride..(row + rows) * stride];
-                if few {
-                    ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
-                } else {
-                    ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
-                }
-            });
+            for_each_tile(
+                &self.kernel,
+                &block,
+                &packed.panels,
+                group.panels.clone(),
+                BLOCK,
+                x.cols(),
+                |row, rows, p, tile| {
+                    let start = group.start + (p - group.panels.start) * per_panel;
+                    let coefficients = &packed.coefficients[start..start + per_panel];
+                    let out = &mut sums[row * stride..(row + rows) * stride];
+                    if few {
+                        ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
+                    } else {
+                        ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
+                    }
+                },
+            );
             for (sums, out) in sums.chunks_exact(stride).zip(out.chunks_exact_mut(q)) {
                 for (k, &output) in group.outputs.iter().enumerate() {
                     out[output] += if few {
@@ -242,25 +261,35 @@ mod tests {
 
     #[test]
     fn fused_equals_stored_for_every_number_of_outputs() {
-        for (n, m, d, q) in [(1, 50, 5, 1), (130, 301, 7, 1), (97, 100, 2, 5), (200, 65, 11, 10), (50, 200, 4, 45), (5, 0, 3, 2)] {
+        for (n, m, d, q) in [
+            (1, 50, 5, 1),
+            (130, 301, 7, 1),
+            (97, 100, 2, 5),
+            (200, 65, 11, 10),
+            (50, 200, 4, 45),
+            (5, 0, 3, 2),
+        ] {
             let x: Vec<f64> = (0..n * d).map(|i| (i as f64 * 0.37).sin()).collect();
             let z: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.71).cos()).collect();
             // Blocks of zeros, as a one-vs-one model has.
-            let b: Vec<f64> =
-                (0..m * q).map(|i| if (i / q / 40 + i % q) % 3 == 0 { 0.0 } else { (i as f64 * 0.13).sin() }).collect();
+            let b: Vec<f64> = (0..m * q)
+                .map(|i| if (i / q / 40 + i % q) % 3 == 0 { 0.0 } else { (i as f64 * 0.13).sin() })
+                .collect();
             let intercepts: Vec<f64> = (0..q).map(|j| j as f64 - 1.5).collect();
             let z_rows = DenseView::new(&z, m, d).unwrap().into();
             let x_rows = DenseView::new(&x, n, d).unwrap().into();
             let kernel = Kernel::Rbf { gamma: 0.8 };
             let k = gram(&kernel, x_rows, z_rows, Par::Sequential).unwrap();
-            let evaluator = Evaluator::new(&ExpansionView::new(kernel, z_rows, &b, &intercepts).unwrap()).unwrap();
+            let evaluator =
+                Evaluator::new(&ExpansionView::new(kernel, z_rows, &b, &intercepts).unwrap()).unwrap();
             let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
             let single: Rows<'_> = DenseView::new(&x32, n, d).unwrap().into();
             for (rows, tolerance) in [(x_rows, 1e-12), (single, 2e-5)] {
                 let f = evaluator.evaluate(rows, Par::Threads).unwrap();
                 for i in 0..n {
                     for j in 0..q {
-                        let expected: f64 = intercepts[j] + (0..m).map(|c| k[i * m + c] * b[c * q + j]).sum::<f64>();
+                        let expected: f64 =
+                            intercepts[j] + (0..m).map(|c| k[i * m + c] * b[c * q + j]).sum::<f64>();
                         assert!((f[i * q + j] - expected).abs() < tolerance, "{} {expected}", f[i * q + j]);
                     }
                 }

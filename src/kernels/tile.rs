@@ -7,6 +7,8 @@ use crate::data::Rows;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
 use crate::simd::micro::{PanelTile, SlotMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Calls `sink(first_row, rows, panel, tile)` for every tile of K(block, panels[range]); a tile has one line of
 /// `panels.width()` values per row. At most `max_rows` rows a tile.
@@ -88,6 +90,8 @@ pub struct KernelRows<'a> {
     centre: Centre,
     packed: Packed,
     columns: usize,
+    /// Kernel values computed, by this source and by those made of it.
+    computed: Arc<AtomicU64>,
 }
 
 impl<'a> KernelRows<'a> {
@@ -99,22 +103,35 @@ impl<'a> KernelRows<'a> {
             (_, Precision::Single) => Packed::Single(Panels::pack(source, columns, &centre, par)),
             (_, Precision::Double) => Packed::Double(Panels::pack(source, columns, &centre, par)),
         };
-        Self { kernel, source, centre, packed, columns: columns.len() }
+        Self { kernel, source, centre, packed, columns: columns.len(), computed: Arc::default() }
     }
 
     /// The same kernel, rows and centre with other columns.
+    #[must_use]
     pub fn with_columns(&self, columns: &[usize], par: Par) -> Self {
         let packed = match &self.packed {
             Packed::Single(_) => Packed::Single(Panels::pack(self.source, columns, &self.centre, par)),
             Packed::Double(_) => Packed::Double(Panels::pack(self.source, columns, &self.centre, par)),
             Packed::Precomputed(_) => Packed::Precomputed(columns.to_vec()),
         };
-        Self { kernel: self.kernel, source: self.source, centre: self.centre.clone(), packed, columns: columns.len() }
+        Self {
+            kernel: self.kernel,
+            source: self.source,
+            centre: self.centre.clone(),
+            packed,
+            columns: columns.len(),
+            computed: Arc::clone(&self.computed),
+        }
     }
 
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// Kernel values computed so far, those of sources made by [`KernelRows::with_columns`] included.
+    pub fn values_computed(&self) -> u64 {
+        self.computed.load(Ordering::Relaxed)
     }
 
     /// Bytes held.
@@ -136,6 +153,7 @@ impl<'a> KernelRows<'a> {
         if rows.is_empty() || self.columns == 0 {
             return;
         }
+        self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
         match &self.packed {
             Packed::Single(panels) => self.tiles(panels, rows, out, par),
             Packed::Double(panels) => self.tiles(panels, rows, out, par),
@@ -164,15 +182,25 @@ impl<'a> KernelRows<'a> {
         }
         par.for_each_chunk(&mut parts, 1, |task, part| {
             let panel_range = task * group..panels.count().min((task + 1) * group);
-            for_each_tile(&self.kernel, &block, panels, panel_range, 96, self.source.cols(), |first, count, p, tile| {
-                let from = (p - task * group) * panels.width();
-                for (line, out) in tile.chunks_exact(panels.width()).zip(&mut part[0][first..first + count]) {
-                    let to = out.len().min(from + panels.width());
-                    for (out, value) in out[from..to].iter_mut().zip(line) {
-                        *out = O::from_f64(value.to_f64());
+            for_each_tile(
+                &self.kernel,
+                &block,
+                panels,
+                panel_range,
+                96,
+                self.source.cols(),
+                |first, count, p, tile| {
+                    let from = (p - task * group) * panels.width();
+                    for (line, out) in
+                        tile.chunks_exact(panels.width()).zip(&mut part[0][first..first + count])
+                    {
+                        let to = out.len().min(from + panels.width());
+                        for (out, value) in out[from..to].iter_mut().zip(line) {
+                            *out = O::from_f64(value.to_f64());
+                        }
                     }
-                }
-            });
+                },
+            );
         });
     }
 
@@ -195,20 +223,29 @@ impl<'a> KernelRows<'a> {
             }
             return;
         };
+        self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
         let block = panels.block(self.source, rows, &self.centre);
         let group = group_size(panels, par);
         let width = panels.width();
         par.for_each_chunk(out, group * width, |task, out| {
             let range = task * group..panels.count().min((task + 1) * group);
-            for_each_tile(&self.kernel, &block, panels, range, 96, self.source.cols(), |first, count, p, tile| {
-                let from = (p - task * group) * width;
-                let to = out.len().min(from + width);
-                let mut lines: [&[f32]; 96] = [&[]; 96];
-                for (line, tile) in lines.iter_mut().zip(tile.chunks_exact(width)).take(count) {
-                    *line = tile;
-                }
-                add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
-            });
+            for_each_tile(
+                &self.kernel,
+                &block,
+                panels,
+                range,
+                96,
+                self.source.cols(),
+                |first, count, p, tile| {
+                    let from = (p - task * group) * width;
+                    let to = out.len().min(from + width);
+                    let mut lines: [&[f32]; 96] = [&[]; 96];
+                    for (line, tile) in lines.iter_mut().zip(tile.chunks_exact(width)).take(count) {
+                        *line = tile;
+                    }
+                    add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
+                },
+            );
         });
     }
 
@@ -223,6 +260,8 @@ impl<'a> KernelRows<'a> {
             });
             return value;
         }
-        self.kernel.constant_diagonal().unwrap_or_else(|| pair(&self.kernel, self.source, row, self.source, row))
+        self.kernel
+            .constant_diagonal()
+            .unwrap_or_else(|| pair(&self.kernel, self.source, row, self.source, row))
     }
 }

@@ -36,7 +36,13 @@ fn check(factor: &[f64], projections: &[f64], m: usize, q: usize) -> Result<()> 
 ///
 /// # Errors
 /// [`Error::Param`] where `size` exceeds M, [`Error::Shape`] where the arrays disagree.
-pub fn path_coefficients(factor: &[f64], m: usize, projections: &[f64], q: usize, size: usize) -> Result<Vec<f64>> {
+pub fn path_coefficients(
+    factor: &[f64],
+    m: usize,
+    projections: &[f64],
+    q: usize,
+    size: usize,
+) -> Result<Vec<f64>> {
     check(factor, projections, m, q)?;
     if size > m {
         return Err(Error::param("size", size, format!("at most {m}, the vectors of the path")));
@@ -76,7 +82,11 @@ pub fn path_decisions(
     let (n, m, q) = (x.rows(), kept.rows(), intercepts.len());
     check(factor, projections, m, q)?;
     if sizes.windows(2).any(|w| w[0] >= w[1]) || sizes.last().is_some_and(|&s| s > m) {
-        return Err(Error::param("sizes", format!("{sizes:?}"), format!("increasing and at most {m}, the vectors of the path")));
+        return Err(Error::param(
+            "sizes",
+            format!("{sizes:?}"),
+            format!("increasing and at most {m}, the vectors of the path"),
+        ));
     }
     let mut features = gram(kernel, x, kept, par)?;
     let largest = sizes.last().copied().unwrap_or(0);

@@ -128,7 +128,8 @@ pub fn pursuit(
         let aligned: f64 = correlations.iter().map(|c| c * c).sum();
         aligned / if params.selection == Selection::PreFitting { distance } else { own[p] }
     };
-    let mut scores: Vec<f64> = (0..count).map(|p| score(p, &correlations[p * q..(p + 1) * q], distance[p])).collect();
+    let mut scores: Vec<f64> =
+        (0..count).map(|p| score(p, &correlations[p * q..(p + 1) * q], distance[p])).collect();
 
     let (mut order, mut projections, mut residual) = (Vec::new(), Vec::new(), norm);
     let mut residual_norms = vec![norm.sqrt()];
@@ -165,7 +166,9 @@ pub fn pursuit(
             .zip(correlations.chunks_exact_mut(q))
             .zip(&mut distance)
             .zip(&mut scores)
-            .map(|(((factor, correlations), distance), score)| (Candidate { factor, correlations, distance }, score))
+            .map(|(((factor, correlations), distance), score)| {
+                (Candidate { factor, correlations, distance }, score)
+            })
             .collect();
         par.for_each_chunk(&mut parts, CHUNK, |chunk, parts| {
             for (offset, (candidate, new_score)) in parts.iter_mut().enumerate() {

@@ -30,7 +30,9 @@ fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
     let mut consider = |gain: f64, shift: f64| {
         // A hair's gain from rounding in the weights is none.
         let clear = 1e-12 * (1.0 + best.abs());
-        if gain > best + clear || (gain > best - clear && gain > unchanged + clear && shift.abs() < best_shift.abs()) {
+        if gain > best + clear
+            || (gain > best - clear && gain > unchanged + clear && shift.abs() < best_shift.abs())
+        {
             (best, best_shift) = (gain, shift);
         }
     };

@@ -144,7 +144,8 @@ mod tests {
             let b: Vec<f64> = (0..n).map(|i| (i as f64 * 0.3).cos()).collect();
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
             assert!((dot(&a, &b) - plain).abs() < 1e-12);
-            let rows: Vec<Vec<f32>> = (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
+            let rows: Vec<Vec<f32>> =
+                (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
             let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
             let weights: Vec<f64> = (0..11).map(|k| f64::from(k) - 4.5).collect();
             let mut y = b.clone();

@@ -50,13 +50,15 @@ pub(super) unsafe fn apply<V: Vector>(
             Epilogue::Identity => {}
             Epilogue::Power { gamma, coef0, degree } => {
                 let (gamma, coef0) = (V::splat(gamma), V::splat(coef0));
-                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| power(gamma.mul_add(s, coef0), degree));
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| power(
+                    gamma.mul_add(s, coef0),
+                    degree
+                ));
             }
             Epilogue::Gauss { gamma } => {
                 let minus_gamma = V::splat(V::Elem::ZERO).sub(V::splat(gamma));
                 let two = V::splat(V::Elem::ONE).add(V::splat(V::Elem::ONE));
-                let columns =
-                    [V::load(column_norms.as_ptr()), V::load(column_norms.as_ptr().add(V::LANES))];
+                let columns = [V::load(column_norms.as_ptr()), V::load(column_norms.as_ptr().add(V::LANES))];
                 for_each_vector!(tile, stride, row_norms.len(), |i, half, s| {
                     let norms = V::splat(*row_norms.get_unchecked(i)).add(columns[half]);
                     let distance = norms.sub(two.mul(s)).max(V::zero());

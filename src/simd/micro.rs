@@ -272,7 +272,10 @@ impl<T: Real> PanelTile<'_, T> {
 
     #[inline(always)]
     unsafe fn sparse<V: Vector<Elem = T>, S: Step>(&mut self, done: usize, rows: usize) {
-        let Block::Sparse { entries: SparseBlock { starts, features, values, .. }, slots } = self.block else { return };
+        let Block::Sparse { entries: SparseBlock { starts, features, values, .. }, slots } = self.block
+        else {
+            return;
+        };
         // SAFETY: `compute` has checked the sizes; the invariants of the block and of the map bound every feature
         // and every slot.
         unsafe {

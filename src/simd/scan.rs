@@ -39,7 +39,9 @@ pub(crate) fn step_and_scan(
     step: f64,
 ) -> Extremes {
     let n = gradient.len();
-    assert!(n % STRIDE == 0 && up.len() == n && low.len() == n && row_i.len() == n && row_j.len() == n);
+    assert!(
+        n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && row_i.len() == n && row_j.len() == n
+    );
     run(StepAndScan { gradient, up, low, row_i, row_j, step })
 }
 
@@ -77,8 +79,8 @@ impl Operation for StepAndScan<'_> {
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let difference =
-                        V::<I>::load_f32(self.row_i.as_ptr().add(p)).sub(V::<I>::load_f32(self.row_j.as_ptr().add(p)));
+                    let difference = V::<I>::load_f32(self.row_i.as_ptr().add(p))
+                        .sub(V::<I>::load_f32(self.row_j.as_ptr().add(p)));
                     let gradient = step.mul_add(difference, V::<I>::load(self.gradient.as_ptr().add(p)));
                     gradient.store(self.gradient.as_mut_ptr().add(p));
                     let rising = gradient.add(V::<I>::load(self.up.as_ptr().add(p)));
@@ -96,7 +98,11 @@ impl Operation for StepAndScan<'_> {
                 low[half].store(lows.as_mut_ptr().add(half * lanes));
             }
             let (up, up_index) = best_lane(&keys[..2 * lanes], &indices[..2 * lanes]);
-            Extremes { up, up_index, low: lows[..2 * lanes].iter().copied().fold(f64::NEG_INFINITY, f64::max) }
+            Extremes {
+                up,
+                up_index,
+                low: lows[..2 * lanes].iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            }
         }
     }
 }
@@ -123,7 +129,7 @@ pub(crate) fn second_order_partner(
     smallest_curvature: f64,
 ) -> Option<usize> {
     let n = gradient.len();
-    assert!(n % STRIDE == 0 && low.len() == n && row_i.len() == n && diagonal.len() == n);
+    assert!(n.is_multiple_of(STRIDE) && low.len() == n && row_i.len() == n && diagonal.len() == n);
     run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature })
 }
 
@@ -151,12 +157,13 @@ impl Operation for Partner<'_> {
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let falling =
-                        V::<I>::load(self.gradient.as_ptr().add(p)).add(V::<I>::load(self.low.as_ptr().add(p)));
+                    let falling = V::<I>::load(self.gradient.as_ptr().add(p))
+                        .add(V::<I>::load(self.low.as_ptr().add(p)));
                     let violation = falling.sub(gradient_i).max(V::<I>::zero());
                     let square = violation.mul(violation);
                     let sum = V::<I>::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
-                    let curvature = minus_two.mul_add(V::<I>::load_f32(self.row_i.as_ptr().add(p)), sum).max(floor);
+                    let curvature =
+                        minus_two.mul_add(V::<I>::load_f32(self.row_i.as_ptr().add(p)), sum).max(floor);
                     let (old, new) = (numerator[half].mul(curvature), square.mul(denominator[half]));
                     best[half] = V::<I>::select_lt(old, new, index[half], best[half]);
                     denominator[half] = V::<I>::select_lt(old, new, curvature, denominator[half]);
@@ -197,10 +204,12 @@ mod tests {
             (0..n).map(|i| gradient[i] + 0.7 * (f64::from(row_i[i]) - f64::from(row_j[i]))).collect();
         let found = step_and_scan(&mut gradient, &up, &low, &row_i, &row_j, 0.7);
         assert!(gradient.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-15));
-        let smallest = (0..n).filter(|&i| up[i] == 0.0).min_by(|&a, &b| gradient[a].total_cmp(&gradient[b])).unwrap();
+        let smallest =
+            (0..n).filter(|&i| up[i] == 0.0).min_by(|&a, &b| gradient[a].total_cmp(&gradient[b])).unwrap();
         assert_eq!(found.up_index, smallest);
         assert_eq!(found.up, gradient[smallest]);
-        let largest = (0..n).filter(|&i| low[i] == 0.0).map(|i| gradient[i]).fold(f64::NEG_INFINITY, f64::max);
+        let largest =
+            (0..n).filter(|&i| low[i] == 0.0).map(|i| gradient[i]).fold(f64::NEG_INFINITY, f64::max);
         assert_eq!(found.low, largest);
         let gain = |j: usize| {
             let violation = gradient[j] - found.up;

@@ -48,7 +48,16 @@ pub(crate) trait Isa: Copy + 'static {
 
 /// `f32` or `f64`, with its vector in each instruction set.
 pub(crate) trait Real:
-    Copy + Send + Sync + 'static + PartialOrd + std::ops::Add<Output = Self> + std::ops::AddAssign + std::ops::Mul<Output = Self> + std::fmt::Debug + Default
+    Copy
+    + Send
+    + Sync
+    + 'static
+    + PartialOrd
+    + std::ops::Add<Output = Self>
+    + std::ops::AddAssign
+    + std::ops::Mul<Output = Self>
+    + std::fmt::Debug
+    + Default
 {
     type Of<I: Isa>: Vector<Elem = Self>;
     const ZERO: Self;
@@ -163,7 +172,7 @@ macro_rules! portable {
             unsafe fn load_f32(p: *const f32) -> Self {
                 // SAFETY: the caller promises LANES readable elements.
                 let values = unsafe { p.cast::<[f32; $n]>().read_unaligned() };
-                Self(values.map(|v| v as $t))
+                Self(values.map($t::from))
             }
             #[inline(always)]
             unsafe fn store(self, p: *mut $t) {

@@ -65,8 +65,12 @@ pub fn fit_classifier(
     let n = rows.rows();
     let counts = check(kernel, rows, labels, classes, upper, params)?;
     let order = by_class(labels, &counts);
-    let class_starts: Vec<usize> =
-        std::iter::once(0).chain(counts.iter().scan(0, |sum, c| { *sum += c; Some(*sum) })).collect();
+    let class_starts: Vec<usize> = std::iter::once(0)
+        .chain(counts.iter().scan(0, |sum, c| {
+            *sum += c;
+            Some(*sum)
+        }))
+        .collect();
 
     let one_vs_one = coding == Coding::OneVsOne && classes > 2;
     let ranges: Vec<_> =
@@ -79,7 +83,10 @@ pub fn fit_classifier(
         })
         .collect();
     let depth = depth(kernel, rows);
-    if depth > CHEAP {
+    let mut largest = counts.clone();
+    largest.sort_unstable();
+    let machine_rows = if one_vs_one { largest[classes - 1] + largest[classes - 2] } else { n };
+    if depth > params.tuning.cheap && machine_rows > params.tuning.whole {
         // Every segment's cache holds the same number of rows, in what the packed rows leave of the budget.
         let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
         let row_budget = params.cache_bytes.saturating_sub(packed) / n.max(1);
@@ -95,7 +102,13 @@ pub fn fit_classifier(
         let signs: Vec<bool> = positions.iter().map(|&p| positive(labels[order[p]])).collect();
         let bound: Vec<f64> = positions.iter().map(|&p| upper[order[p]]).collect();
         let diagonal = positions.iter().map(|&p| diagonal[p]).collect();
-        Machine::new(DualProblem::classification(&signs, &bound, diagonal), used, segments, &order)
+        Machine::new(
+            DualProblem::classification(&signs, &bound, diagonal),
+            used,
+            segments,
+            &order,
+            params.tuning,
+        )
     };
     let mut machines: Vec<Machine<'_>> = if classes == 2 {
         vec![machine(&|c| c == 1, &[0], &segments)]
@@ -109,9 +122,6 @@ pub fn fit_classifier(
     solve(&mut machines, &mut segments, &order, depth, params, monitor, par);
     Ok(collect(&machines, &segments, &order, labels, classes, start))
 }
-
-/// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
-const CHEAP: usize = 64;
 
 /// Features that a kernel value really touches, an estimate.
 fn depth(kernel: Kernel, rows: Rows<'_>) -> usize {
@@ -158,14 +168,22 @@ fn check(
         *counts.get_mut(label).ok_or_else(|| Error::param("labels", label, format!("below {classes}")))? += 1;
     }
     match counts.iter().position(|&c| c == 0) {
-        Some(empty) => Err(Error::param("labels", format!("none of class {empty}"), "of every class at least once")),
+        Some(empty) => {
+            Err(Error::param("labels", format!("none of class {empty}"), "of every class at least once"))
+        }
         None => Ok(counts),
     }
 }
 
 /// Rows in the order of their classes.
 fn by_class(labels: &[usize], counts: &[usize]) -> Vec<usize> {
-    let mut next: Vec<usize> = counts.iter().scan(0, |sum, c| { *sum += c; Some(*sum - c) }).collect();
+    let mut next: Vec<usize> = counts
+        .iter()
+        .scan(0, |sum, c| {
+            *sum += c;
+            Some(*sum - c)
+        })
+        .collect();
     let mut order = vec![0; labels.len()];
     for (row, &label) in labels.iter().enumerate() {
         order[next[label]] = row;
@@ -216,7 +234,7 @@ fn collect(
         }
     }
     let effort = Effort {
-        kernel_values: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.misses * s.positions.len() as u64)).sum(),
+        kernel_values: segments.iter().map(|s| s.source.values_computed()).sum(),
         cache_hits: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.hits)).sum(),
         cache_misses: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.misses)).sum(),
         seconds: start.elapsed().as_secs_f64(),

@@ -12,21 +12,16 @@
 //! Cost of a round: (missing rows) x (columns) kernel values, two scans of the block a pair step, and (changed
 //! coefficients) x (columns) multiply-adds, which are bound by memory: hence few, large rounds.
 
-use super::params::SvcParams;
+use super::params::{SvcParams, Tuning};
 use super::problem::DualProblem;
 use super::subproblem::{Subproblem, Variable};
 use super::working_set::WorkingSet;
-use crate::cache::RowCache;
+use crate::cache::{Arenas, RowCache};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::kernels::KernelRows;
 use crate::simd::blas::add_rows;
 use std::ops::{ControlFlow, Range};
 
-/// Block size to begin with, and the most it grows to as unbounded variables are found.
-const BLOCK: usize = 1024;
-const LARGEST_BLOCK: usize = 8192;
-/// A machine of at most so many variables is one block.
-const WHOLE: usize = 2048;
 /// Multiply-adds between two looks at the monitor while rows are computed, and scanned entries while a block is
 /// solved: a few tenths of a second each.
 const ROW_WORK: usize = 10_000_000_000;
@@ -64,6 +59,7 @@ pub(super) struct Machine<'a> {
     source: Option<KernelRows<'a>>,
     /// What the machine was before it shrank, once for every time.
     outer: Vec<Outer<'a>>,
+    tuning: Tuning,
 }
 
 /// Variables `first..first + positions.len()` of a machine are the positions of one segment.
@@ -84,7 +80,13 @@ struct Outer<'a> {
 
 impl<'a> Machine<'a> {
     /// A machine over the given segments.
-    pub(super) fn new(problem: DualProblem, segments: &[usize], all: &[Segment<'_>], order: &[usize]) -> Self {
+    pub(super) fn new(
+        problem: DualProblem,
+        segments: &[usize],
+        all: &[Segment<'_>],
+        order: &[usize],
+        tuning: Tuning,
+    ) -> Self {
         let mut first = 0;
         let parts: Vec<Part> = segments
             .iter()
@@ -96,9 +98,20 @@ impl<'a> Machine<'a> {
             .collect();
         assert_eq!(first, problem.len());
         let rows = parts.iter().flat_map(|part| order[part.positions.clone()].iter().copied()).collect();
-        let size = if problem.len() <= WHOLE { problem.len() } else { BLOCK };
+        let size = if problem.len() <= tuning.whole { problem.len() } else { tuning.block };
         let set = WorkingSet::new(problem.len(), size.min(room(&parts, all)));
-        Self { problem, iterations: 0, rounds: 0, stop: None, rows, parts, set, source: None, outer: Vec::new() }
+        Self {
+            problem,
+            iterations: 0,
+            rounds: 0,
+            stop: None,
+            rows,
+            parts,
+            set,
+            source: None,
+            outer: Vec::new(),
+            tuning,
+        }
     }
 
     /// First variable and positions of each part.
@@ -125,7 +138,9 @@ impl<'a> Machine<'a> {
         let (up, low) = self.problem.extremes();
         let f = &self.problem.gradient;
         let active: Vec<usize> = (0..self.problem.len())
-            .filter(|&i| (self.problem.can_rise(i) && f[i] <= low) || (self.problem.can_fall(i) && f[i] >= up))
+            .filter(|&i| {
+                (self.problem.can_rise(i) && f[i] <= low) || (self.problem.can_fall(i) && f[i] >= up)
+            })
             .collect();
         if 3 * active.len() > 2 * self.problem.len() {
             return;
@@ -189,6 +204,7 @@ pub(super) fn solve<'a>(
     par: Par,
 ) {
     let &SvcParams { tolerance, max_iterations, shrinking, .. } = params;
+    let memory = Arenas::default();
     'rounds: loop {
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
@@ -236,7 +252,7 @@ pub(super) fn solve<'a>(
                                 .collect();
                             let segments = &*segments;
                             par.for_each_chunk(&mut group, 1, |_, machine| {
-                                machine[0].round(segments, tolerance, max_iterations, par);
+                                machine[0].round(segments, &memory, tolerance, max_iterations, par);
                                 if shrinking {
                                     machine[0].shrink(segments, par);
                                 }
@@ -329,10 +345,17 @@ fn fetch(
 
 impl Machine<'_> {
     /// One round: solves the chosen block and brings the gradients up to date.
-    fn round(&mut self, segments: &[Segment<'_>], tolerance: f64, max_iterations: Option<u64>, par: Par) {
+    fn round(
+        &mut self,
+        segments: &[Segment<'_>],
+        memory: &Arenas,
+        tolerance: f64,
+        max_iterations: Option<u64>,
+        par: Par,
+    ) {
         let left = max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
-        let mut block = self.block(segments, par);
+        let mut block = self.block(segments, memory, par);
         let (up, low) = self.problem.extremes();
         let whole = members.len() == self.problem.len();
         let wanted = if whole { tolerance } else { (0.1 * (low - up)).max(0.5 * tolerance) };
@@ -342,6 +365,7 @@ impl Machine<'_> {
         self.rounds += 1;
         if steps == 0 {
             self.stop = Some(StopReason::Stalled);
+            block.release(memory);
             return;
         }
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
@@ -357,14 +381,16 @@ impl Machine<'_> {
             for (k, &v) in members.iter().enumerate() {
                 self.problem.gradient[v] = block.gradient[k];
             }
-        } else {
+        }
+        block.release(memory);
+        if !whole {
             self.update_gradient(segments, &changed, &changes, par);
         }
         self.resize_block(segments);
     }
 
     /// The block's variables with their kernel values: gathered from cached rows, or computed.
-    fn block(&self, segments: &[Segment<'_>], par: Par) -> Subproblem {
+    fn block(&self, segments: &[Segment<'_>], memory: &Arenas, par: Par) -> Subproblem {
         let problem = &self.problem;
         let members = &self.set.members;
         let variables = members.iter().map(|&v| Variable {
@@ -374,7 +400,7 @@ impl Machine<'_> {
             gradient: problem.gradient[v],
             diagonal: problem.diagonal[v],
         });
-        Subproblem::new(variables, |kernel, stride| {
+        Subproblem::new(variables, memory, |kernel, stride| {
             let used = &segments[self.parts[0].segment];
             if used.cache.is_none() {
                 let rows: Vec<usize> = members.iter().map(|&v| self.rows[v]).collect();
@@ -430,7 +456,7 @@ impl Machine<'_> {
     /// A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
     fn resize_block(&mut self, segments: &[Segment<'_>]) {
         let unbounded = (0..self.problem.len()).filter(|&i| self.problem.is_unbounded(i)).count();
-        let wanted = (2 * unbounded).next_power_of_two().min(LARGEST_BLOCK);
+        let wanted = (2 * unbounded).next_power_of_two().min(self.tuning.largest_block);
         self.set.size = self.set.size.max(wanted).min(room(&self.parts, segments));
     }
 }

@@ -31,4 +31,4 @@ mod subproblem;
 mod working_set;
 
 pub use classifier::{Coding, SvcModel, fit_classifier};
-pub use params::{Certificate, Effort, SvcParams};
+pub use params::{Certificate, Effort, SvcParams, Tuning};

@@ -14,11 +14,38 @@ pub struct SvcParams {
     pub shrinking: bool,
     /// Most pair steps of one machine; `None` for no limit.
     pub max_iterations: Option<u64>,
+    /// What only speed depends on.
+    pub tuning: Tuning,
+}
+
+/// Sizes that change how long a fit takes, not what it finds. The defaults were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Variables of a block to begin with.
+    pub block: usize,
+    /// Variables to which a block may grow as unbounded support vectors are found.
+    pub largest_block: usize,
+    /// A machine of at most so many variables is one block.
+    pub whole: usize,
+    /// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
+    pub cheap: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { block: 1024, largest_block: 8192, whole: 3072, cheap: 64 }
+    }
 }
 
 impl Default for SvcParams {
     fn default() -> Self {
-        Self { tolerance: 1e-3, cache_bytes: 1 << 30, shrinking: true, max_iterations: None }
+        Self {
+            tolerance: 1e-3,
+            cache_bytes: 1 << 30,
+            shrinking: true,
+            max_iterations: None,
+            tuning: Tuning::default(),
+        }
     }
 }
 
@@ -30,6 +57,9 @@ impl SvcParams {
     pub fn check(&self) -> Result<()> {
         if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
             return Err(Error::param("tol", self.tolerance, "positive and finite"));
+        }
+        if self.tuning.block < 2 || self.tuning.largest_block < self.tuning.block {
+            return Err(Error::param("block", self.tuning.block, "at least 2 and at most largest_block"));
         }
         Ok(())
     }

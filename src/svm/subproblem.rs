@@ -10,6 +10,7 @@
 //! Invariant: gradients are exact for the block's present coefficients, and sum b does not change. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
+use crate::cache::{Arena, Arenas};
 use crate::simd::scan::{STRIDE, second_order_partner, step_and_scan};
 
 /// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
@@ -17,8 +18,8 @@ const SMALLEST_CURVATURE: f64 = 1e-12;
 
 /// A block of variables with their kernel values, padded to whole vectors with variables that cannot move.
 pub(super) struct Subproblem {
-    /// Kernel values, `stride` apart.
-    kernel: Vec<f32>,
+    /// Kernel values, lines `stride` apart.
+    kernel: Arena,
     stride: usize,
     diagonal: Vec<f64>,
     lower: Vec<f64>,
@@ -39,12 +40,17 @@ pub(super) struct Variable {
 }
 
 impl Subproblem {
-    /// A block of the given variables; `fill` writes the matrix, one padded line for each, and may use any thread.
-    pub(super) fn new(variables: impl ExactSizeIterator<Item = Variable>, fill: impl FnOnce(&mut [f32], usize)) -> Self {
+    /// A block of the given variables; `fill` writes the matrix, one line for each, `stride` apart. What stands behind
+    /// the variables in a line does not matter, as long as it is finite.
+    pub(super) fn new(
+        variables: impl ExactSizeIterator<Item = Variable>,
+        memory: &Arenas,
+        fill: impl FnOnce(&mut [f32], usize),
+    ) -> Self {
         let count = variables.len();
         let stride = count.next_multiple_of(STRIDE);
         let mut block = Self {
-            kernel: vec![0.0; count * stride],
+            kernel: memory.take(count * stride),
             stride,
             diagonal: vec![0.0; stride],
             lower: vec![0.0; stride],
@@ -62,8 +68,13 @@ impl Subproblem {
             block.gradient[i] = variable.gradient;
             block.note_bounds(i);
         }
-        fill(&mut block.kernel, stride);
+        fill(&mut block.kernel.values_mut()[..count * stride], stride);
         block
+    }
+
+    /// Gives the matrix's memory back.
+    pub(super) fn release(self, memory: &Arenas) {
+        memory.put(self.kernel);
     }
 
     fn note_bounds(&mut self, i: usize) {
@@ -72,14 +83,14 @@ impl Subproblem {
     }
 
     fn row(&self, i: usize) -> &[f32] {
-        &self.kernel[i * self.stride..(i + 1) * self.stride]
+        &self.kernel.values()[i * self.stride..(i + 1) * self.stride]
     }
 
     /// Makes pair steps until the block's violation is at most `tolerance` or `max_steps` are made; returns their number.
     pub(super) fn solve(&mut self, tolerance: f64, max_steps: u64) -> u64 {
         let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
         loop {
-            let kernel = &self.kernel;
+            let kernel = self.kernel.values();
             let line = |i: usize| &kernel[i * self.stride..(i + 1) * self.stride];
             let found =
                 step_and_scan(&mut self.gradient, &self.up, &self.low, line(last.0), line(last.1), step);
@@ -100,7 +111,8 @@ impl Subproblem {
                 SMALLEST_CURVATURE,
             );
             let Some(j) = partner else { return steps };
-            let curvature = (self.diagonal[i] + self.diagonal[j] - 2.0 * f64::from(self.row(i)[j])).max(SMALLEST_CURVATURE);
+            let curvature = (self.diagonal[i] + self.diagonal[j] - 2.0 * f64::from(self.row(i)[j]))
+                .max(SMALLEST_CURVATURE);
             let wanted = (self.gradient[j] - found.up) / curvature;
             let (room_i, room_j) = (self.upper[i] - self.beta[i], self.beta[j] - self.lower[j]);
             step = wanted.min(room_i).min(room_j);

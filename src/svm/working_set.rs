@@ -37,8 +37,10 @@ impl WorkingSet {
             self.chosen[i] = false;
         }
         let old = std::mem::take(&mut self.members);
-        let keep = self.size / 2;
-        let (unbounded, settled): (Vec<usize>, Vec<usize>) = old.into_iter().partition(|&i| problem.is_unbounded(i));
+        // The worst pair must always find room, or a round could do nothing.
+        let keep = (self.size / 2).min(self.size.saturating_sub(2));
+        let (unbounded, settled): (Vec<usize>, Vec<usize>) =
+            old.into_iter().partition(|&i| problem.is_unbounded(i));
         for i in unbounded.into_iter().rev().chain(settled.into_iter().rev()).take(keep) {
             self.chosen[i] = true;
             self.members.push(i);

@@ -1,3 +1,6 @@
 //! Integration tests of the crate's public face.
 
 mod io;
+mod pursuit;
+mod reference;
+mod svm;

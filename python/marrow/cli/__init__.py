@@ -8,7 +8,8 @@
 | `report` | what goes to the terminal: errors, progress, tables |
 | `demo` | the tour on scikit-learn's bundled digits |
 
-Exit codes: 0 done, 1 bad input (one line on standard error says what and where), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 bad input (one line on standard error says what and where), 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations

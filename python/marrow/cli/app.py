@@ -6,7 +6,7 @@ import json
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -34,12 +34,15 @@ A first look, in seconds, on data that comes with scikit-learn:
 
 The main job:
 
-  [bold]marrow train    train.svm -o model.safetensors -C 10 --gamma 0.02[/bold]
-  [bold]marrow compress model.safetensors -o small.safetensors --max-loss 0.003 --validation valid.svm[/bold]
-  [bold]marrow predict  small.safetensors test.svm -o labels.txt[/bold]
+  [bold]marrow train train.svm -o model.safetensors -C 10 --gamma 0.02
+  marrow compress model.safetensors -o small.safetensors \\
+      --max-loss 0.003 --validation valid.svm
+  marrow predict small.safetensors test.svm -o labels.txt[/bold]
 
-Data files: svmlight text, .csv/.tsv, .npz. Model files: safetensors, or LIBSVM's text for names that end in .model,
-.libsvm or .txt. Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.""",
+Data files are svmlight text, .csv, .tsv or .npz. Model files are safetensors,
+or LIBSVM's text where the name ends in .model, .libsvm or .txt.
+
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.""",
 )
 
 
@@ -91,7 +94,7 @@ Format = Annotated[
     typer.Option("--format", help="Format of data files; auto goes by the name.", rich_help_panel=DATA_PANEL),
 ]
 Target = Annotated[
-    Optional[str],
+    str | None,
     typer.Option(
         "--target",
         help="CSV: label column, by name or index (-1 is the last); 'none' for no labels. Default: the last.",
@@ -99,7 +102,7 @@ Target = Annotated[
     ),
 ]
 Header = Annotated[
-    Optional[bool],
+    bool | None,
     typer.Option(
         "--header/--no-header",
         help="CSV: the first line holds names. Default: look.",
@@ -120,21 +123,24 @@ SinglePrecision = Annotated[
     ),
 ]
 Jobs = Annotated[
-    Optional[int], typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use.")
+    int | None,
+    typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use."),
 ]
 
 
 @app.command()
 @fail_cleanly
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("marrow-demo"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+        "marrow-demo"
+    ),
     max_loss: Annotated[float, typer.Option(help="Accuracy that the chosen size may lose.")] = 0.003,
     n_jobs: Jobs = None,
 ) -> None:
     """Show everything on scikit-learn's handwritten digits, in seconds.
 
-    Trains a machine, compresses it to every size, picks one, saves and reloads it, times it against scikit-learn's
-    SVC and draws the curve of error against size.
+    Trains a machine, compresses it to every size, picks one, saves and reloads
+    it, times it against scikit-learn's SVC, and draws error against size.
     """
     from marrow.cli.demo import run
 
@@ -153,23 +159,27 @@ def _gamma(text: str) -> str | float:
 @app.command()
 @fail_cleanly
 def train(
-    data: Annotated[Path, typer.Argument(help="Labelled rows.", show_default=False)],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled rows.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
     kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
     C: Annotated[float, typer.Option("--C", "-C", help="Price of an error.")] = 1.0,
-    gamma: Annotated[str, typer.Option("--gamma", "-g", help="Kernel width: a number, scale or auto.")] = "scale",
+    gamma: Annotated[
+        str, typer.Option("--gamma", "-g", help="Kernel width: a number, scale or auto.")
+    ] = "scale",
     degree: Annotated[int, typer.Option(help="Exponent of the poly kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
     multi_class: Annotated[
         MultiClass, typer.Option(help="More than two classes: one-vs-one or one-vs-rest.")
     ] = MultiClass.ovo,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes by 1 / their frequency.")] = False,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Weigh classes by 1 / their frequency.")
+    ] = False,
     tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
     cache_size: Annotated[
-        Optional[float], typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
+        float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
     ] = None,
     max_time: Annotated[
-        Optional[float], typer.Option(help="End after so many seconds with the model reached.")
+        float | None, typer.Option(help="End after so many seconds with the model reached.")
     ] = None,
     n_jobs: Jobs = None,
     model_format_: Annotated[
@@ -183,11 +193,15 @@ def train(
 ) -> None:
     """Fit a support vector machine and save it.
 
+    The optimum is reached up to --tol; the duality gap that is printed bounds
+    how much better the objective could be.
+
     [bold]Examples[/bold]
 
-      marrow train train.svm -o model.safetensors -C 10 --gamma 0.02 --multi-class ovr
+      marrow train train.svm -o model.safetensors -C 10 --gamma 0.02
       marrow train iris.csv --target species -o iris.safetensors
-      marrow train train.npz -o for-svm-predict.model
+      marrow train usps.npz --multi-class ovr -o usps.safetensors
+      marrow train train.svm -o for-svm-predict.model
     """
     from marrow.svm import SVC
 
@@ -215,7 +229,10 @@ def train(
     svc.set_params(verbose=False)  # the file is not for this terminal
     write_model(svc, output, model_format_.value)
     n, d = rows.X.shape
-    say(f"{n:,} rows, {d:,} columns, {len(svc.classes_)} classes: {svc.expansion_.n_vectors:,} support vectors")
+    say(
+        f"{n:,} rows, {d:,} columns, {len(svc.classes_)} classes: "
+        f"{svc.expansion_.n_vectors:,} support vectors"
+    )
     say(f"trained in {report.seconds(elapsed)}: {report.describe_certificate(svc.certificate_)}")
     say(f"wrote {output}, {report.size(output.stat().st_size)}")
 
@@ -223,30 +240,34 @@ def train(
 @app.command()
 @fail_cleanly
 def compress(
-    model: Annotated[Path, typer.Argument(help="Model file, safetensors or LIBSVM.", show_default=False)],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
     n_vectors: Annotated[
-        Optional[int], typer.Option("--n-vectors", "-n", help="Keep so many vectors.", show_default=False)
+        int | None, typer.Option("--n-vectors", "-n", help="Keep so many vectors.", show_default=False)
     ] = None,
     max_loss: Annotated[
-        Optional[float],
+        float | None,
         typer.Option(help="Keep as few as lose at most this accuracy on --validation.", show_default=False),
     ] = None,
     validation: Annotated[
-        Optional[Path], typer.Option(help="Labelled rows that judge the sizes.", show_default=False)
+        Path | None, typer.Option(help="Labelled rows that judge the sizes.", show_default=False)
     ] = None,
     max_vectors: Annotated[
-        Optional[int], typer.Option(help="Largest size to try with --max-loss. Default: all, at most 1000.")
+        int | None, typer.Option(help="Largest size to try with --max-loss. Default: all, at most 1000.")
     ] = None,
     data: Annotated[
-        Optional[Path],
-        typer.Option(help="Training rows: thresholds are tuned on them, and --candidates rows takes vectors from them."),
+        Path | None,
+        typer.Option(
+            help="Training rows: thresholds are tuned on them, and --candidates rows takes vectors from them."
+        ),
     ] = None,
     candidates: Annotated[
         Candidates, typer.Option(help="Choose among the model's vectors, or all training rows (--data).")
     ] = Candidates.vectors,
     curve: Annotated[
-        Optional[Path], typer.Option(help="Also draw error against size on --validation into this image.")
+        Path | None, typer.Option(help="Also draw error against size on --validation into this image.")
     ] = None,
     n_jobs: Jobs = None,
     model_format_: Annotated[
@@ -258,19 +279,24 @@ def compress(
     validation_test: Annotated[
         bool,
         typer.Option(
-            "--validation-test", help="npz: take the test arrays for --validation.", rich_help_panel=DATA_PANEL
+            "--validation-test",
+            help="npz: take the test arrays for --validation.",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = False,
     float32: SinglePrecision = False,
 ) -> None:
-    """Shrink a model to few vectors.
+    r"""Shrink a model to few vectors.
 
-    Say how many with --n-vectors, or what it may cost with --max-loss and --validation.
+    Say how many with --n-vectors, or what it may cost with --max-loss and
+    --validation. Give the training rows with --data where you have them.
 
     [bold]Examples[/bold]
 
-      marrow compress model.safetensors -o small.safetensors -n 100 --data train.svm
-      marrow compress model.safetensors -o small.safetensors --max-loss 0.003 --validation valid.svm --curve curve.png
+      marrow compress model.safetensors -o small.safetensors \
+          -n 100 --data train.svm
+      marrow compress model.safetensors -o small.safetensors \
+          --max-loss 0.003 --validation valid.svm --curve curve.png
       marrow compress svm-train.model -o small.model -n 50
     """
     if (n_vectors is None) == (max_loss is None):
@@ -337,14 +363,19 @@ def _draw(path: Any, judge: Any, chosen: int, curve: Path) -> None:
 @app.command()
 @fail_cleanly
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file, safetensors or LIBSVM.", show_default=False)],
-    data: Annotated[Path, typer.Argument(help="Rows, with or without labels.", show_default=False)],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Rows, with or without labels.", show_default=False)
+    ],
     output: Annotated[
-        Optional[Path],
+        Path | None,
         typer.Option("--output", "-o", help="Write the labels here, one a line; '-' is standard output."),
     ] = None,
     decision: Annotated[
-        bool, typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels.")
+        bool,
+        typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels."),
     ] = False,
     n_jobs: Jobs = None,
     data_format: Format = DataFormat.auto,
@@ -354,6 +385,9 @@ def predict(
     float32: SinglePrecision = False,
 ) -> None:
     """Predict labels; where the rows have some, say how many are right.
+
+    Labels go to --output, one a line. Without it they go to standard output
+    if the rows have none, and only the accuracy is printed if they have some.
 
     [bold]Examples[/bold]
 
@@ -394,10 +428,15 @@ def predict(
 @app.command()
 @fail_cleanly
 def info(
-    file: Annotated[Path, typer.Argument(help="Model file, safetensors or LIBSVM.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Say what a model file holds.
+
+    Kernel, vectors, outputs, classes, size on disk and, for a model that was
+    trained here, the certificate of its fit.
 
     [bold]Examples[/bold]
 
@@ -409,8 +448,6 @@ def info(
         typer.echo(json.dumps(facts, indent=2))
         return
     for key, value in facts.items():
-        if value is None:
-            continue
         if isinstance(value, dict):
             say(f"{key}:")
             for inner, number in value.items():

@@ -1,7 +1,7 @@
 """Rows and labels from files: svmlight, CSV, npz.
 
-The format follows from the file's name and can be forced. Errors are `ValueError`s that name the file and, where
-there are lines, the line.
+The format follows from the file's name and can be forced. Errors are `ValueError`s that name the file and,
+where there are lines, the line.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class DataOptions:
     format : {"auto", "svmlight", "csv", "npz"}
         "auto" goes by the file's name, and takes what it does not know for svmlight.
     target : str or None
-        CSV: name or index of the label column; negative indices count from the end, "none" means there is none.
-        Without it, the last column, unless the file has exactly `n_features` columns.
+        CSV: name or index of the label column; negative indices count from the end, "none" means there is
+        none. Without it, the last column, unless the file has exactly `n_features` columns.
     header : bool or None
         CSV: whether the first line holds names; None looks.
     test : bool
@@ -137,10 +137,10 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
 
 def whole(values: NDArray[Any]) -> NDArray[Any]:
     """Integers instead of floating-point numbers that all are whole."""
-    if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.trunc(values)).all():
-        if np.abs(values).max(initial=0) < 2**53:
-            return values.astype(np.int64)
-    return values
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return values
+    exact = np.abs(values).max(initial=0) < 2**53 and (values == np.trunc(values)).all()
+    return values.astype(np.int64) if exact else values
 
 
 def _number(cell: str) -> float | None:
@@ -219,7 +219,11 @@ def _target_column(path: Path, names: list[str] | None, width: int, options: Dat
     try:
         index = int(target)
     except ValueError:
-        known = f"its columns are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else "it has no header"
+        known = (
+            f"its columns are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+            if names
+            else "it has no header"
+        )
         raise ValueError(f"{path}: there is no column {target!r}: {known}") from None
     if not -width <= index < width:
         raise ValueError(f"{path}: there is no column {index}: it has the columns 0 to {width - 1}")
@@ -306,16 +310,17 @@ def write_text(path: Path, text: str) -> None:
     with NamedTemporaryFile(
         "w", dir=target.parent, prefix=".marrow-", encoding="utf-8", newline="\n", delete=False
     ) as file:
+        temporary = Path(file.name)
         try:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
             file.close()
-            os.chmod(file.name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            os.replace(file.name, target)
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            temporary.replace(target)
         except BaseException:
             file.close()
-            os.unlink(file.name)
+            temporary.unlink()
             raise
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
@@ -13,6 +12,8 @@ from marrow.io import load, load_libsvm_model, save, save_libsvm_model
 from marrow.reduced_set import ExpansionClassifier, as_expansion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from marrow._progress import ProgressCallback
 
 __all__ = ["describe", "model_format", "read_classifier", "read_model", "read_model_and_data", "write_model"]
@@ -26,7 +27,17 @@ KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
     "sigmoid": ("gamma", "coef0"),
     "poly": ("gamma", "coef0", "degree"),
 }
-CERTIFICATE = ("dual", "primal", "gap", "violation", "iterations", "kernel_values", "cache_hit_rate", "seconds", "stop")
+CERTIFICATE = (
+    "dual",
+    "primal",
+    "gap",
+    "violation",
+    "iterations",
+    "kernel_values",
+    "cache_hit_rate",
+    "seconds",
+    "stop",
+)
 """What `describe` tells of a fit."""
 LIBSVM_EXTENSIONS = {".model", ".libsvm", ".txt"}
 
@@ -120,4 +131,4 @@ def describe(path: Path, model: Any) -> dict[str, Any]:
     certificate = getattr(model, "certificate_", None)
     if certificate is not None:
         facts["certificate"] = {name: getattr(certificate, name) for name in CERTIFICATE}
-    return facts
+    return {name: value for name, value in facts.items() if value is not None}

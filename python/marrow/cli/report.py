@@ -13,7 +13,17 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["fail_cleanly", "on_terminal", "percent", "seconds", "size", "say", "size_table", "to_stderr", "warn"]
+__all__ = [
+    "fail_cleanly",
+    "on_terminal",
+    "percent",
+    "say",
+    "seconds",
+    "size",
+    "size_table",
+    "to_stderr",
+    "warn",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +82,9 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
 
 def size_table(title: str, columns: list[str], rows: list[list[str]], marked: int | None = None) -> None:
     """A table of sizes on standard output; numbers to the right, one row marked."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False
+    )
     for position, column in enumerate(columns):
         table.add_column(column, justify="left" if position == 0 else "right", no_wrap=True)
     for number, row in enumerate(rows):
@@ -84,7 +96,13 @@ def size_table(title: str, columns: list[str], rows: list[list[str]], marked: in
 
 def seconds(value: float) -> str:
     """A time that a person reads at a glance."""
-    return f"{1000 * value:.0f} ms" if value < 1 else f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+    return (
+        f"{1000 * value:.0f} ms"
+        if value < 1
+        else f"{value:.1f} s"
+        if value < 120
+        else f"{value / 60:.1f} min"
+    )
 
 
 def size(value: int) -> str:

@@ -36,11 +36,37 @@ DEFAULT_PATH = 1000
 
 
 @overload
-def compress(model: Any, n_vectors: int, **options: Any) -> ExpansionClassifier | KernelExpansion: ...
+def compress(
+    model: Any,
+    n_vectors: int,
+    *,
+    max_vectors: None = ...,
+    method: Literal["pursuit"] = ...,
+    X: ArrayLike | None = ...,
+    y: ArrayLike | None = ...,
+    candidates: Literal["vectors", "rows"] = ...,
+    tol: float = ...,
+    max_time: float | None = ...,
+    n_jobs: int | None = ...,
+    verbose: bool = ...,
+) -> Any: ...
 
 
 @overload
-def compress(model: Any, n_vectors: None = None, **options: Any) -> CompressionPath: ...
+def compress(
+    model: Any,
+    n_vectors: None = ...,
+    *,
+    max_vectors: int | None = ...,
+    method: Literal["pursuit"] = ...,
+    X: ArrayLike | None = ...,
+    y: ArrayLike | None = ...,
+    candidates: Literal["vectors", "rows"] = ...,
+    tol: float = ...,
+    max_time: float | None = ...,
+    n_jobs: int | None = ...,
+    verbose: bool = ...,
+) -> CompressionPath: ...
 
 
 def compress(
@@ -56,7 +82,7 @@ def compress(
     max_time: float | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
-) -> ExpansionClassifier | KernelExpansion | CompressionPath:
+) -> Any:
     """Approximate a fitted kernel machine by one with fewer vectors.
 
     All machines of a multiclass model are approximated together over one pool of vectors.
@@ -72,8 +98,8 @@ def compress(
         Largest number of vectors: the result is the path of all sizes up to it. Without `n_vectors` and
         `max_vectors` that is all candidates, at most 1000.
     method : {"pursuit"}, default="pursuit"
-        ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that brings the
-        approximation nearest and then solves for all coefficients again.
+        ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that brings
+        the approximation nearest and then solves for all coefficients again.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
         Training rows. With `y`, the thresholds of each size are chosen anew on them.
     y : array-like of shape (n,), default=None
@@ -81,7 +107,8 @@ def compress(
     candidates : {"vectors", "rows"}, default="vectors"
         Choose among the model's own vectors, or among the rows of `X`.
     tol : float, default=1e-5
-        End when the distance to the model falls to this share of the model's norm; 0 goes on to the last vector.
+        End when the distance to the model falls to this share of the model's norm; 0 goes on to the last
+        vector.
     max_time : float, default=None
         Seconds after which the run ends with the sizes it has.
     n_jobs : int, default=None
@@ -98,8 +125,8 @@ def compress(
     Raises
     ------
     ValueError
-        If a parameter is out of its range, more vectors are asked for than there are candidates, X does not fit
-        the model, or the kernel is precomputed.
+        If a parameter is out of its range, more vectors are asked for than there are candidates, X does not
+        fit the model, or the kernel is precomputed.
     TypeError
         If `model` is of another kind.
     sklearn.exceptions.NotFittedError
@@ -107,8 +134,8 @@ def compress(
 
     References
     ----------
-    .. [1] J. Weston and G. Bakir, "Reduced set selection methods", Technical report 132, Max Planck Institute for
-       Biological Cybernetics, 2004, algorithm 3.2.
+    .. [1] J. Weston and G. Bakir, "Reduced set selection methods", Technical report 132, Max Planck Institute
+       for Biological Cybernetics, 2004, algorithm 3.2.
 
     Examples
     --------
@@ -122,8 +149,8 @@ def compress(
     """
     if n_vectors is not None and max_vectors is not None:
         raise ValueError(
-            f"n_vectors={n_vectors!r} and max_vectors={max_vectors!r} exclude each other: the first gives one model, "
-            "the second the path of all sizes"
+            f"n_vectors={n_vectors!r} and max_vectors={max_vectors!r} exclude each other: the first gives "
+            "one model, the second the path of all sizes"
         )
     with shown_progress(verbose) as shown:
         path = pursue(
@@ -147,6 +174,7 @@ def pursue(
     size: int | None,
     *,
     parameter: str = "max_vectors",
+    clip: bool = False,
     method: str = "pursuit",
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
@@ -158,7 +186,8 @@ def pursue(
 ) -> CompressionPath:
     """Make the path of `compress`, with a hook for a progress bar.
 
-    `parameter` is what errors call `size`; `progress(phase, done, total, gap, steps)` is called now and then.
+    `parameter` is what errors call `size`, and with `clip` a size beyond the candidates means all of them;
+    `progress(phase, done, total, gap, steps)` is called now and then.
     """
     source = as_expansion(model)
     expansion = source if isinstance(source, KernelExpansion) else source.expansion_
@@ -166,7 +195,8 @@ def pursue(
     check(options, {**RULES, parameter: either(none, integer(least=1))})
     if expansion.kernel == "precomputed":
         raise ValueError(
-            "kernel='precomputed' cannot be compressed: the model does not hold the kernel values between its vectors"
+            "kernel='precomputed' cannot be compressed: the model does not hold the kernel values "
+            "between its vectors"
         )
     rows, labels = _tuning_rows(source, X, y, candidates)
     pool = expansion.vectors if candidates == "vectors" else rows
@@ -176,25 +206,33 @@ def pursue(
         expansion.intercepts,
         expansion.kernel_spec,
         None if candidates == "vectors" else core_rows(pool),
-        _checked_size(size, parameter, pool.shape[0], candidates),
+        _checked_size(size, parameter, pool.shape[0], candidates, clip=clip),
         float(tol),
         max_time,
         progress,
         threads(n_jobs),
     )
+    if len(path["order"]) == 0 and path["stop"] == "max_time":
+        raise ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
     if len(path["order"]) == 0:
-        raise ValueError(f"{source!r} is constant: its vectors have no weight, there is nothing to compress")
+        raise ValueError(f"{source!r} is constant: there is nothing to compress")
     if path["stop"] in ("max_time", "interrupted"):
         warnings.warn(
-            f"compression ended early ({path['stop']}) with {len(path['order'])} vectors", ConvergenceWarning, stacklevel=3
+            f"compression ended early ({path['stop']}) with {len(path['order'])} vectors",
+            ConvergenceWarning,
+            stacklevel=3,
         )
     tuning = None if labels is None else (rows, labels)
     return CompressionPath(source, pool[path["order"]], path, tuning, n_jobs)
 
 
-def _checked_size(size: Any, parameter: str, available: int, candidates: str) -> int:
+def _checked_size(
+    size: int | None, parameter: str, available: int, candidates: str, *, clip: bool
+) -> int:
     if size is None:
         return min(available, DEFAULT_PATH)
+    if size > available and clip:
+        return available
     if size > available:
         what = "vectors in the model" if candidates == "vectors" else "rows in X"
         raise ValueError(f"{parameter}={size} is more than there are: {available} {what} are available")
@@ -217,7 +255,9 @@ def _tuning_rows(
     if y is None:
         return rows, None
     if isinstance(source, KernelExpansion):
-        raise ValueError("y is of no use for a model without classes: thresholds are tuned for classifiers only")
+        raise ValueError(
+            "y is of no use for a model without classes: thresholds are tuned for classifiers only"
+        )
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")

@@ -1,8 +1,9 @@
 """Any fitted model as a kernel expansion, with its labels where it has some.
 
-scikit-learn's support vector machines keep LIBSVM's layout: in ``dual_coef_`` (k - 1, m) a vector of class c has
-its k - 1 coefficients in the pairs that involve c. Here they are spread out to B (m, k (k - 1) / 2), one column a
-pair: the vector of class a has its coefficient of the pair (a, b) in row b - 1, the vector of class b in row a.
+scikit-learn's support vector machines keep LIBSVM's layout: in ``dual_coef_`` (k - 1, m) a vector of class c
+has its k - 1 coefficients in the pairs that involve c. Here they are spread out to B (m, k (k - 1) / 2), one
+column a pair: the vector of class a has its coefficient of the pair (a, b) in row b - 1, the vector of class
+b in row a.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import svm as peer
 from sklearn.exceptions import NotFittedError
-from sklearn.svm import SVC as SklearnSVC
-from sklearn.svm import SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from marrow.classifier import ExpansionClassifier
@@ -33,8 +33,9 @@ def as_expansion(model: Any) -> ExpansionClassifier | KernelExpansion:
     Parameters
     ----------
     model : KernelExpansion, marrow estimator or scikit-learn estimator
-        A `KernelExpansion`, an `ExpansionClassifier`, a fitted estimator of marrow, or a fitted ``SVC``, ``NuSVC``,
-        ``SVR``, ``NuSVR`` or ``OneClassSVM`` of scikit-learn with a built-in kernel, on dense or sparse rows.
+        A `KernelExpansion`, an `ExpansionClassifier`, a fitted estimator of marrow, or a fitted ``SVC``,
+        ``NuSVC``, ``SVR``, ``NuSVR`` or ``OneClassSVM`` of scikit-learn with a built-in kernel, on dense or
+        sparse rows.
 
     Returns
     -------
@@ -65,9 +66,9 @@ def as_expansion(model: Any) -> ExpansionClassifier | KernelExpansion:
         return model
     if isinstance(model, type):
         raise TypeError(f"model={model.__name__} is a class: pass a fitted instance")
-    if isinstance(model, (SklearnSVC, NuSVC)):
+    if isinstance(model, (peer.SVC, peer.NuSVC)):
         return _classifier_from_sklearn(model)
-    if isinstance(model, (SVR, NuSVR, OneClassSVM)):
+    if isinstance(model, (peer.SVR, peer.NuSVR, peer.OneClassSVM)):
         return _expansion_from_sklearn(model, _dense(model.dual_coef_) if _fitted(model) else None)
     convert = getattr(model, "as_expansion", None)
     if convert is not None:
@@ -85,7 +86,9 @@ def _fitted(model: Any) -> bool:
     try:
         check_is_fitted(model)
     except NotFittedError:
-        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit before compressing it") from None
+        raise NotFittedError(
+            f"this {type(model).__name__} is not fitted yet: call fit before compressing it"
+        ) from None
     return True
 
 

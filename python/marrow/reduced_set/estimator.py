@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ReducedSet"]
 
 
-class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Fit a kernel classifier, then keep only the few vectors that matter.
 
     Parameters
@@ -33,20 +33,20 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
     estimator : estimator
         What is fitted: `marrow.SVC`, or ``SVC`` or ``NuSVC`` of scikit-learn with a built-in kernel.
     n_vectors : int, default=100
-        Largest number of vectors. A fitted model that has no more stays as it is, so that one value serves all
-        folds of a search.
+        Largest number of vectors. A fitted model that has no more stays as it is, so that one value serves
+        all folds of a search.
     method : {"pursuit"}, default="pursuit"
         See `marrow.compress`.
     candidates : {"vectors", "rows"}, default="vectors"
         Choose among the vectors of the fitted model, or among all training rows.
     tune_threshold : bool, default=True
-        Choose the thresholds anew on the training rows. With sample weights they stay as compression gives them,
-        because the choice counts every row alike.
+        Choose the thresholds anew on the training rows. With sample weights they stay as compression gives
+        them, because the choice counts every row alike.
     tol : float, default=1e-5
         End with fewer vectors when the distance to the fitted model falls to this share of the model's norm.
     n_jobs : int, default=None
-        Threads for compression and prediction. None means all cores that this process may use. The estimator has
-        its own.
+        Threads for compression and prediction. None means all cores that this process may use. The estimator
+        has its own.
     verbose : bool, default=False
         Show the progress of the compression on standard error.
 
@@ -131,7 +131,9 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
             If the estimator does not become an expansion that classifies.
         """
         rules = {name: RULES[name] for name in ("method", "candidates", "tol")}
-        check(self.get_params(deep=False), {**rules, "n_vectors": integer(least=1), "tune_threshold": boolean})
+        check(
+            self.get_params(deep=False), {**rules, "n_vectors": integer(least=1), "tune_threshold": boolean}
+        )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = clone(self.estimator).fit(X, y, **weights)
         full = as_expansion(self.estimator_)
@@ -142,15 +144,15 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         if self.candidates == "vectors" and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
         else:
-            pool = full.expansion_.n_vectors if self.candidates == "vectors" else np.shape(X)[0]
             with progress(self.verbose) as shown:
                 path = pursue(
                     full,
-                    min(self.n_vectors, pool),
+                    self.n_vectors,
                     parameter="n_vectors",
+                    clip=True,
                     method=self.method,
                     X=X if needs_rows else None,
-                    y=np.ravel(y) if tune else None,
+                    y=np.asarray(y).reshape(-1) if tune else None,
                     candidates=self.candidates,
                     tol=self.tol,
                     n_jobs=self.n_jobs,
@@ -210,6 +212,11 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         """
         check_is_fitted(self, "model_")
         return self.model_.predict(X)
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The compressed model without the estimator."""
+        check_is_fitted(self, "model_")
+        return self.model_
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the compressed model as a safetensors file, see `marrow.io.save`."""

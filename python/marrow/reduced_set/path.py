@@ -1,9 +1,10 @@
 """Every size of a greedy compression, and the choice among them.
 
-The pursuit picks vectors one after the other; after s picks the best approximation of the model by those s vectors
-has coefficients L_s^-T P_s, where L_s is the leading block of one Cholesky factor and P_s the leading rows of one
-matrix of projections. So a path is one factor, and the outputs of *all* sizes on a row come from one forward
-substitution: size s adds one term to size s - 1. Scoring a whole path costs about as much as scoring its last size.
+The pursuit picks vectors one after the other; after s picks the best approximation of the model by those s
+vectors has coefficients L_s^-T P_s, where L_s is the leading block of one Cholesky factor and P_s the leading
+rows of one matrix of projections. So a path is one factor, and the outputs of *all* sizes on a row come from
+one forward substitution: size s adds one term to size s - 1. Scoring a whole path costs about as much as
+scoring its last size.
 
 Memory stays bounded: outputs of all sizes are (sizes, rows, q) and are made a chunk of rows at a time; the
 thresholds, which need all rows at once, a group of sizes at a time.
@@ -11,20 +12,21 @@ thresholds, which need all rows at once, a group of sizes at a time.
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, cast
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marrow import _core
-from marrow._params import real, refuse
+from marrow._params import integer, real, refuse
 from marrow._validation import as_rows, core_rows, threads
 from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.reduced_set import threshold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -53,8 +55,8 @@ class CompressionPath:
     order : ndarray of int of shape (len(path),)
         Which candidates they are.
     residual_norms : ndarray of shape (len(path) + 1,)
-        Distance in feature space between the model and its approximation with s vectors, for s = 0, 1, ...; all
-        outputs together.
+        Distance in feature space between the model and its approximation with s vectors, for s = 0, 1, ...;
+        all outputs together.
     stop : str
         Why the run ended: ``"converged"`` (size or tolerance reached), ``"max_time"``, ``"interrupted"``, or
         ``"stalled"`` where further vectors are combinations of the chosen ones.
@@ -77,7 +79,7 @@ class CompressionPath:
         self,
         model: ExpansionClassifier | KernelExpansion,
         vectors: Any,
-        pursuit: dict[str, Any],
+        pursuit: Mapping[str, Any],
         tuning: tuple[Any, NDArray[Any]] | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -105,14 +107,14 @@ class CompressionPath:
     def __len__(self) -> int:
         return len(self.order)
 
-    def __iter__(self) -> Iterator[ExpansionClassifier | KernelExpansion]:
+    def __iter__(self) -> Iterator[Any]:
         return (self[size] for size in self.sizes)
 
     def __repr__(self) -> str:
         tuned = "thresholds tuned, " if self._tuning is not None else ""
         return f"CompressionPath(sizes 1 to {len(self)}, {tuned}of {self.model!r})"
 
-    def __getitem__(self, size: int) -> ExpansionClassifier | KernelExpansion:
+    def __getitem__(self, size: int) -> Any:
         """Model with so many vectors.
 
         Parameters
@@ -146,8 +148,9 @@ class CompressionPath:
         return small if isinstance(self.model, KernelExpansion) else self.model.with_expansion(small)
 
     def _check_size(self, size: Any) -> int:
-        if isinstance(size, bool) or not isinstance(size, Integral):
-            raise TypeError(f"size={size!r} is not allowed: it must be an integer")
+        rule = integer()
+        if not rule.holds(size):
+            raise TypeError(f"size={size!r} is not allowed: it must be {rule.text}")
         if not 1 <= size <= len(self):
             raise IndexError(f"size={size} is not on this path: it has the sizes 1 to {len(self)}")
         return int(size)
@@ -212,9 +215,7 @@ class CompressionPath:
         score.add(slice(0, rows.shape[0]), outputs[None])
         return float(score.result()[0])
 
-    def select(
-        self, X: ArrayLike, y: ArrayLike, max_loss: float = 0.003
-    ) -> ExpansionClassifier | KernelExpansion:
+    def select(self, X: ArrayLike, y: ArrayLike, max_loss: float = 0.003) -> Any:
         """Smallest model that loses at most `max_loss` against the full one.
 
         Parameters
@@ -246,9 +247,9 @@ class CompressionPath:
         if enough.size == 0:
             best = int(np.argmax(scores))
             raise ValueError(
-                f"max_loss={max_loss:g} is not reached on this path: the full model scores {full:.4f}, the best of "
-                f"the sizes 1 to {len(self)} is {scores[best]:.4f} with {best + 1} vectors; compress with a larger "
-                "max_vectors or allow a larger max_loss"
+                f"max_loss={max_loss:g} is not reached on this path: the full model scores {full:.4f}, the "
+                f"best of the sizes 1 to {len(self)} is {scores[best]:.4f} with {best + 1} vectors; compress "
+                "with a larger max_vectors or allow a larger max_loss"
             )
         return self[int(enough[0]) + 1]
 
@@ -279,7 +280,7 @@ class CompressionPath:
         """Outputs of increasing sizes, (sizes, n, q), with the intercepts of the full model."""
         largest = sizes[-1]
         factor = np.ascontiguousarray(self._factor[:largest, :largest])
-        outputs = _core.path_decisions(
+        return _core.path_decisions(
             self.expansion.kernel_spec,
             core_rows(self.vectors[:largest]),
             factor,
@@ -289,7 +290,6 @@ class CompressionPath:
             np.array(sizes, dtype=np.int64),
             threads(self.n_jobs),
         )
-        return cast("NDArray[np.float64]", outputs)
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
@@ -301,8 +301,11 @@ class CompressionPath:
         step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * q))
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
-            for size, outputs in zip(group, self._outputs(rows, group), strict=True):
-                self._shifts[size] = threshold.shifts(self.model, outputs, labels)
+            outputs = self._outputs(rows, group)
+            # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
+            with ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
+                found = pool.map(partial(threshold.shifts, self.model, labels=labels), outputs)
+                self._shifts.update(zip(group, found, strict=True))
         return np.array([self._shifts[size] for size in sizes])
 
 
@@ -312,7 +315,9 @@ def rows_for(model: ExpansionClassifier | KernelExpansion, X: ArrayLike) -> Any:
         return model.validated(X)
     rows = as_rows(X)
     if rows.shape[1] != model.vectors.shape[1]:
-        raise ValueError(f"X has {rows.shape[1]} columns, the vectors of the model have {model.vectors.shape[1]}")
+        raise ValueError(
+            f"X has {rows.shape[1]} columns, the vectors of the model have {model.vectors.shape[1]}"
+        )
     return rows
 
 
@@ -333,7 +338,9 @@ class Score:
             targets = np.asarray(targets, dtype=np.float64)
             self.targets = targets[:, None] if targets.ndim == 1 else targets
             if self.targets.shape[1:] != (model.n_outputs,):
-                raise ValueError(f"y has shape {np.shape(y)}: expected one column for each of {model.n_outputs} outputs")
+                raise ValueError(
+                    f"y has shape {np.shape(y)}: expected one column for each of {model.n_outputs} outputs"
+                )
             if not np.isfinite(self.targets).all():
                 raise ValueError("y holds NaN or infinities")
         else:

@@ -1,8 +1,10 @@
-"""The thresholds of a compressed classifier, chosen anew on training rows (Weston & Bakir, TR-132, footnote 4).
+"""The thresholds of a compressed classifier, chosen anew on training rows (Weston & Bakir, TR-132, footnote
+4).
 
 Compression moves the outputs a little; where a decision boundary runs along many rows, a small shift of the
-intercepts wins much of the loss back. Which shift is the best for the training error depends on the decoding: one
-number for two classes, all classes together for one-vs-rest, each pair on its own two classes for one-vs-one.
+intercepts wins much of the loss back. Which shift is the best for the training error depends on the decoding:
+one number for two classes, all classes together for one-vs-rest, each pair on its own two classes for
+one-vs-one.
 """
 
 from __future__ import annotations

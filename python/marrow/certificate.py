@@ -1,0 +1,101 @@
+"""What a fit vouches for: objectives, duality gap, violation of the optimality conditions, counts, cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Certificate", "MachineCertificate"]
+
+
+@dataclass(frozen=True)
+class MachineCertificate:
+    """What one binary machine vouches for, computed from its gradients at the end of the fit.
+
+    Objectives are those of the maximisation form, so that dual <= optimum <= primal.
+    """
+
+    #: sum alpha - 1/2 alpha'Q alpha.
+    dual: float
+    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
+    primal: float
+    #: primal - dual: the distance of both from the optimum is at most this.
+    gap: float
+    #: Largest violation of the optimality conditions, in units of f; at most ``tol`` after convergence.
+    violation: float
+    #: Pair steps.
+    iterations: int
+    #: Blocks of variables solved.
+    rounds: int
+    #: Support vectors of this machine.
+    support: int
+    #: Support vectors at their upper bound.
+    bounded: int
+    #: "converged", "max_iter", "max_time", "interrupted" or "stalled".
+    stop: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a fit vouches for, summed over its machines (``violation`` is the largest), and what it cost."""
+
+    #: One certificate a binary machine, in the order of the outputs.
+    machines: tuple[MachineCertificate, ...]
+    #: Kernel values computed.
+    kernel_values: int
+    #: Kernel rows found in the cache.
+    cache_hits: int
+    #: Kernel rows computed.
+    cache_misses: int
+    #: Wall-clock seconds.
+    seconds: float
+
+    @property
+    def dual(self) -> float:
+        """Sum of the dual objectives."""
+        return sum(machine.dual for machine in self.machines)
+
+    @property
+    def primal(self) -> float:
+        """Sum of the primal objectives."""
+        return sum(machine.primal for machine in self.machines)
+
+    @property
+    def gap(self) -> float:
+        """Sum of the duality gaps."""
+        return sum(machine.gap for machine in self.machines)
+
+    @property
+    def violation(self) -> float:
+        """Largest violation of the optimality conditions of any machine."""
+        return max(machine.violation for machine in self.machines)
+
+    @property
+    def iterations(self) -> int:
+        """Pair steps of all machines."""
+        return sum(machine.iterations for machine in self.machines)
+
+    @property
+    def rounds(self) -> int:
+        """Blocks solved by all machines."""
+        return sum(machine.rounds for machine in self.machines)
+
+    @property
+    def stop(self) -> str:
+        """Why the first machine that did not converge stopped, or "converged"."""
+        return next((m.stop for m in self.machines if m.stop != "converged"), "converged")
+
+    @property
+    def cache_hit_rate(self) -> float:
+        """Share of the kernel rows that were found in the cache; 0 where none was asked for."""
+        asked = self.cache_hits + self.cache_misses
+        return self.cache_hits / asked if asked else 0.0
+
+    @classmethod
+    def of(cls, fitted: Mapping[str, Any]) -> Certificate:
+        """From what the extension module returns of a fit."""
+        machines = tuple(MachineCertificate(**machine) for machine in fitted["certificates"])
+        return cls(machines=machines, **fitted["effort"])

@@ -1,0 +1,49 @@
+"""Fixtures for all tests: data sets that scikit-learn brings along, and the seed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_moons
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+# Tests of threads ask for them; the others must not take more than their share of a small machine.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
+settings.register_profile("slow", max_examples=500, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def _cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def _digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:900] / 16.0, y[:900]
+
+
+def _moons():
+    X, y = make_moons(600, noise=0.25, random_state=1)
+    return X, np.array(["left", "right"])[y]
+
+
+def _iris():
+    X, y = load_iris(return_X_y=True)
+    return MinMaxScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="session")
+def datasets():
+    """Name to (X, y): two and more classes, integers and strings, few and many columns."""
+    return {"cancer": _cancer(), "digits": _digits(), "moons": _moons(), "iris": _iris()}

@@ -1,0 +1,109 @@
+"""Naive double-precision oracles: the formulas as printed, no blocks, no cache, no single precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def kernel(spec, X, Z):
+    """K(X, Z) by its definition; ``spec`` is (name, gamma, coef0, degree)."""
+    name, gamma, coef0, degree = spec
+    X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+    difference = X[:, None, :] - Z[None, :, :]
+    total = X[:, None, :] + Z[None, :, :]
+    match name:
+        case "linear":
+            return X @ Z.T
+        case "poly":
+            return (gamma * (X @ Z.T) + coef0) ** degree
+        case "sigmoid":
+            return np.tanh(gamma * (X @ Z.T) + coef0)
+        case "rbf":
+            return np.exp(-gamma * (difference**2).sum(axis=2))
+        case "laplacian":
+            return np.exp(-gamma * np.abs(difference).sum(axis=2))
+        case "chi2":
+            terms = np.divide(difference**2, total, out=np.zeros_like(total), where=total > 0)
+            return np.exp(-gamma * terms.sum(axis=2))
+    raise ValueError(name)
+
+
+def decision(spec, X, Z, coefficients, intercepts):
+    """K(X, Z) B + b."""
+    return kernel(spec, X, Z) @ coefficients + intercepts
+
+
+def dual_objective(K, signs, beta):
+    """sum alpha - 1/2 alpha'Q alpha for signed coefficients beta = y alpha."""
+    return float(signs @ beta - 0.5 * beta @ K @ beta)
+
+
+def violation(K, signs, upper, beta):
+    """How far beta is from optimal: the largest gradient difference along a feasible pair."""
+    rise = np.where(signs > 0, beta < upper, beta < 0)
+    fall = np.where(signs > 0, beta > 0, beta > -upper)
+    steepest = signs - K @ beta
+    return float(max(0.0, steepest[rise].max() - steepest[fall].min()))
+
+
+def feasible(signs, upper, beta, atol):
+    """Whether 0 <= y beta <= C and sum beta = 0."""
+    alpha = signs * beta
+    return bool(
+        (alpha >= -atol).all() and (alpha <= upper + atol).all() and abs(beta.sum()) <= atol * len(beta)
+    )
+
+
+def solve(K, signs, upper, tolerance=1e-10, most=1_000_000):
+    """The dual by pair steps on the whole gradient, first-order pair choice: (beta, b)."""
+    beta = np.zeros(len(signs))
+    steepest = signs.astype(np.float64)
+    low, high = np.where(signs > 0, 0.0, -upper), np.where(signs > 0, upper, 0.0)
+    for _ in range(most):
+        up = np.where(beta < high, steepest, -np.inf)
+        down = np.where(beta > low, steepest, np.inf)
+        i, j = int(np.argmax(up)), int(np.argmin(down))
+        if up[i] - down[j] <= tolerance:
+            free = (beta > low) & (beta < high)
+            b = steepest[free].mean() if free.any() else 0.5 * (up[i] + down[j])
+            return beta, float(b)
+        curvature = max(K[i, i] + K[j, j] - 2 * K[i, j], 1e-12)
+        step = min((steepest[i] - steepest[j]) / curvature, high[i] - beta[i], beta[j] - low[j])
+        beta[i] = high[i] if step == high[i] - beta[i] else beta[i] + step
+        beta[j] = low[j] if step == beta[j] - low[j] else beta[j] - step
+        steepest -= step * (K[i] - K[j])
+    raise AssertionError("the oracle did not converge")
+
+
+def machines(model, y):
+    """(output, rows, signs, beta) of each binary machine of a fitted SVC, ours or scikit-learn's ovo."""
+    classes, labels = np.unique(y, return_inverse=True)
+    k, n = len(classes), len(y)
+    if hasattr(model, "expansion_"):
+        coefficients = model.expansion_.coefficients
+    else:
+        coefficients = pairwise(np.asarray(model.dual_coef_), model.n_support_)
+    for output in range(coefficients.shape[1]):
+        beta = np.zeros(n)
+        beta[model.support_] = coefficients[:, output]
+        if k == 2:
+            rows, positive = np.arange(n), labels == 1
+        elif coefficients.shape[1] == k and getattr(model, "multi_class", "ovo") == "ovr":
+            rows, positive = np.arange(n), labels == output
+        else:
+            a, b = [(a, b) for a in range(k) for b in range(a + 1, k)][output]
+            rows = np.flatnonzero((labels == a) | (labels == b))
+            positive = labels == a
+        yield output, rows, np.where(positive[rows], 1.0, -1.0), beta[rows]
+
+
+def pairwise(dual_coef, counts):
+    """LIBSVM's (k - 1, m) coefficients spread to (m, k (k - 1) / 2)."""
+    k = len(counts)
+    if k == 2:
+        return dual_coef.T
+    own = np.repeat(np.arange(k), counts)
+    pairs = [(a, b) for a in range(k) for b in range(a + 1, k)]
+    return np.column_stack(
+        [np.where(own == a, dual_coef[b - 1], 0) + np.where(own == b, dual_coef[a], 0) for a, b in pairs]
+    )

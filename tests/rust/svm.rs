@@ -1,0 +1,315 @@
+//! The solver against the naive oracle and its own invariants, crossed with every switch.
+
+use crate::reference::{blobs, gram, rows, svc_dual};
+use marrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
+use marrow::data::{CsrView, DenseView, IndexSlice, Rows};
+use marrow::expansion::ExpansionView;
+use marrow::kernels::{Evaluator, Kernel};
+use marrow::svm::{Coding, SvcModel, SvcParams, Tuning, fit_classifier};
+use std::ops::ControlFlow;
+
+const KERNELS: [Kernel; 5] = [
+    Kernel::Linear,
+    Kernel::Polynomial { degree: 2, gamma: 0.5, coef0: 1.0 },
+    Kernel::Rbf { gamma: 0.5 },
+    Kernel::Laplacian { gamma: 0.4 },
+    Kernel::ChiSquared { gamma: 0.6 },
+];
+
+/// Small blocks, so that a small problem goes through every part of the solver.
+fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvcParams {
+    let cheap = if cached { 0 } else { usize::MAX };
+    SvcParams {
+        tolerance: 1e-4,
+        shrinking,
+        cache_bytes,
+        tuning: Tuning { block: 16, largest_block: 64, whole: 0, cheap },
+        ..SvcParams::default()
+    }
+}
+
+fn fit(
+    kernel: Kernel,
+    x: Rows<'_>,
+    labels: &[usize],
+    upper: &[f64],
+    coding: Coding,
+    params: &SvcParams,
+    par: Par,
+) -> SvcModel {
+    let classes = labels.iter().max().unwrap() + 1;
+    fit_classifier(kernel, x, labels, classes, upper, coding, params, &Silent, par).unwrap()
+}
+
+#[test]
+fn the_optimum_is_the_oracles_whatever_the_switches() {
+    let n = 150;
+    let (x, labels) = blobs(n, 4, 2, 1);
+    let upper: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { 0.5 } else { 2.0 }).collect();
+    let positive: Vec<bool> = labels.iter().map(|&c| c == 1).collect();
+    let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+    let dense: Rows<'_> = rows(&x, n);
+    let indptr: Vec<i64> = (0..=n as i64).map(|i| i * 4).collect();
+    let indices: Vec<i32> = (0..n).flat_map(|_| 0..4).collect();
+    let sparse: Rows<'_> =
+        CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I32(&indices), &x, 4).unwrap().into();
+    for kernel in KERNELS {
+        let expected = svc_dual(&gram(&kernel, dense, dense), &positive, &upper);
+        for rows in [dense, sparse, DenseView::new(&single, n, 4).unwrap().into()] {
+            for shrinking in [false, true] {
+                for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
+                    for par in [Par::Sequential, Par::Threads] {
+                        let params = params(shrinking, cached, bytes);
+                        let model = fit(kernel, rows, &labels, &upper, Coding::OneVsOne, &params, par);
+                        let certificate = model.certificates[0];
+                        let what =
+                            format!("{kernel:?} shrinking {shrinking} cached {cached} {bytes} {par:?}");
+                        assert_eq!(certificate.stop, StopReason::Converged, "{what}");
+                        assert!(
+                            (certificate.dual / expected - 1.0).abs() < 1e-5,
+                            "{what}: {} {expected}",
+                            certificate.dual
+                        );
+                        assert!(certificate.violation <= params.tolerance, "{what}");
+                        assert!(certificate.gap >= -1e-6 * expected, "{what}");
+                        assert!(certificate.gap <= 1e-2 * expected, "{what}: gap {}", certificate.gap);
+                        let sum: f64 = model.coefficients.iter().sum();
+                        assert!(sum.abs() < 1e-9, "{what}: {sum}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_certificate_is_that_of_the_expansion() {
+    let n = 400;
+    let (x, labels) = blobs(n, 3, 2, 5);
+    let upper = vec![1.5; n];
+    let kernel = Kernel::Rbf { gamma: 0.7 };
+    let model =
+        fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Threads);
+    let vectors = rows(&x, n).gather(&model.support);
+    let expansion =
+        ExpansionView::new(kernel, vectors.view(), &model.coefficients, &model.intercepts).unwrap();
+    let f = Evaluator::new(&expansion).unwrap().evaluate(rows(&x, n), Par::Sequential).unwrap();
+    let loss: f64 =
+        f.iter().zip(&labels).map(|(f, &c)| 1.5 * (1.0 - if c == 1 { *f } else { -f }).max(0.0)).sum();
+    let k = gram(&kernel, vectors.view(), vectors.view());
+    let m = model.support.len();
+    let norm: f64 = (0..m)
+        .map(|i| (0..m).map(|j| model.coefficients[i] * model.coefficients[j] * k[i * m + j]).sum::<f64>())
+        .sum();
+    let certificate = model.certificates[0];
+    assert!((certificate.primal - 0.5 * norm - loss).abs() < 1e-3 * certificate.primal);
+    assert_eq!(certificate.support, m);
+    let at_bound = model.coefficients.iter().filter(|c| c.abs() == 1.5).count();
+    assert_eq!(certificate.bounded, at_bound);
+    assert!(model.effort.kernel_values > 0);
+}
+
+#[test]
+fn machines_of_a_multiclass_model_are_the_binary_machines() {
+    let (n, classes) = (240, 4);
+    let (x, labels) = blobs(n, 5, classes, 3);
+    let upper = vec![1.0; n];
+    let kernel = Kernel::Rbf { gamma: 0.3 };
+    for cached in [false, true] {
+        let params = params(true, cached, 40 * n * 4);
+        let ovo = fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params, Par::Threads);
+        let mut machine = 0;
+        for a in 0..classes {
+            for b in a + 1..classes {
+                let used: Vec<usize> = (0..n).filter(|&i| labels[i] == a || labels[i] == b).collect();
+                let positive: Vec<bool> = used.iter().map(|&i| labels[i] == a).collect();
+                let part = rows(&x, n).gather(&used);
+                let expected =
+                    svc_dual(&gram(&kernel, part.view(), part.view()), &positive, &vec![1.0; used.len()]);
+                assert!((ovo.certificates[machine].dual / expected - 1.0).abs() < 1e-5);
+                machine += 1;
+            }
+        }
+        assert_eq!(ovo.intercepts.len(), machine);
+        let ovr = fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsRest, &params, Par::Threads);
+        let k = gram(&kernel, rows(&x, n), rows(&x, n));
+        for j in 0..classes {
+            let positive: Vec<bool> = labels.iter().map(|&c| c == j).collect();
+            let expected = svc_dual(&k, &positive, &upper);
+            assert!((ovr.certificates[j].dual / expected - 1.0).abs() < 1e-5);
+        }
+        assert!(ovo.support.windows(2).all(|w| (labels[w[0]], w[0]) < (labels[w[1]], w[1])));
+        assert_eq!(ovo.class_counts.iter().sum::<usize>(), ovo.support.len());
+    }
+}
+
+#[test]
+fn the_model_does_not_depend_on_threads() {
+    let n = 900;
+    let (x, labels) = blobs(n, 6, 3, 9);
+    for cached in [false, true] {
+        let params = params(true, cached, 1 << 20);
+        let one = |par| {
+            fit(
+                Kernel::Rbf { gamma: 0.2 },
+                rows(&x, n),
+                &labels,
+                &vec![3.0; n],
+                Coding::OneVsOne,
+                &params,
+                par,
+            )
+        };
+        let (a, b) = (one(Par::Sequential), one(Par::Threads));
+        assert_eq!(a.support, b.support);
+        assert_eq!(a.coefficients, b.coefficients);
+        assert_eq!(a.intercepts, b.intercepts);
+    }
+}
+
+#[test]
+fn precomputed_is_the_kernel_it_was_computed_with() {
+    let n = 120;
+    let (x, labels) = blobs(n, 3, 2, 4);
+    let kernel = Kernel::Rbf { gamma: 0.5 };
+    let k = gram(&kernel, rows(&x, n), rows(&x, n));
+    let upper = vec![1.0; n];
+    let direct =
+        fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Sequential);
+    let given = fit(
+        Kernel::Precomputed,
+        rows(&k, n),
+        &labels,
+        &upper,
+        Coding::OneVsOne,
+        &params(true, true, 1 << 20),
+        Par::Sequential,
+    );
+    assert!((direct.certificates[0].dual / given.certificates[0].dual - 1.0).abs() < 1e-5);
+}
+
+#[test]
+fn degenerate_data_end() {
+    let same = vec![1.0; 40];
+    let labels: Vec<usize> = (0..20).map(|i| i % 2).collect();
+    let upper = vec![1.0; 20];
+    for kernel in [Kernel::Rbf { gamma: 1.0 }, Kernel::Linear, Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 }] {
+        let model = fit(
+            kernel,
+            rows(&same, 20),
+            &labels,
+            &upper,
+            Coding::OneVsOne,
+            &params(true, false, 0),
+            Par::Sequential,
+        );
+        // No row can be told from any other: all are bounded, and b is the middle of its interval.
+        assert_eq!(model.certificates[0].bounded, 20);
+        assert!(model.intercepts[0].abs() < 1e-9);
+    }
+    let (x, mut labels) = blobs(60, 3, 2, 8);
+    labels.iter_mut().skip(1).for_each(|c| *c = 0);
+    labels[0] = 1;
+    for c in [1e-9, 1.0, 1e9] {
+        for kernel in [
+            Kernel::Rbf { gamma: 1e-12 },
+            Kernel::Sigmoid { gamma: 3.0, coef0: 1.0 },
+            Kernel::Rbf { gamma: 1e6 },
+        ] {
+            let params = SvcParams { max_iterations: Some(200_000), ..params(true, false, 0) };
+            let model =
+                fit(kernel, rows(&x, 60), &labels, &[c; 60], Coding::OneVsOne, &params, Par::Sequential);
+            assert!(model.coefficients.iter().chain(&model.intercepts).all(|v| v.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn budgets_and_interruptions_leave_a_usable_model() {
+    struct After(std::sync::atomic::AtomicU32);
+    impl Monitor for After {
+        fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+            if self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+                return ControlFlow::Break(StopReason::Interrupted);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let n = 600;
+    let (x, labels) = blobs(n, 4, 2, 2);
+    let kernel = Kernel::Rbf { gamma: 0.5 };
+    let upper = vec![10.0; n];
+    for cached in [false, true] {
+        let base = params(true, cached, 1 << 20);
+        let stopped = |params: &SvcParams, monitor: &dyn Monitor| {
+            fit_classifier(
+                kernel,
+                rows(&x, n),
+                &labels,
+                2,
+                &upper,
+                Coding::OneVsOne,
+                params,
+                monitor,
+                Par::Sequential,
+            )
+            .unwrap()
+        };
+        for ticks in [0, 1, 5] {
+            let model = stopped(&base, &After(ticks.into()));
+            assert_eq!(model.certificates[0].stop, StopReason::Interrupted);
+            assert!(model.certificates[0].gap > 0.0);
+            assert!(model.coefficients.iter().sum::<f64>().abs() < 1e-9);
+        }
+        let model = stopped(&SvcParams { max_iterations: Some(37), ..base.clone() }, &Silent);
+        assert_eq!(
+            (model.certificates[0].stop, model.certificates[0].iterations),
+            (StopReason::MaxIterations, 37)
+        );
+        let model = stopped(&base, &Budget::new(&Silent, None, Some(std::time::Duration::ZERO)));
+        assert_eq!(model.certificates[0].stop, StopReason::MaxTime);
+    }
+}
+
+#[test]
+fn bad_input_is_named() {
+    let (x, labels) = blobs(20, 2, 2, 1);
+    let kernel = Kernel::Rbf { gamma: 1.0 };
+    let error = |labels: &[usize], classes, upper: &[f64], kernel, params: &SvcParams| {
+        fit_classifier(
+            kernel,
+            rows(&x, 20),
+            labels,
+            classes,
+            upper,
+            Coding::OneVsOne,
+            params,
+            &Silent,
+            Par::Sequential,
+        )
+        .unwrap_err()
+        .to_string()
+    };
+    let (one, base) = (vec![1.0; 20], SvcParams::default());
+    assert!(error(&labels[..19], 2, &one, kernel, &base).contains("labels: expected 20, found 19"));
+    assert!(error(&labels, 1, &one, kernel, &base).contains("classes=1"));
+    assert!(error(&labels, 3, &one, kernel, &base).contains("class 2"));
+    assert!(error(&labels, 2, &[0.0; 20], kernel, &base).contains("C=0"));
+    assert!(error(&labels, 2, &[f64::NAN; 20], kernel, &base).contains("C=NaN"));
+    assert!(error(&labels, 2, &one, Kernel::Rbf { gamma: -1.0 }, &base).contains("gamma=-1"));
+    assert!(error(&labels, 2, &one, Kernel::Precomputed, &base).contains("columns of precomputed X"));
+    assert!(error(&labels, 2, &one, kernel, &SvcParams { tolerance: 0.0, ..base.clone() }).contains("tol=0"));
+    let negative: Vec<f64> = x.iter().map(|v| v - 5.0).collect();
+    let refused = fit_classifier(
+        Kernel::ChiSquared { gamma: 1.0 },
+        rows(&negative, 20),
+        &labels,
+        2,
+        &one,
+        Coding::OneVsOne,
+        &base,
+        &Silent,
+        Par::Sequential,
+    );
+    assert!(refused.unwrap_err().to_string().contains("negative"));
+}

@@ -1,0 +1,26 @@
+"""Every example in a docstring runs, on the package that is installed."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import marrow
+
+MODULES = ["marrow", *(info.name for info in pkgutil.walk_packages(marrow.__path__, "marrow."))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("name", marrow.__all__)
+def test_public_names_are_documented(name):
+    assert (getattr(marrow, name).__doc__ or "").strip()

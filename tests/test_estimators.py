@@ -1,0 +1,68 @@
+"""scikit-learn's contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marrow import SVC
+
+# The checks compare a weighted fit with a fit on repeated rows to seven digits; the tolerance of an SVM gives
+# three, single-precision kernel rows six. test_svc.py checks the same at a tight tolerance. The linear and
+# the precomputed kernel pass as they are.
+_WEIGHTS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "equal to the solver's tolerance, not to seven digits"
+    for kind in ("dense", "sparse")
+}
+_NEGATIVE = {
+    "check_class_weight_classifiers": "its data has negative values, which the chi2 kernel does not take"
+}
+
+
+def _expected(estimator):
+    if estimator.kernel in ("linear", "precomputed"):
+        return {}
+    return _WEIGHTS | (_NEGATIVE if estimator.kernel == "chi2" else {})
+
+
+@parametrize_with_checks(
+    [
+        SVC(),
+        SVC(kernel="linear"),
+        SVC(kernel="precomputed"),
+        SVC(kernel="chi2"),
+        SVC(multi_class="ovr"),
+    ],
+    expected_failed_checks=_expected,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_in_pipelines_and_searches(datasets):
+    X, y = datasets["iris"]
+    search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 10.0]}, cv=3, n_jobs=2)
+    assert search.fit(X, y).best_score_ > 0.9
+    pairwise = GridSearchCV(SVC(kernel="precomputed"), {"C": [1.0, 10.0]}, cv=3)
+    assert pairwise.fit(X @ X.T, y).best_score_ > 0.9
+
+
+def test_probabilities_by_calibration(datasets):
+    X, y = datasets["iris"]
+    calibrated = CalibratedClassifierCV(SVC(), ensemble=False, cv=3).fit(X, y)
+    assert calibrated.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(len(y)))
+
+
+def test_feature_names(datasets):
+    pandas = pytest.importorskip("pandas")
+    X, y = datasets["iris"]
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    svc = SVC().fit(frame, y)
+    assert svc.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        svc.predict(frame[["b", "a", "c", "d"]])
