@@ -11,6 +11,25 @@ from numpy.typing import NDArray
 
 from marrow._progress import ProgressCallback
 
+__all__ = [
+    "Expansion",
+    "available_memory",
+    "fit_svc",
+    "gram",
+    "path_coefficients",
+    "path_decisions",
+    "pursuit",
+    "read_libsvm_model",
+    "read_model",
+    "read_svmlight",
+    "simd_level",
+    "threshold_binary",
+    "threshold_joint",
+    "write_libsvm_model",
+    "write_model",
+    "write_svmlight",
+]
+
 _Csr: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
 _Rows: TypeAlias = NDArray[Any] | _Csr
 _Kernel: TypeAlias = tuple[str, float, float, int]

@@ -55,7 +55,7 @@ class KernelExpansion:
     intercepts : array-like of shape (q,) or float
         b.
     kernel : str, default="rbf"
-        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"; scikit-learn's formulas.
+        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn.
     gamma : float, default=1.0
         Kernel coefficient; not used by "linear" and "precomputed".
     coef0 : float, default=0.0

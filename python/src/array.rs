@@ -136,9 +136,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RowsArg<'py> {
             Indices<'py>,
             (usize, usize),
         ) = tuple.extract()?;
-        if let Ok(data) = data.extract() {
+        if let Ok(data) = data.extract::<PyReadonlyArray1<'py, f64>>() {
             Ok(Self::Csr64(Csr { data, indices, indptr, rows, cols }))
-        } else if let Ok(data) = data.extract() {
+        } else if let Ok(data) = data.extract::<PyReadonlyArray1<'py, f32>>() {
             Ok(Self::Csr32(Csr { data, indices, indptr, rows, cols }))
         } else {
             Err(PyTypeError::new_err(format!("sparse rows are float32 or float64, not {}", data.dtype())))
@@ -217,13 +217,13 @@ pub(crate) fn matrix_array<T: Element>(
 
 /// Owned rows for Python: an array, or a tuple `(data, indices, indptr, shape)`; the memory moves.
 pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_, PyAny>> {
-    fn csr<'py, T: Element>(
-        py: Python<'py>,
+    fn csr<T: Element>(
+        py: Python<'_>,
         values: Vec<T>,
         indices: Vec<i64>,
         indptr: Vec<i64>,
         cols: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'_, PyAny>> {
         let shape = (indptr.len().saturating_sub(1), cols);
         let (indices, indptr) = (PyArray1::from_vec(py, indices), PyArray1::from_vec(py, indptr));
         Ok((PyArray1::from_vec(py, values), indices, indptr, shape).into_pyobject(py)?.into_any())

@@ -46,7 +46,13 @@ pub(crate) fn fit_svc<'py>(
         _ => return Err(to_python(Error::param("coding", coding, "\"ovo\" or \"ovr\""))),
     };
     let max_time = duration(max_time)?;
-    let params = SvcParams { tolerance: tol, cache_bytes, shrinking, max_iterations: max_iter };
+    let params = SvcParams {
+        tolerance: tol,
+        cache_bytes,
+        shrinking,
+        max_iterations: max_iter,
+        ..SvcParams::default()
+    };
     let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
         fit_classifier(kernel.0, rows, &labels, n_classes, upper, coding, &params, &budget, par)
