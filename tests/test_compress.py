@@ -104,9 +104,11 @@ def test_models_without_labels_become_bare_expansions(estimator, cancer):
     assert path[7].n_vectors == 7
     if not isinstance(model, peer.OneClassSVM):
         scores = path.scores(X_test, y_test)
-        expected = 1 - ((y_test - path[12].decision_function(X_test)[:, 0]) ** 2).sum() / (
-            (y_test - y_test.mean()) ** 2
-        ).sum()
+        expected = (
+            1
+            - ((y_test - path[12].decision_function(X_test)[:, 0]) ** 2).sum()
+            / ((y_test - y_test.mean()) ** 2).sum()
+        )
         assert scores[11] == pytest.approx(expected, abs=1e-9)
 
 
@@ -124,7 +126,7 @@ def test_what_is_no_expansion_is_refused_by_name(cancer):
 
 
 def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, digits):
-    X, y, X_test, y_test = digits
+    X_test = digits[2]
     path = compress(digits_svc, max_vectors=60, tol=0)
     full = digits_svc.expansion_
     assert len(path) == 60
@@ -232,7 +234,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, digits):
 
 
 def test_candidates_may_be_rows(cancer_svc, cancer):
-    X, y, X_test, y_test = cancer
+    X = cancer[0]
     path = compress(cancer_svc, max_vectors=10, candidates="rows", X=X)
     np.testing.assert_array_equal(path.vectors, X[path.order])
     own = compress(cancer_svc, max_vectors=10)
@@ -247,7 +249,9 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
     reference = compress(SVC(gamma=0.01, n_jobs=1).fit(X, y), max_vectors=15, n_jobs=1)
     for model in (SVC(gamma=0.01).fit(sparse.csr_array(X), y), SVC(gamma=0.01).fit(np.asfortranarray(X), y)):
         path = compress(model, max_vectors=15, n_jobs=2)
-        np.testing.assert_allclose(path[15].decision_function(X_test), reference[15].decision_function(X_test), atol=1e-3)
+        np.testing.assert_allclose(
+            path[15].decision_function(X_test), reference[15].decision_function(X_test), atol=1e-3
+        )
     again = compress(SVC(gamma=0.01, n_jobs=2).fit(X, y), max_vectors=15, n_jobs=2)
     np.testing.assert_array_equal(again.order, reference.order)
     np.testing.assert_array_equal(again.residual_norms, reference.residual_norms)
@@ -274,7 +278,10 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": 3, "X": np.zeros((4, 30))}, "X without y has no use"),
         ({"n_vectors": 3, "X": np.zeros((4, 7)), "y": [0, 0, 1, 1]}, "7 features"),
         ({"n_vectors": 3, "X": np.zeros((4, 30)), "y": [0, 1]}, "X has 4 rows, y has shape"),
-        ({"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7]}, r"labels that the model does not know, such as \[7\]"),
+        (
+            {"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7]},
+            r"labels that the model does not know, such as \[7\]",
+        ),
         ({"n_vectors": 3, "X": np.full((2, 30), np.nan), "y": [0, 1]}, "NaN"),
         ({"n_vectors": 50, "X": np.zeros((5, 30)), "candidates": "rows"}, "5 rows in X are available"),
     ],
@@ -292,11 +299,11 @@ def test_more_vectors_than_there_are_names_the_number(cancer_svc):
     for size in (0, 6, -1):
         with pytest.raises(IndexError, match="sizes 1 to 5"):
             path[size]
-    with pytest.raises(TypeError, match="size=2.0"):
+    with pytest.raises(TypeError, match=r"size=2.0"):
         path[2.0]
     with pytest.raises(ValueError, match="X has 3 rows, y has shape"):
         path.scores(np.zeros((3, 30)), [0, 1])
-    with pytest.raises(ValueError, match="no classes|no use for a model without classes"):
+    with pytest.raises(ValueError, match="no use for a model without classes"):
         compress(cancer_svc.expansion_, 3, X=np.zeros((2, 30)), y=[0, 1])
 
 
@@ -339,7 +346,7 @@ def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, digits)
 
 def test_column_names_are_remembered(cancer):
     pandas = pytest.importorskip("pandas")
-    X, y, X_test, _ = cancer
+    X, y, _, _ = cancer
     frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
     small = compress(peer.SVC().fit(frame, y), 5)
     assert list(small.feature_names_in_) == list(frame.columns)
@@ -371,15 +378,15 @@ def test_the_classifier_refuses_parts_that_do_not_fit(options, message):
 # --- the meta-estimator ---
 
 
-# The checks compare a weighted fit with a fit on repeated rows to seven digits; the tolerance of an SVM gives three.
-# They also want the class with the largest decision value to win, which votes grant only where ties are broken so.
+# The checks compare a weighted fit with a fit on repeated rows to seven digits; the tolerance of an SVM gives
+# three. They also want the largest decision value to win: votes grant that where ties are broken so.
 @parametrize_with_checks(
     [
         ReducedSet(SVC(break_ties=True), n_vectors=5),
         ReducedSet(SVC(multi_class="ovr"), candidates="rows"),
         ReducedSet(SVC(kernel="linear", break_ties=True), n_vectors=3),
     ],
-    expected_failed_checks=lambda estimator: {
+    expected_failed_checks=lambda _: {
         f"check_sample_weight_equivalence_on_{kind}_data": "equal to the tolerance of the solver"
         for kind in ("dense", "sparse")
     },

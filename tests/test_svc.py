@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
-import warnings
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
 
 import reference
-from marrow import SVC
+from marrow import SVC, _progress
 from marrow._decode import class_indices
 
 Peer = sklearn.svm.SVC
@@ -384,13 +385,33 @@ def test_verbose_tells_on_stderr_only(datasets, capfd, monkeypatch):
     X, y = datasets["digits"]
     SVC().fit(X, y)
     assert capfd.readouterr() == ("", "")
-    from marrow import _progress
-
     monkeypatch.setattr(_progress, "_LINE_INTERVAL", 0.0)
-    with _progress.Progress() as told:
+    with _progress.progress(verbose=1) as told:
         told.callback("fit", 3, 10, 0.5, 1000)
-    assert capfd.readouterr().err == "fit: 3 of 10, 1,000 steps, gap 0.5\n"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        SVC(verbose=1).fit(X, y)
-    assert capfd.readouterr().out == ""
+        told.callback("read", 3, None, np.nan, 0)
+    assert capfd.readouterr() == ("", "fit: 3 of 10, 1,000 steps, gap 0.5\nread: 3\n")
+    with pytest.warns(ConvergenceWarning):
+        SVC(C=1e6, gamma=1e-3, tol=1e-9, max_time=0.5, verbose=1).fit(*_endless())
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("fit: ")
+
+
+def _endless():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(6000, 8)), rng.integers(0, 2, size=6000)
+
+
+def test_one_bar_on_a_terminal(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    with _progress.progress(1) as first, _progress.progress(1) as second:
+        assert first.callback is not None
+        first.callback("fit", 1, None, 0.5, 10)
+        second.callback("fit", 1, None, 0.5, 10)
+    assert not _progress._Bar._terminal.locked()
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True

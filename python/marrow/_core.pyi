@@ -14,7 +14,9 @@ from marrow._progress import ProgressCallback
 __all__ = [
     "Expansion",
     "available_memory",
+    "fit_one_class_svm",
     "fit_svc",
+    "fit_svr",
     "gram",
     "path_coefficients",
     "path_decisions",
@@ -37,11 +39,21 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
 
+_Start: TypeAlias = tuple[_Indices, _Floats]
+
 class _Fit(TypedDict):
     support: _Indices
     class_counts: _Indices
     coefficients: _Floats
     intercepts: _Floats
+    certificates: list[dict[str, Any]]
+    effort: dict[str, Any]
+
+class _MachineFit(TypedDict):
+    support: _Indices
+    coefficients: _Floats
+    intercepts: _Floats
+    rho: float
     certificates: list[dict[str, Any]]
     effort: dict[str, Any]
 
@@ -77,7 +89,42 @@ def fit_svc(
     max_time: float | None,
     progress: ProgressCallback | None,
     n_jobs: int,
+    *,
+    loss: Literal["hinge", "squared_hinge", "nu"] = "hinge",
+    nu: float = 0.5,
+    fit_intercept: bool = True,
+    start: _Start | None = None,
 ) -> _Fit: ...
+def fit_svr(
+    x: _Rows,
+    targets: _Floats,
+    upper: _Floats,
+    kernel: _Kernel,
+    epsilon: float,
+    nu: float | None,
+    tol: float,
+    cache_bytes: int,
+    shrinking: bool,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+    *,
+    start: _Start | None = None,
+) -> _MachineFit: ...
+def fit_one_class_svm(
+    x: _Rows,
+    weights: _Floats,
+    kernel: _Kernel,
+    nu: float,
+    tol: float,
+    cache_bytes: int,
+    shrinking: bool,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _MachineFit: ...
 def pursuit(
     vectors: _Rows,
     coefficients: _Floats,

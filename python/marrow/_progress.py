@@ -1,9 +1,10 @@
-"""The one place that tells the progress of long work: a bar with rich, lines without it, always on stderr."""
+"""The one place that tells the progress of long work, on stderr: a bar on a terminal with rich, or lines."""
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -54,6 +55,10 @@ class _Silent(Progress):
 
 
 class _Bar(Progress):
+    """A bar on the terminal; lines while another thread has the bar, since a terminal shows one at a time."""
+
+    _terminal = threading.Lock()
+
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
@@ -63,17 +68,25 @@ class _Bar(Progress):
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         self._bar = RichProgress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
         self._tasks: dict[str, Any] = {}
+        self._shown = False
 
     def __enter__(self) -> Self:
-        self._bar.__enter__()
+        self._shown = self._terminal.acquire(blocking=False)
+        if self._shown:
+            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.__exit__(kind, error, trace)
+        if self._shown:
+            self._bar.stop()
+            self._terminal.release()
 
     def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+        if not self._shown:
+            super()._tell(phase, done, total, gap, steps)
+            return
         if phase not in self._tasks:
             self._tasks[phase] = self._bar.add_task(phase, total=total, state="")
         state = _describe(done, total, gap, steps)
@@ -93,6 +106,8 @@ def progress(verbose: bool | int) -> Progress:
     """A context manager for one piece of long work; silent unless ``verbose``."""
     if not verbose:
         return _Silent()
+    if not sys.stderr.isatty():
+        return Progress()
     try:
         return _Bar()
     except ImportError:

@@ -189,6 +189,7 @@ class SizeAccuracyDisplay:
                 color=REFERENCE,
                 linewidth=1.2,
                 linestyle=(0, (5, 3)),
+                zorder=1.5,
                 label=f"{name}: {_text(full, percent)}",
             )
             floor.append(full)
@@ -221,7 +222,7 @@ class SizeAccuracyDisplay:
 
 
 def _text(value: float, percent: bool) -> str:
-    return f"{100 * value:.3g} %" if percent else f"{value:.3g}"
+    return f"{100 * value:.2f} %" if percent else f"{value:.3g}"
 
 
 def _tick_formatter(percent: bool) -> Any:
@@ -229,6 +230,7 @@ def _tick_formatter(percent: bool) -> Any:
 
     def text(value: float, _: Any) -> str:
         digit = round(value / 10 ** np.floor(np.log10(value) + 1e-9), 6) if value > 0 else 0.0
-        return _text(value, percent) if digit in (0.0, 1.0, 2.0, 5.0) else ""
+        shown = f"{100 * value:.3g} %" if percent else f"{value:.3g}"
+        return shown if digit in (0.0, 1.0, 2.0, 5.0) else ""
 
     return text

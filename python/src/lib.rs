@@ -43,5 +43,5 @@ mod _core {
     #[pymodule_export]
     use crate::reduced_set::{path_coefficients, path_decisions, pursuit, threshold_binary, threshold_joint};
     #[pymodule_export]
-    use crate::svm::fit_svc;
+    use crate::svm::{fit_one_class_svm, fit_svc, fit_svr};
 }

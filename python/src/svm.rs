@@ -1,11 +1,14 @@
-//! `marrow::svm`: support vector classification.
+//! `marrow::svm`: the support vector machines.
 
 use std::time::Duration;
 
 use marrow::Error;
-use marrow::control::Budget;
-use marrow::svm::{Certificate, Coding, Effort, SvcParams, fit_classifier};
-use numpy::{PyArray1, PyReadonlyArray1};
+use marrow::control::{Budget, Monitor};
+use marrow::svm::{
+    Certificate, Classification, ClassifierLoss, Coding, Effort, MachineModel, Regression, RegressionLoss,
+    Start, SvmParams, fit_classifier, fit_one_class, fit_regression,
+};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -14,12 +17,15 @@ use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
-/// Trains a classifier; `upper` is the C of each row.
+/// Coefficients to start from, as Python gives them: (support (m,), coefficients (m, q)).
+type StartArg<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>);
+
+/// Trains a classifier; `upper` is the C of each row (its weight for `nu`).
 ///
 /// Returns a dict: `support` (m,), `class_counts` (k,), `coefficients` (m, q), `intercepts` (q,), `certificates`, a
 /// dict for each machine, and `effort`, a dict for all together.
 #[pyfunction]
-#[pyo3(signature = (x, labels, n_classes, upper, kernel, coding, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs))]
+#[pyo3(signature = (x, labels, n_classes, upper, kernel, coding, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, loss="hinge", nu=0.5, fit_intercept=true, start=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit_svc<'py>(
     py: Python<'py>,
@@ -36,6 +42,10 @@ pub(crate) fn fit_svc<'py>(
     max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
+    loss: &str,
+    nu: f64,
+    fit_intercept: bool,
+    start: Option<StartArg<'py>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
     let labels = indices("labels", &labels)?;
@@ -45,17 +55,25 @@ pub(crate) fn fit_svc<'py>(
         "ovr" => Coding::OneVsRest,
         _ => return Err(to_python(Error::param("coding", coding, "\"ovo\" or \"ovr\""))),
     };
-    let max_time = duration(max_time)?;
-    let params = SvcParams {
-        tolerance: tol,
-        cache_bytes,
-        shrinking,
-        max_iterations: max_iter,
-        ..SvcParams::default()
+    let loss = match loss {
+        "hinge" => ClassifierLoss::Hinge,
+        "squared_hinge" => ClassifierLoss::SquaredHinge,
+        "nu" => ClassifierLoss::Nu(nu),
+        _ => return Err(to_python(Error::param("loss", loss, "\"hinge\", \"squared_hinge\" or \"nu\""))),
     };
+    let start = StartParts::new(start.as_ref())?;
+    let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
     let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
-        fit_classifier(kernel.0, rows, &labels, n_classes, upper, coding, &params, &budget, par)
+        let task = Classification {
+            labels: &labels,
+            classes: n_classes,
+            upper,
+            coding,
+            loss,
+            fit_intercept,
+            start: start.as_ref().map(StartParts::view),
+        };
+        limits.within(monitor, |params, monitor| fit_classifier(kernel.0, rows, &task, params, monitor, par))
     })?;
     let (m, q) = (model.support.len(), model.intercepts.len());
     let result = PyDict::new(py);
@@ -65,6 +83,127 @@ pub(crate) fn fit_svc<'py>(
     result.set_item("intercepts", PyArray1::from_vec(py, model.intercepts))?;
     let certificates = model.certificates.iter().map(|c| certificate(py, c)).collect::<PyResult<Vec<_>>>()?;
     result.set_item("certificates", PyList::new(py, certificates)?)?;
+    result.set_item("effort", effort(py, &model.effort)?)?;
+    Ok(result)
+}
+
+/// Trains a regression: epsilon-SVR, or nu-SVR where `nu` is given. `upper` is the C of each row.
+///
+/// Returns a dict as [`fit_svc`] does, with `rho` (minus the epsilon that nu-SVR found) and one certificate.
+#[pyfunction]
+#[pyo3(signature = (x, targets, upper, kernel, epsilon, nu, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, start=None))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn fit_svr<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    targets: PyReadonlyArray1<'py, f64>,
+    upper: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+    epsilon: f64,
+    nu: Option<f64>,
+    tol: f64,
+    cache_bytes: usize,
+    shrinking: bool,
+    max_iter: Option<u64>,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+    start: Option<StartArg<'py>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let rows = x.view()?;
+    let (targets, upper) = (vector(&targets)?, vector(&upper)?);
+    let loss = nu.map_or(RegressionLoss::Epsilon(epsilon), RegressionLoss::Nu);
+    let start = StartParts::new(start.as_ref())?;
+    let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
+    let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        let task = Regression { targets, upper, loss, start: start.as_ref().map(StartParts::view) };
+        limits.within(monitor, |params, monitor| fit_regression(kernel.0, rows, &task, params, monitor, par))
+    })?;
+    machine_model(py, model)
+}
+
+/// Trains a one-class machine; `weights` are the rows' weights.
+///
+/// Returns a dict as [`fit_svr`] does.
+#[pyfunction]
+#[pyo3(signature = (x, weights, kernel, nu, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn fit_one_class_svm<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    weights: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+    nu: f64,
+    tol: f64,
+    cache_bytes: usize,
+    shrinking: bool,
+    max_iter: Option<u64>,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let rows = x.view()?;
+    let weights = vector(&weights)?;
+    let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
+    let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        limits.within(monitor, |params, monitor| {
+            fit_one_class(kernel.0, rows, weights, nu, params, monitor, par)
+        })
+    })?;
+    machine_model(py, model)
+}
+
+/// Parameters and budgets of a fit.
+struct Limits {
+    params: SvmParams,
+    max_time: Option<Duration>,
+}
+
+impl Limits {
+    fn new(
+        tolerance: f64,
+        cache_bytes: usize,
+        shrinking: bool,
+        max_iterations: Option<u64>,
+        max_time: Option<f64>,
+    ) -> PyResult<Self> {
+        let params = SvmParams { tolerance, cache_bytes, shrinking, max_iterations, ..SvmParams::default() };
+        Ok(Self { params, max_time: duration(max_time)? })
+    }
+
+    fn within<R>(&self, monitor: &dyn Monitor, fit: impl FnOnce(&SvmParams, &dyn Monitor) -> R) -> R {
+        fit(&self.params, &Budget::new(monitor, None, self.max_time))
+    }
+}
+
+/// A start with its indices converted.
+struct StartParts<'a> {
+    support: Vec<usize>,
+    coefficients: &'a [f64],
+}
+
+impl<'a> StartParts<'a> {
+    fn new(start: Option<&'a StartArg<'_>>) -> PyResult<Option<Self>> {
+        let Some((support, coefficients)) = start else { return Ok(None) };
+        let coefficients = coefficients
+            .as_slice()
+            .map_err(|_| to_python(Error::param("start", "not contiguous", "row-major and contiguous")))?;
+        Ok(Some(Self { support: indices("start", support)?, coefficients }))
+    }
+
+    fn view(&self) -> Start<'_> {
+        Start { support: &self.support, coefficients: self.coefficients }
+    }
+}
+
+fn machine_model(py: Python<'_>, model: MachineModel) -> PyResult<Bound<'_, PyDict>> {
+    let m = model.support.len();
+    let result = PyDict::new(py);
+    result.set_item("support", index_array(py, model.support))?;
+    result.set_item("coefficients", matrix_array(py, model.coefficients, m, 1)?)?;
+    result.set_item("intercepts", PyArray1::from_vec(py, vec![model.intercept]))?;
+    result.set_item("rho", model.rho)?;
+    result.set_item("certificates", PyList::new(py, [certificate(py, &model.certificate)?])?)?;
     result.set_item("effort", effort(py, &model.effort)?)?;
     Ok(result)
 }

@@ -1,27 +1,39 @@
-//! The intercept (thesis (2.53), erratum: averaged over all unbounded support vectors).
+//! The intercept (thesis (2.53), erratum: averaged over all unbounded support vectors), and the margin of the nu
+//! problems.
 //!
-//! At an optimum f_i = -b for every unbounded support vector. Without one, b is only known to lie between -f of the
-//! variables that can rise and those that can fall: the middle of that interval.
+//! At an optimum the derivative of the objective has one *level* in each group: that of its unbounded variables, and
+//! without one anything between what could fall and what could rise, of which the middle is taken. With one group the
+//! intercept is minus the level. The two groups of a nu problem lie at rho - b and -rho - b.
 
 use super::problem::DualProblem;
 
-/// b of a solved machine.
-pub(super) fn intercept(problem: &DualProblem) -> f64 {
+/// b and rho of a solved machine; rho is 0 but for the nu problems.
+pub(super) fn intercept(problem: &DualProblem) -> (f64, f64) {
+    if problem.anchored {
+        return (0.0, 0.0);
+    }
+    let first = level(problem, 0);
+    if !problem.group.contains(&1) {
+        return (-first, 0.0);
+    }
+    let second = level(problem, 1);
+    (-f64::midpoint(first, second), 0.5 * (first - second))
+}
+
+fn level(problem: &DualProblem, group: u8) -> f64 {
     let (mut sum, mut count) = (0.0, 0_usize);
-    for i in 0..problem.len() {
-        if problem.is_unbounded(i) {
-            sum += problem.gradient[i];
-            count += 1;
-        }
+    for i in (0..problem.len()).filter(|&i| problem.group[i] == group && problem.is_unbounded(i)) {
+        sum += problem.rise(i);
+        count += 1;
     }
     if count > 0 {
-        return -sum / count as f64;
+        return sum / count as f64;
     }
-    let (up, low) = problem.extremes();
+    let (up, low) = problem.extremes()[usize::from(group)];
     match (up.is_finite(), low.is_finite()) {
-        (true, true) => -f64::midpoint(up, low),
-        (true, false) => -up,
-        (false, true) => -low,
+        (true, true) => f64::midpoint(up, low),
+        (true, false) => up,
+        (false, true) => low,
         (false, false) => 0.0,
     }
 }

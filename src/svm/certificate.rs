@@ -1,44 +1,65 @@
 //! Objectives, gap and counts of a machine, all from its gradients: O(n), no kernel value.
+//!
+//! With h = Kb and a level l for each group, every w = sum b_i phi(x_i) gives the primal objective
+//!
+//! ```text
+//! 1/2 b'Kb + sum_i max over [lower, upper] of (l - h_i - s_i) t - e |t| - r_i t^2 / 2   -   sum over groups of l sum b
+//! ```
+//!
+//! which for C-SVC is 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)) with l = -b, and so on through the family. It never
+//! lies below the dual objective; the difference is the gap.
 
 use super::params::Certificate;
-use super::problem::DualProblem;
+use super::problem::{DualProblem, violation};
 use crate::control::StopReason;
 
-/// The certificate of a C-SVC machine with intercept `b`.
-pub(super) fn classification(
+/// The certificate of a machine with intercept `b` and margin `rho`.
+pub(super) fn certify(
     problem: &DualProblem,
-    b: f64,
+    (b, rho): (f64, f64),
     iterations: u64,
     rounds: u64,
     stop: StopReason,
 ) -> Certificate {
-    let (mut norm, mut linear, mut loss) = (0.0, 0.0, 0.0);
+    let levels = [rho - b, -rho - b];
+    let (mut quadratic, mut ridges, mut linear, mut kinks, mut losses) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let (mut support, mut bounded) = (0, 0);
     for i in 0..problem.len() {
-        let (beta, s) = (problem.beta[i], problem.linear[i]);
-        let product = problem.gradient[i] - s;
-        norm += beta * product;
+        let (beta, s, ridge) = (problem.beta[i], problem.linear[i], problem.ridge[i]);
+        let product = problem.gradient[i] - s - ridge * beta;
+        let level = levels[usize::from(problem.group[i])];
+        quadratic += beta * product;
+        ridges += ridge * beta * beta;
         linear += beta * s;
-        // s = -y, and C is the bound on y's side.
-        let c = problem.upper[i] - problem.lower[i];
-        loss += c * (1.0 + s * (product + b)).max(0.0);
+        kinks += problem.kink * beta.abs();
+        losses += conjugate(level - product - s, problem, i) - level * beta;
         if beta != 0.0 {
             support += 1;
             bounded += usize::from(!problem.is_unbounded(i));
         }
     }
-    let (up, low) = problem.extremes();
-    let dual = -0.5 * norm - linear;
-    let primal = 0.5 * norm + loss;
-    Certificate {
-        dual,
-        primal,
-        gap: primal - dual,
-        violation: (low - up).max(0.0),
-        iterations,
-        rounds,
-        support,
-        bounded,
-        stop,
+    let dual = -0.5 * (quadratic + ridges) - linear - kinks;
+    let primal = 0.5 * quadratic + losses;
+    let violation = violation(&problem.extremes()).max(0.0);
+    Certificate { dual, primal, gap: primal - dual, violation, iterations, rounds, support, bounded, stop }
+}
+
+/// max over t in [lower, upper] of v t - e |t| - r t^2 / 2
+fn conjugate(v: f64, problem: &DualProblem, i: usize) -> f64 {
+    let (e, r) = (problem.kink, problem.ridge[i]);
+    let value = |t: f64| v * t - e * t.abs() - 0.5 * r * t * t;
+    let mut best = f64::NEG_INFINITY;
+    let mut consider = |t: f64| {
+        if t.is_finite() && t >= problem.lower[i] && t <= problem.upper[i] {
+            best = best.max(value(t));
+        }
+    };
+    consider(0.0);
+    consider(problem.lower[i]);
+    consider(problem.upper[i]);
+    if r > 0.0 {
+        consider((v - e) / r);
+        consider((v + e) / r);
     }
+    best
 }

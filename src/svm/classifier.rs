@@ -4,16 +4,14 @@
 //! machines see the columns of two classes: a segment for each class, so that k(x, own class) is computed once for
 //! all machines of x's class (thesis 4.5).
 
-use super::decomposition::{Machine, Segment, solve};
-use super::params::{Certificate, Effort, SvcParams};
+use super::fit::{Columns, Start, check, check_nu, finish};
+use super::machine::Machine;
+use super::params::{Certificate, Effort, SvmParams};
 use super::problem::DualProblem;
-use super::{bias, certificate};
-use crate::cache::RowCache;
-use crate::control::{Monitor, Par, StopReason};
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, KernelRows, Precision};
-use std::time::Instant;
+use crate::kernels::Kernel;
 
 /// How several classes are told apart by binary machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +20,36 @@ pub enum Coding {
     OneVsOne,
     /// A machine for every class against all others.
     OneVsRest,
+}
+
+/// What a misplaced row costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ClassifierLoss {
+    /// C_i max(0, 1 - y f).
+    Hinge,
+    /// C_i max(0, 1 - y f)^2.
+    SquaredHinge,
+    /// nu-SVC: the margin is found so that at most a share nu of the rows lies inside it; `upper` are row weights.
+    Nu(f64),
+}
+
+/// What a classifier is fitted to.
+#[derive(Debug, Clone, Copy)]
+pub struct Classification<'a> {
+    /// Class of each row, below `classes`.
+    pub labels: &'a [usize],
+    /// Number of classes, at least 2.
+    pub classes: usize,
+    /// C of each row, or its weight for nu-SVC.
+    pub upper: &'a [f64],
+    /// How several classes are told apart.
+    pub coding: Coding,
+    /// The loss.
+    pub loss: ClassifierLoss,
+    /// Whether machines have an intercept.
+    pub fit_intercept: bool,
+    /// Coefficients to start from; not for nu-SVC.
+    pub start: Option<Start<'a>>,
 }
 
 /// A fitted classifier as indices into its training rows.
@@ -42,126 +70,93 @@ pub struct SvcModel {
     pub effort: Effort,
 }
 
-/// Fits a support vector classifier. `labels` are class indices below `classes`, `upper` is C for each row.
+/// Fits a support vector classifier.
 ///
 /// A machine that the monitor or `max_iterations` stopped says so in its certificate; the model is usable.
 ///
 /// # Errors
 /// [`Error::Shape`] and [`Error::Param`] for inputs that contradict each other, fewer than two classes, a class
-/// without rows, a bound that is not positive and finite, or rows outside the kernel's domain.
-#[allow(clippy::too_many_arguments)]
+/// without rows, a bound that is not positive and finite, a nu that the classes cannot meet, or rows outside the
+/// kernel's domain.
 pub fn fit_classifier(
     kernel: Kernel,
     rows: Rows<'_>,
-    labels: &[usize],
-    classes: usize,
-    upper: &[f64],
-    coding: Coding,
-    params: &SvcParams,
+    task: &Classification<'_>,
+    params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<SvcModel> {
-    let start = Instant::now();
+    let &Classification { labels, classes, upper, coding, .. } = task;
+    check(kernel, rows, upper, params)?;
+    let counts = check_task(rows.rows(), task)?;
     let n = rows.rows();
-    let counts = check(kernel, rows, labels, classes, upper, params)?;
     let order = by_class(labels, &counts);
-    let class_starts: Vec<usize> = std::iter::once(0)
-        .chain(counts.iter().scan(0, |sum, c| {
-            *sum += c;
-            Some(*sum)
-        }))
-        .collect();
-
     let one_vs_one = coding == Coding::OneVsOne && classes > 2;
-    let ranges: Vec<_> =
-        if one_vs_one { class_starts.windows(2).map(|w| w[0]..w[1]).collect() } else { vec![0..n] };
-    let mut segments: Vec<Segment<'_>> = ranges
-        .into_iter()
-        .map(|positions| {
-            let source = KernelRows::new(kernel, rows, &order[positions.clone()], Precision::Single, par);
-            Segment { positions, source, cache: None }
-        })
-        .collect();
-    let depth = depth(kernel, rows);
-    let mut largest = counts.clone();
-    largest.sort_unstable();
-    let machine_rows = if one_vs_one { largest[classes - 1] + largest[classes - 2] } else { n };
-    if depth > params.tuning.cheap && machine_rows > params.tuning.whole {
-        // Every segment's cache holds the same number of rows, in what the packed rows leave of the budget.
-        let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
-        let row_budget = params.cache_bytes.saturating_sub(packed) / n.max(1);
-        for segment in &mut segments {
-            let len = segment.positions.len();
-            segment.cache = Some(RowCache::new(n, len, row_budget * len));
-        }
-    }
-
-    let diagonal: Vec<f64> = order.iter().map(|&row| segments[0].source.diagonal(row)).collect();
-    let machine = |positive: &dyn Fn(usize) -> bool, used: &[usize], segments: &[Segment<'_>]| {
-        let positions: Vec<usize> = used.iter().flat_map(|&s| segments[s].positions.clone()).collect();
-        let signs: Vec<bool> = positions.iter().map(|&p| positive(labels[order[p]])).collect();
-        let bound: Vec<f64> = positions.iter().map(|&p| upper[order[p]]).collect();
-        let diagonal = positions.iter().map(|&p| diagonal[p]).collect();
-        Machine::new(
-            DualProblem::classification(&signs, &bound, diagonal),
-            used,
-            segments,
-            &order,
-            params.tuning,
-        )
-    };
-    let mut machines: Vec<Machine<'_>> = if classes == 2 {
-        vec![machine(&|c| c == 1, &[0], &segments)]
-    } else if one_vs_one {
-        let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
-        pairs.map(|(a, b)| machine(&|c| c == a, &[a, b], &segments)).collect()
+    let (ranges, machine_size) = if one_vs_one {
+        let mut end = 0;
+        let ranges = counts.iter().map(|&count| {
+            end += count;
+            end - count..end
+        });
+        let mut largest = counts.clone();
+        largest.sort_unstable_by(|a, b| b.cmp(a));
+        (ranges.collect(), largest[0] + largest[1])
     } else {
-        (0..classes).map(|j| machine(&|c| c == j, &[0], &segments)).collect()
+        (vec![0..n], n)
     };
+    let mut columns = Columns::new(kernel, rows, order, ranges, machine_size, params, par);
 
-    solve(&mut machines, &mut segments, &order, depth, params, monitor, par);
-    Ok(collect(&machines, &segments, &order, labels, classes, start))
+    // The segments and the positive class of each machine.
+    let machines_of: Vec<(Vec<usize>, usize)> = if classes == 2 {
+        vec![(vec![0], 1)]
+    } else if one_vs_one {
+        (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (vec![a, b], a))).collect()
+    } else {
+        (0..classes).map(|j| (vec![0], j)).collect()
+    };
+    let q = machines_of.len();
+    let mut machines = Vec::with_capacity(q);
+    for (j, (segments, positive)) in machines_of.iter().enumerate() {
+        let positions: Vec<usize> =
+            segments.iter().flat_map(|&s| columns.segments[s].positions.clone()).collect();
+        let of_rows =
+            |values: &[f64]| -> Vec<f64> { positions.iter().map(|&p| values[columns.order[p]]).collect() };
+        let signs: Vec<bool> = positions.iter().map(|&p| labels[columns.order[p]] == *positive).collect();
+        let diagonal = positions.iter().map(|&p| columns.diagonal[p]).collect();
+        let mut problem = match task.loss {
+            ClassifierLoss::Hinge => DualProblem::hinge(&signs, &of_rows(upper), diagonal),
+            ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, &of_rows(upper), diagonal),
+            ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, &of_rows(upper), nu, diagonal)?,
+        };
+        problem.anchored = !task.fit_intercept;
+        if let Some(start) = task.start {
+            problem.start_from(&of_rows(&start.of_machine(n, j, q)?));
+        }
+        let cold = problem.beta.iter().all(|b| *b == 0.0);
+        let mut machine = Machine::new(problem, segments, &columns.segments, &columns.order, params.tuning);
+        if !cold {
+            machine.renew_gradient(&columns.segments, par);
+        }
+        machines.push(machine);
+    }
+    columns.solve(&mut machines, params, monitor, par);
+    Ok(collect(&machines, &columns, task))
 }
 
-/// Features that a kernel value really touches, an estimate.
-fn depth(kernel: Kernel, rows: Rows<'_>) -> usize {
-    if kernel == Kernel::Precomputed {
-        return 0;
-    }
-    if !rows.is_sparse() {
-        return rows.cols();
-    }
-    let sample = rows.rows().clamp(1, 256);
-    let mut stored = 0;
-    for i in 0..sample.min(rows.rows()) {
-        rows.for_each_in_row(i * rows.rows() / sample, |_, _| stored += 1);
-    }
-    // A sparse entry costs about as much as two dense ones.
-    2 * stored / sample
-}
-
-fn check(
-    kernel: Kernel,
-    rows: Rows<'_>,
-    labels: &[usize],
-    classes: usize,
-    upper: &[f64],
-    params: &SvcParams,
-) -> Result<Vec<usize>> {
-    params.check()?;
-    kernel.check()?;
-    kernel.check_rows("X", rows)?;
-    let n = rows.rows();
-    Error::check_len("labels", n, labels.len())?;
-    Error::check_len("upper bounds", n, upper.len())?;
-    if kernel == Kernel::Precomputed {
-        Error::check_len("columns of precomputed X", n, rows.cols())?;
-    }
+fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
+    let &Classification { labels, classes, loss, fit_intercept, start, .. } = task;
+    Error::check_len("labels", rows, labels.len())?;
     if classes < 2 {
         return Err(Error::param("classes", classes, "at least 2"));
     }
-    if let Some(c) = upper.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
-        return Err(Error::param("C", c, "positive and finite for every row"));
+    if let ClassifierLoss::Nu(nu) = loss {
+        check_nu(nu)?;
+        if !fit_intercept {
+            return Err(Error::param("fit_intercept", false, "true for nu-SVC"));
+        }
+        if start.is_some() {
+            return Err(Error::param("start", "given", "left out for nu-SVC"));
+        }
     }
     let mut counts = vec![0; classes];
     for &label in labels {
@@ -192,52 +187,34 @@ fn by_class(labels: &[usize], counts: &[usize]) -> Vec<usize> {
     order
 }
 
-fn collect(
-    machines: &[Machine<'_>],
-    segments: &[Segment<'_>],
-    order: &[usize],
-    labels: &[usize],
-    classes: usize,
-    start: Instant,
-) -> SvcModel {
-    let q = machines.len();
+fn collect(machines: &[Machine<'_>], columns: &Columns<'_>, task: &Classification<'_>) -> SvcModel {
+    let (q, order) = (machines.len(), &columns.order);
     let mut coefficient_of = vec![Vec::new(); order.len()];
     let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
     for (j, machine) in machines.iter().enumerate() {
-        let problem = &machine.problem;
-        for part in machine.parts() {
-            for (offset, position) in part.1.enumerate() {
-                let beta = problem.beta[part.0 + offset];
+        let (b, rho, certificate) = finish(machine);
+        // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
+        let scale = if matches!(task.loss, ClassifierLoss::Nu(_)) && rho > 0.0 { 1.0 / rho } else { 1.0 };
+        for (first, positions) in machine.parts() {
+            for (offset, position) in positions.enumerate() {
+                let beta = machine.problem.beta[first + offset];
                 if beta != 0.0 {
-                    coefficient_of[position].push((j, beta));
+                    coefficient_of[position].push((j, scale * beta));
                 }
             }
         }
-        let b = bias::intercept(problem);
-        intercepts.push(b);
-        certificates.push(certificate::classification(
-            problem,
-            b,
-            machine.iterations,
-            machine.rounds,
-            machine.stop.unwrap_or(StopReason::Stalled),
-        ));
+        intercepts.push(scale * b);
+        certificates.push(certificate);
     }
-    let (mut support, mut coefficients, mut class_counts) = (Vec::new(), Vec::new(), vec![0; classes]);
+    let (mut support, mut coefficients, mut class_counts) = (Vec::new(), Vec::new(), vec![0; task.classes]);
     for (position, entries) in coefficient_of.iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
         support.push(order[position]);
-        class_counts[labels[order[position]]] += 1;
+        class_counts[task.labels[order[position]]] += 1;
         let line = coefficients.len();
         coefficients.resize(line + q, 0.0);
         for &(j, beta) in entries {
             coefficients[line + j] = beta;
         }
     }
-    let effort = Effort {
-        kernel_values: segments.iter().map(|s| s.source.values_computed()).sum(),
-        cache_hits: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.hits)).sum(),
-        cache_misses: segments.iter().filter_map(|s| Some(s.cache.as_ref()?.misses)).sum(),
-        seconds: start.elapsed().as_secs_f64(),
-    };
-    SvcModel { support, class_counts, coefficients, intercepts, certificates, effort }
+    SvcModel { support, class_counts, coefficients, intercepts, certificates, effort: columns.effort() }
 }

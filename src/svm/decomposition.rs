@@ -1,195 +1,21 @@
-//! The outer tier (thesis 2.4; Osuna, Freund, Girosi 1997): blocks of the worst violators, kernel rows fetched in
-//! batches, the block solved in the inner tier, and all gradients brought up to date by one product.
+//! The outer tier (thesis 2.4; Osuna, Freund, Girosi 1997): blocks of the worst violators, solved in the inner tier.
 //!
 //! Machines that share training rows go in step: in a round every unfinished machine chooses its block, the kernel
 //! rows that any of them lacks are computed once, the blocks are solved in parallel, the gradients are updated. Rows
 //! are cut into *segments* of columns (the classes of a one-vs-one problem), so that the row of x against its own
 //! class serves every machine of that class.
 //!
-//! Invariant between rounds: gradients are exact for the coefficients (sums in double precision of the same
-//! single-precision kernel values), coefficients are feasible. A stop between rounds leaves a usable machine.
-//!
-//! Cost of a round: (missing rows) x (columns) kernel values, two scans of the block a pair step, and (changed
-//! coefficients) x (columns) multiply-adds, which are bound by memory: hence few, large rounds.
+//! A stop between rounds leaves usable machines: coefficients are feasible, gradients exact.
 
-use super::params::{SvcParams, Tuning};
-use super::problem::DualProblem;
-use super::subproblem::{Subproblem, Variable};
-use super::working_set::WorkingSet;
-use crate::cache::{Arenas, RowCache};
+use super::machine::{Machine, Segment};
+use super::params::SvmParams;
+use super::problem::violation;
+use crate::cache::Arenas;
 use crate::control::{Monitor, Par, Progress, StopReason};
-use crate::kernels::KernelRows;
-use crate::simd::blas::add_rows;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
-/// Multiply-adds between two looks at the monitor while rows are computed, and scanned entries while a block is
-/// solved: a few tenths of a second each.
+/// Multiply-adds between two looks at the monitor while rows are computed: a few tenths of a second.
 const ROW_WORK: usize = 10_000_000_000;
-const SCAN_WORK: usize = 200_000_000;
-/// Columns of one gradient task: its part of the gradient stays in the first cache.
-const CHUNK: usize = 4096;
-
-/// A range of columns with its packed rows, and a cache of kernel rows where a kernel value costs more than to store
-/// and to read it. Rows and columns are positions in the training order.
-pub(super) struct Segment<'a> {
-    pub(super) positions: Range<usize>,
-    pub(super) source: KernelRows<'a>,
-    pub(super) cache: Option<RowCache>,
-}
-
-impl Segment<'_> {
-    /// A cached row.
-    fn row(&self, position: usize) -> &[f32] {
-        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
-    }
-}
-
-/// A machine. Its variables are the positions of its segments, one segment after the other; while it is shrunk they
-/// are the active ones among those.
-pub(super) struct Machine<'a> {
-    pub(super) problem: DualProblem,
-    pub(super) iterations: u64,
-    pub(super) rounds: u64,
-    pub(super) stop: Option<StopReason>,
-    /// Training row of each variable.
-    rows: Vec<usize>,
-    parts: Vec<Part>,
-    set: WorkingSet,
-    /// Kernel values against the active variables of a shrunk machine.
-    source: Option<KernelRows<'a>>,
-    /// What the machine was before it shrank, once for every time.
-    outer: Vec<Outer<'a>>,
-    tuning: Tuning,
-}
-
-/// Variables `first..first + positions.len()` of a machine are the positions of one segment.
-struct Part {
-    segment: usize,
-    first: usize,
-    positions: Range<usize>,
-}
-
-/// A machine before it shrank.
-struct Outer<'a> {
-    problem: DualProblem,
-    rows: Vec<usize>,
-    source: Option<KernelRows<'a>>,
-    /// Which of its variables stayed, rising.
-    active: Vec<usize>,
-}
-
-impl<'a> Machine<'a> {
-    /// A machine over the given segments.
-    pub(super) fn new(
-        problem: DualProblem,
-        segments: &[usize],
-        all: &[Segment<'_>],
-        order: &[usize],
-        tuning: Tuning,
-    ) -> Self {
-        let mut first = 0;
-        let parts: Vec<Part> = segments
-            .iter()
-            .map(|&segment| {
-                let positions = all[segment].positions.clone();
-                first += positions.len();
-                Part { segment, first: first - positions.len(), positions }
-            })
-            .collect();
-        assert_eq!(first, problem.len());
-        let rows = parts.iter().flat_map(|part| order[part.positions.clone()].iter().copied()).collect();
-        let size = if problem.len() <= tuning.whole { problem.len() } else { tuning.block };
-        let set = WorkingSet::new(problem.len(), size.min(room(&parts, all)));
-        Self {
-            problem,
-            iterations: 0,
-            rounds: 0,
-            stop: None,
-            rows,
-            parts,
-            set,
-            source: None,
-            outer: Vec::new(),
-            tuning,
-        }
-    }
-
-    /// First variable and positions of each part.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
-        self.parts.iter().map(|part| (part.first, part.positions.clone()))
-    }
-
-    fn part_of(&self, variable: usize) -> &Part {
-        &self.parts[self.parts.partition_point(|part| part.first <= variable) - 1]
-    }
-
-    fn position(&self, variable: usize) -> usize {
-        let part = self.part_of(variable);
-        part.positions.start + variable - part.first
-    }
-
-    /// Sets aside the variables that no pair can move at present: at a bound, and pulled towards it by more than the
-    /// whole violation (thesis 2.4.2). Kernel values are then computed against the others only; taking the variables
-    /// back costs one product, so it is worth it when more than a third leaves.
-    fn shrink(&mut self, segments: &[Segment<'a>], par: Par) {
-        if self.parts.iter().any(|part| segments[part.segment].cache.is_some()) {
-            return;
-        }
-        let (up, low) = self.problem.extremes();
-        let f = &self.problem.gradient;
-        let active: Vec<usize> = (0..self.problem.len())
-            .filter(|&i| {
-                (self.problem.can_rise(i) && f[i] <= low) || (self.problem.can_fall(i) && f[i] >= up)
-            })
-            .collect();
-        if 3 * active.len() > 2 * self.problem.len() {
-            return;
-        }
-        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
-        let source = segments[self.parts[0].segment].source.with_columns(&rows, par);
-        let mut place = vec![None; self.problem.len()];
-        for (k, &v) in active.iter().enumerate() {
-            place[v] = Some(k);
-        }
-        self.set = self.set.renumbered(|v| place[v], active.len());
-        let small = self.problem.select(&active);
-        self.outer.push(Outer {
-            problem: std::mem::replace(&mut self.problem, small),
-            rows: std::mem::replace(&mut self.rows, rows),
-            source: self.source.replace(source),
-            active,
-        });
-    }
-
-    /// Undoes the last shrinking, with exact gradients; whether there was one.
-    fn unshrink(&mut self, par: Par) -> bool {
-        let Some(Outer { mut problem, rows, source, active }) = self.outer.pop() else { return false };
-        let (mut changed, mut changes) = (Vec::new(), Vec::new());
-        let mut inactive = vec![true; problem.len()];
-        for (k, &v) in active.iter().enumerate() {
-            inactive[v] = false;
-            let change = self.problem.beta[k] - problem.beta[v];
-            if change != 0.0 {
-                changed.push(rows[v]);
-                changes.push(change);
-                problem.beta[v] = self.problem.beta[k];
-            }
-            problem.gradient[v] = self.problem.gradient[k];
-        }
-        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).collect();
-        if let Some(small) = &self.source {
-            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).collect();
-            let mut missing = vec![0.0; columns.len()];
-            small.with_columns(&columns, par).add_product(&changed, &changes, &mut missing, par);
-            for (&v, change) in inactive.iter().zip(missing) {
-                problem.gradient[v] += change;
-            }
-        }
-        self.set = self.set.renumbered(|k| Some(active[k]), problem.len());
-        (self.problem, self.rows, self.source) = (problem, rows, source);
-        true
-    }
-}
 
 /// Solves all machines to the tolerance, or until the monitor or `max_iterations` (pair steps a machine) stops them.
 /// `depth` is the number of features a kernel value costs.
@@ -199,25 +25,25 @@ pub(super) fn solve<'a>(
     segments: &mut [Segment<'a>],
     order: &[usize],
     depth: usize,
-    params: &SvcParams,
+    params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) {
-    let &SvcParams { tolerance, max_iterations, shrinking, .. } = params;
+    let &SvmParams { tolerance, max_iterations, shrinking, .. } = params;
     let memory = Arenas::default();
     'rounds: loop {
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
-            let mut violation = machine.problem.violation();
-            while violation <= tolerance && machine.unshrink(par) {
-                violation = machine.problem.violation();
+            let mut gap = violation(&machine.problem.extremes());
+            while gap <= tolerance && machine.unshrink(par) {
+                gap = violation(&machine.problem.extremes());
             }
-            if violation <= tolerance {
+            if gap <= tolerance {
                 machine.stop = Some(StopReason::Converged);
             } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
                 machine.stop = Some(StopReason::MaxIterations);
             } else {
-                worst = worst.max(violation);
+                worst = worst.max(gap);
             }
         }
         let unfinished: Vec<usize> = (0..machines.len()).filter(|&m| machines[m].stop.is_none()).collect();
@@ -286,26 +112,17 @@ fn group<'w>(
     let mut count = 0;
     for &m in waiting {
         let machine = &mut machines[m];
-        let room = |wanted: &[Vec<usize>]| {
-            machine
-                .parts
-                .iter()
-                .filter_map(|part| Some((part.segment, segments[part.segment].cache.as_ref()?)))
-                .map(|(segment, cache)| cache.capacity() - wanted[segment].len())
-                .min()
-                .unwrap_or(usize::MAX)
-        };
-        if count > 0 && room(&wanted) < machine.set.size {
+        let caches = || machine.segments().filter_map(|s| Some((s, segments[s].cache.as_ref()?)));
+        let room = caches().map(|(s, cache)| cache.capacity() - wanted[s].len()).min();
+        if count > 0 && room.is_some_and(|room| room < machine.set.size) {
             break;
         }
-        let (up, low) = machine.problem.extremes();
-        let mut set = std::mem::replace(&mut machine.set, WorkingSet::new(0, 0));
-        set.choose(&machine.problem, up, low);
-        machine.set = set;
-        for part in machine.parts.iter().filter(|part| segments[part.segment].cache.is_some()) {
-            let positions: Vec<usize> = machine.set.members.iter().map(|&v| machine.position(v)).collect();
-            let rows = &mut wanted[part.segment];
-            rows.extend_from_slice(&positions);
+        let cached: Vec<usize> = caches().map(|(s, _)| s).collect();
+        let extremes = machine.problem.extremes();
+        machine.set.choose(&machine.problem, &extremes);
+        for segment in cached {
+            let rows = &mut wanted[segment];
+            rows.extend(machine.set.members.iter().map(|&v| machine.position(v)));
             rows.sort_unstable();
             rows.dedup();
         }
@@ -341,132 +158,4 @@ fn fetch(
         }
     }
     ControlFlow::Continue(())
-}
-
-impl Machine<'_> {
-    /// One round: solves the chosen block and brings the gradients up to date.
-    fn round(
-        &mut self,
-        segments: &[Segment<'_>],
-        memory: &Arenas,
-        tolerance: f64,
-        max_iterations: Option<u64>,
-        par: Par,
-    ) {
-        let left = max_iterations.map_or(u64::MAX, |max| max - self.iterations);
-        let members = &self.set.members;
-        let mut block = self.block(segments, memory, par);
-        let (up, low) = self.problem.extremes();
-        let whole = members.len() == self.problem.len();
-        let wanted = if whole { tolerance } else { (0.1 * (low - up)).max(0.5 * tolerance) };
-        let most = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
-        let steps = block.solve(wanted, most);
-        self.iterations += steps;
-        self.rounds += 1;
-        if steps == 0 {
-            self.stop = Some(StopReason::Stalled);
-            block.release(memory);
-            return;
-        }
-        let (mut changed, mut changes) = (Vec::new(), Vec::new());
-        for (k, &v) in members.iter().enumerate() {
-            let change = block.beta[k] - self.problem.beta[v];
-            if change != 0.0 {
-                changed.push(v);
-                changes.push(change);
-                self.problem.beta[v] = block.beta[k];
-            }
-        }
-        if whole {
-            for (k, &v) in members.iter().enumerate() {
-                self.problem.gradient[v] = block.gradient[k];
-            }
-        }
-        block.release(memory);
-        if !whole {
-            self.update_gradient(segments, &changed, &changes, par);
-        }
-        self.resize_block(segments);
-    }
-
-    /// The block's variables with their kernel values: gathered from cached rows, or computed.
-    fn block(&self, segments: &[Segment<'_>], memory: &Arenas, par: Par) -> Subproblem {
-        let problem = &self.problem;
-        let members = &self.set.members;
-        let variables = members.iter().map(|&v| Variable {
-            beta: problem.beta[v],
-            lower: problem.lower[v],
-            upper: problem.upper[v],
-            gradient: problem.gradient[v],
-            diagonal: problem.diagonal[v],
-        });
-        Subproblem::new(variables, memory, |kernel, stride| {
-            let used = &segments[self.parts[0].segment];
-            if used.cache.is_none() {
-                let rows: Vec<usize> = members.iter().map(|&v| self.rows[v]).collect();
-                let mut lines: Vec<&mut [f32]> =
-                    kernel.chunks_exact_mut(stride).map(|line| &mut line[..rows.len()]).collect();
-                used.source.with_columns(&rows, par).compute(&rows, &mut lines, par);
-                return;
-            }
-            // Where in a row of its segment each member's column stands.
-            let columns: Vec<(usize, usize)> = members
-                .iter()
-                .map(|&v| {
-                    let part = self.part_of(v);
-                    (part.segment, v - part.first)
-                })
-                .collect();
-            par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
-                for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
-                    let position = self.position(members[chunk * 64 + i]);
-                    let rows: Vec<(usize, &[f32])> =
-                        self.parts.iter().map(|p| (p.segment, segments[p.segment].row(position))).collect();
-                    for (value, &(segment, column)) in line.iter_mut().zip(&columns) {
-                        let row = if rows[0].0 == segment { rows[0].1 } else { rows[1].1 };
-                        *value = row[column];
-                    }
-                }
-            });
-        })
-    }
-
-    /// f += K(:, changed) changes.
-    fn update_gradient(&mut self, segments: &[Segment<'_>], changed: &[usize], changes: &[f64], par: Par) {
-        let rows: Vec<usize> = changed.iter().map(|&v| self.rows[v]).collect();
-        if let Some(source) = &self.source {
-            source.add_product(&rows, changes, &mut self.problem.gradient, par);
-            return;
-        }
-        let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).collect();
-        for part in &self.parts {
-            let segment = &segments[part.segment];
-            let gradient = &mut self.problem.gradient[part.first..part.first + part.positions.len()];
-            if segment.cache.is_none() {
-                segment.source.add_product(&rows, changes, gradient, par);
-            } else {
-                let rows: Vec<&[f32]> = positions.iter().map(|&position| segment.row(position)).collect();
-                par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
-                    add_rows(changes, &rows, chunk * CHUNK, gradient);
-                });
-            }
-        }
-    }
-
-    /// A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
-    fn resize_block(&mut self, segments: &[Segment<'_>]) {
-        let unbounded = (0..self.problem.len()).filter(|&i| self.problem.is_unbounded(i)).count();
-        let wanted = (2 * unbounded).next_power_of_two().min(self.tuning.largest_block);
-        self.set.size = self.set.size.max(wanted).min(room(&self.parts, segments));
-    }
-}
-
-/// Most variables of a block that the caches of its segments can serve.
-fn room(parts: &[Part], segments: &[Segment<'_>]) -> usize {
-    parts
-        .iter()
-        .filter_map(|part| segments[part.segment].cache.as_ref())
-        .map(RowCache::capacity)
-        .min()
-        .unwrap_or(usize::MAX)
 }

@@ -14,21 +14,31 @@
 //! |---|---|
 //! | `params` | parameters and the certificate of a fit |
 //! | `problem` | builders of the dual problem |
-//! | `decomposition` | the outer tier: blocks, kernel rows in batches, gradients; all machines in step |
+//! | `decomposition` | the outer tier: rounds of blocks, kernel rows in batches, all machines in step |
+//! | `machine` | one machine: its columns, a round, shrinking |
 //! | `working_set` | which variables make the next block |
 //! | `subproblem` | the inner tier: pair steps within a block |
 //! | `bias` | the intercept |
 //! | `certificate` | objectives, duality gap, violation |
+//! | `fit` | what the fits of the family share: columns, caches, warm starts, certificates |
 //! | `classifier` | one-vs-one and one-vs-rest on shared kernel rows |
+//! | `regression`, `one_class` | the single machines |
 
 mod bias;
 mod certificate;
 mod classifier;
 mod decomposition;
+mod fit;
+mod machine;
+mod one_class;
 mod params;
 mod problem;
+mod regression;
 mod subproblem;
 mod working_set;
 
-pub use classifier::{Coding, SvcModel, fit_classifier};
-pub use params::{Certificate, Effort, SvcParams, Tuning};
+pub use classifier::{Classification, ClassifierLoss, Coding, SvcModel, fit_classifier};
+pub use fit::{MachineModel, Start};
+pub use one_class::fit_one_class;
+pub use params::{Certificate, Effort, SvmParams, Tuning};
+pub use regression::{Regression, RegressionLoss, fit_regression};

@@ -3,9 +3,9 @@
 use crate::control::StopReason;
 use crate::error::{Error, Result};
 
-/// Parameters of a support vector classifier.
+/// Parameters of every support vector machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SvcParams {
+pub struct SvmParams {
     /// Largest violation of the optimality conditions at which a machine is done, in units of f. LIBSVM's `eps`.
     pub tolerance: f64,
     /// Memory for packed rows and kernel rows, in bytes.
@@ -37,7 +37,7 @@ impl Default for Tuning {
     }
 }
 
-impl Default for SvcParams {
+impl Default for SvmParams {
     fn default() -> Self {
         Self {
             tolerance: 1e-3,
@@ -49,7 +49,7 @@ impl Default for SvcParams {
     }
 }
 
-impl SvcParams {
+impl SvmParams {
     /// Checks every parameter against its rule.
     ///
     /// # Errors

@@ -1,6 +1,29 @@
-//! Builders of the dual problem, and its state.
+//! The dual problem of a machine, how far it is solved, and a builder for every member of the family.
+//!
+//! ```text
+//! minimise  1/2 b'(K + diag r) b + s'b + e sum |b_i|   subject to  lower <= b <= upper,  sum over each group of b fixed
+//! ```
+//!
+//! | machine | variables | s | bounds | r | e | groups |
+//! |---|---|---|---|---|---|---|
+//! | C-SVC, hinge | rows | -y | y C on one side, 0 on the other | 0 | 0 | all |
+//! | C-SVC, squared hinge | rows | -y | no upper bound | 1 / (2 C) | 0 | all |
+//! | nu-SVC | rows | 0 | y w | 0 | 0 | each class, sums +- nu W / 2 |
+//! | one-class | rows | 0 | [0, w] | 0 | 0 | all, sum nu W |
+//! | epsilon-SVR | rows | -y | [-C, C] | 0 | epsilon | all |
+//! | nu-SVR | rows twice | -y | [0, C] and [-C, 0] | 0 | 0 | each half, sums +- nu C n / 2 |
+//!
+//! The kink e |b| makes alpha - alpha* of epsilon-SVR one variable instead of two. A machine without intercept has no
+//! sum to keep: it is *anchored*, as if it had one more variable whose kernel values are all zero.
+//! (Chang and Lin 2011 for the nu problems; Rifkin 2002, 2.2; Xu et al. 2015, (1) for the squared hinge.)
 
-/// One machine's problem and how far it is solved: see the module for the notation.
+use crate::error::{Error, Result};
+
+/// Most groups of a problem.
+pub(super) const GROUPS: usize = 2;
+
+/// One machine's problem and its state.
+#[derive(Clone)]
 pub(super) struct DualProblem {
     /// s
     pub(super) linear: Vec<f64>,
@@ -8,26 +31,162 @@ pub(super) struct DualProblem {
     pub(super) upper: Vec<f64>,
     /// b
     pub(super) beta: Vec<f64>,
-    /// f = Kb + s
+    /// (K + diag r) b + s: the gradient but for the kink.
     pub(super) gradient: Vec<f64>,
-    /// K_ii
+    /// K_ii + r_i
     pub(super) diagonal: Vec<f64>,
+    /// r
+    pub(super) ridge: Vec<f64>,
+    /// e
+    pub(super) kink: f64,
+    /// Group of each variable, below [`GROUPS`].
+    pub(super) group: Vec<u8>,
+    /// No sum is kept.
+    pub(super) anchored: bool,
+}
+
+/// Smallest derivative upwards and largest derivative downwards of each group.
+pub(super) type Extremes = [(f64, f64); GROUPS];
+
+/// Largest violation of the optimality conditions: by how much a group's extremes are the wrong way round.
+pub(super) fn violation(extremes: &Extremes) -> f64 {
+    extremes.iter().map(|(up, low)| low - up).fold(f64::NEG_INFINITY, f64::max)
 }
 
 impl DualProblem {
-    /// C-SVC with hinge loss and bias: minimise 1/2 ||w||^2 + sum C_i max(0, 1 - y_i (w'phi_i + b)), from b = 0.
-    pub(super) fn classification(positive: &[bool], bound: &[f64], diagonal: Vec<f64>) -> Self {
-        let linear: Vec<f64> = positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).collect();
-        let side = |wanted: bool, sign: f64| {
-            positive.iter().zip(bound).map(|(&p, &c)| if p == wanted { sign * c } else { 0.0 }).collect()
-        };
+    fn new(linear: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>, diagonal: Vec<f64>) -> Self {
+        let n = linear.len();
         Self {
-            lower: side(false, -1.0),
-            upper: side(true, 1.0),
-            beta: vec![0.0; positive.len()],
+            lower,
+            upper,
+            beta: vec![0.0; n],
             gradient: linear.clone(),
             linear,
             diagonal,
+            ridge: vec![0.0; n],
+            kink: 0.0,
+            group: vec![0; n],
+            anchored: false,
+        }
+    }
+
+    /// C-SVC with hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
+    pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Self {
+        let (lower, upper) = sides(positive, c);
+        Self::new(positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).collect(), lower, upper, diagonal)
+    }
+
+    /// C-SVC with squared hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i))^2.
+    pub(super) fn squared_hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Self {
+        let mut problem = Self::hinge(positive, &vec![f64::INFINITY; c.len()], diagonal);
+        problem.ridge = c.iter().map(|c| 0.5 / c).collect();
+        for (diagonal, ridge) in problem.diagonal.iter_mut().zip(&problem.ridge) {
+            *diagonal += ridge;
+        }
+        problem
+    }
+
+    /// nu-SVC with row weights w, from a feasible point.
+    ///
+    /// # Errors
+    /// Where a class is too small for nu.
+    pub(super) fn nu_classification(
+        positive: &[bool],
+        weights: &[f64],
+        nu: f64,
+        diagonal: Vec<f64>,
+    ) -> Result<Self> {
+        let (lower, upper) = sides(positive, weights);
+        let total = 0.5 * nu * weights.iter().sum::<f64>();
+        let mut problem = Self::new(vec![0.0; positive.len()], lower, upper, diagonal);
+        for wanted in [true, false] {
+            let of_class = || positive.iter().enumerate().filter(move |&(_, &p)| p == wanted).map(|(i, _)| i);
+            let room: f64 = of_class().map(|i| weights[i]).sum();
+            if room < total * (1.0 - 1e-12) {
+                return Err(Error::param(
+                    "nu",
+                    nu,
+                    format!(
+                        "at most {:.6}, twice the share of the smaller class",
+                        2.0 * room / weights.iter().sum::<f64>()
+                    ),
+                ));
+            }
+            let sign = if wanted { 1.0 } else { -1.0 };
+            problem.fill(of_class(), total, weights, sign);
+        }
+        problem.group = positive.iter().map(|&p| u8::from(!p)).collect();
+        Ok(problem)
+    }
+
+    /// One-class machine with row weights w, from a feasible point: 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
+    pub(super) fn one_class(weights: &[f64], nu: f64, diagonal: Vec<f64>) -> Self {
+        let n = weights.len();
+        let mut problem = Self::new(vec![0.0; n], vec![0.0; n], weights.to_vec(), diagonal);
+        problem.fill(0..n, nu * weights.iter().sum::<f64>(), weights, 1.0);
+        problem
+    }
+
+    /// epsilon-SVR: 1/2 ||w||^2 + sum C_i max(0, |y_i - f(x_i)| - epsilon).
+    pub(super) fn regression(targets: &[f64], c: &[f64], epsilon: f64, diagonal: Vec<f64>) -> Self {
+        let mut problem = Self::new(
+            targets.iter().map(|y| -y).collect(),
+            c.iter().map(|c| -c).collect(),
+            c.to_vec(),
+            diagonal,
+        );
+        problem.kink = epsilon;
+        problem
+    }
+
+    /// nu-SVR, from a feasible point: variables are the rows twice, alpha and then -alpha*.
+    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: &[f64]) -> Self {
+        let n = targets.len();
+        let twice = |first: &dyn Fn(usize) -> f64, second: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            (0..n).map(first).chain((0..n).map(second)).collect()
+        };
+        let mut problem = Self::new(
+            twice(&|i| -targets[i], &|i| -targets[i]),
+            twice(&|_| 0.0, &|i| -c[i]),
+            twice(&|i| c[i], &|_| 0.0),
+            twice(&|i| diagonal[i], &|i| diagonal[i]),
+        );
+        let total = 0.5 * nu * c.iter().sum::<f64>();
+        problem.fill(0..n, total, &[c, c].concat(), 1.0);
+        problem.fill(n..2 * n, total, &[c, c].concat(), -1.0);
+        problem.group = (0..2 * n).map(|v| u8::from(v >= n)).collect();
+        problem
+    }
+
+    /// Raises |b| of the variables, in order, to their bounds until `total` is spent.
+    fn fill(&mut self, variables: impl Iterator<Item = usize>, mut total: f64, bounds: &[f64], sign: f64) {
+        for v in variables {
+            let share = total.min(bounds[v]);
+            self.beta[v] = sign * share;
+            total -= share;
+        }
+    }
+
+    /// Takes other coefficients, clipped to the bounds and brought back to the sum they must keep. The gradient is the
+    /// caller's to renew.
+    pub(super) fn start_from(&mut self, beta: &[f64]) {
+        for (v, &start) in beta.iter().enumerate() {
+            self.beta[v] = start.clamp(self.lower[v], self.upper[v]);
+        }
+        if self.anchored {
+            return;
+        }
+        // The heavier side is scaled down; both sides of zero keep their bounds.
+        let side = |positive: bool| self.beta.iter().filter(|b| (**b > 0.0) == positive).sum::<f64>().abs();
+        let (up, down) = (side(true), side(false));
+        if (up - down).abs() <= 1e-12 * (up + down) {
+            // Rounding: scaling would only lift coefficients off their bounds.
+            return;
+        }
+        let (heavy, scale) =
+            if up > down { (true, down / up) } else { (false, up / down.max(f64::MIN_POSITIVE)) };
+        for b in self.beta.iter_mut().filter(|b| (**b > 0.0) == heavy) {
+            *b *= scale;
         }
     }
 
@@ -41,13 +200,11 @@ impl DualProblem {
             beta: of(&self.beta),
             gradient: of(&self.gradient),
             diagonal: of(&self.diagonal),
+            ridge: of(&self.ridge),
+            kink: self.kink,
+            group: variables.iter().map(|&v| self.group[v]).collect(),
+            anchored: self.anchored,
         }
-    }
-
-    /// Largest violation of the optimality conditions: by how much the pair at the extremes is the wrong way round.
-    pub(super) fn violation(&self) -> f64 {
-        let (up, low) = self.extremes();
-        low - up
     }
 
     /// Number of variables.
@@ -55,32 +212,46 @@ impl DualProblem {
         self.beta.len()
     }
 
-    pub(super) fn can_rise(&self, i: usize) -> bool {
-        self.beta[i] < self.upper[i]
-    }
-
-    pub(super) fn can_fall(&self, i: usize) -> bool {
-        self.beta[i] > self.lower[i]
-    }
-
-    /// Neither at its lower nor at its upper bound.
-    pub(super) fn is_unbounded(&self, i: usize) -> bool {
-        self.can_rise(i) && self.can_fall(i)
-    }
-
-    /// Smallest gradient among those that can rise, largest among those that can fall: their difference is the
-    /// violation.
-    pub(super) fn extremes(&self) -> (f64, f64) {
-        let (mut up, mut low) = (f64::INFINITY, f64::NEG_INFINITY);
-        for i in 0..self.len() {
-            let f = self.gradient[i];
-            if self.can_rise(i) {
-                up = up.min(f);
-            }
-            if self.can_fall(i) {
-                low = low.max(f);
-            }
+    /// The derivative of the objective when variable i rises, infinite where it cannot.
+    #[inline]
+    pub(super) fn rise(&self, i: usize) -> f64 {
+        if self.beta[i] < self.upper[i] {
+            self.gradient[i] + if self.beta[i] >= 0.0 { self.kink } else { -self.kink }
+        } else {
+            f64::INFINITY
         }
-        (up, low)
     }
+
+    /// The derivative of the objective against the fall of variable i, minus infinity where it cannot fall.
+    #[inline]
+    pub(super) fn fall(&self, i: usize) -> f64 {
+        if self.beta[i] > self.lower[i] {
+            self.gradient[i] + if self.beta[i] > 0.0 { self.kink } else { -self.kink }
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// Free to move both ways at one rate: neither at a bound nor on the kink.
+    pub(super) fn is_unbounded(&self, i: usize) -> bool {
+        let b = self.beta[i];
+        b > self.lower[i] && b < self.upper[i] && (self.kink == 0.0 || b != 0.0)
+    }
+
+    /// The extremes of each group; a group without variables has none.
+    pub(super) fn extremes(&self) -> Extremes {
+        let anchor = if self.anchored { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
+        let mut extremes = [anchor, (f64::INFINITY, f64::NEG_INFINITY)];
+        for i in 0..self.len() {
+            let (up, low) = &mut extremes[usize::from(self.group[i])];
+            *up = up.min(self.rise(i));
+            *low = low.max(self.fall(i));
+        }
+        extremes
+    }
+}
+
+/// Bounds [0, c] for positive rows, [-c, 0] for negative ones.
+fn sides(positive: &[bool], c: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    positive.iter().zip(c).map(|(&p, &c)| if p { (0.0, c) } else { (-c, 0.0) }).unzip()
 }

@@ -1,57 +1,64 @@
 //! The inner tier: solve the block's own quadratic program by pair steps, its kernel values in one small matrix.
 //!
-//! A pair (i, j): i has the smallest gradient among variables that can rise, j promises the largest decrease to
+//! A pair (i, j): i has the smallest derivative among variables that can rise, j promises the largest decrease to
 //! second order (Fan, Chen, Lin 2005; thesis 2.4.1 with the sign of (2.99) mended). b_i rises and b_j falls by
 //!
 //! ```text
-//! step = min((f_j - f_i) / (K_ii + K_jj - 2 K_ij), upper_i - b_i, b_j - lower_j)
+//! step = min((f_j - f_i) / (K_ii + K_jj - 2 K_ij), room above b_i, room below b_j)
 //! ```
 //!
-//! Invariant: gradients are exact for the block's present coefficients, and sum b does not change. Cost: two scans of
+//! where room ends at a bound or at the kink. Both belong to one group, the one with the larger violation; the groups
+//! are consecutive ranges of the block. The anchor of a machine without intercept is one more variable of zero kernel.
+//!
+//! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
+use super::problem::{DualProblem, GROUPS};
 use crate::cache::{Arena, Arenas};
 use crate::simd::scan::{STRIDE, second_order_partner, step_and_scan};
+use std::ops::Range;
 
 /// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
 const SMALLEST_CURVATURE: f64 = 1e-12;
 
-/// A block of variables with their kernel values, padded to whole vectors with variables that cannot move.
+/// A block of variables with their kernel values, each group padded to whole vectors with variables that cannot move.
 pub(super) struct Subproblem {
-    /// Kernel values, lines `stride` apart.
+    /// Kernel values by slot, lines `stride` apart.
     kernel: Arena,
     stride: usize,
+    groups: [Range<usize>; GROUPS],
+    /// Slot of each member.
+    slots: Vec<usize>,
+    kink: f64,
     diagonal: Vec<f64>,
     lower: Vec<f64>,
     upper: Vec<f64>,
-    pub(super) beta: Vec<f64>,
-    pub(super) gradient: Vec<f64>,
+    beta: Vec<f64>,
+    gradient: Vec<f64>,
     up: Vec<f64>,
     low: Vec<f64>,
 }
 
-/// One variable of a block.
-pub(super) struct Variable {
-    pub(super) beta: f64,
-    pub(super) lower: f64,
-    pub(super) upper: f64,
-    pub(super) gradient: f64,
-    pub(super) diagonal: f64,
-}
-
 impl Subproblem {
-    /// A block of the given variables; `fill` writes the matrix, one line for each, `stride` apart. What stands behind
-    /// the variables in a line does not matter, as long as it is finite.
+    /// The block of the given members, which are in the order of their groups. `fill` writes the matrix: a line for
+    /// each member at its slot, its columns at theirs; whatever else it holds does not matter, as long as it is finite.
     pub(super) fn new(
-        variables: impl ExactSizeIterator<Item = Variable>,
+        problem: &DualProblem,
+        members: &[usize],
         memory: &Arenas,
-        fill: impl FnOnce(&mut [f32], usize),
+        fill: impl FnOnce(&mut [f32], usize, &[usize]),
     ) -> Self {
-        let count = variables.len();
-        let stride = count.next_multiple_of(STRIDE);
+        let first = members.partition_point(|&v| problem.group[v] == 0);
+        let anchor = usize::from(problem.anchored);
+        let middle = (first + anchor).next_multiple_of(STRIDE);
+        let stride = middle + (members.len() - first).next_multiple_of(STRIDE);
+        let slots: Vec<usize> =
+            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).collect();
         let mut block = Self {
-            kernel: memory.take(count * stride),
+            kernel: memory.take(stride * stride),
             stride,
+            groups: [0..middle, middle..stride],
+            kink: problem.kink,
             diagonal: vec![0.0; stride],
             lower: vec![0.0; stride],
             upper: vec![0.0; stride],
@@ -59,17 +66,34 @@ impl Subproblem {
             gradient: vec![0.0; stride],
             up: vec![f64::INFINITY; stride],
             low: vec![f64::NEG_INFINITY; stride],
+            slots,
         };
-        for (i, variable) in variables.enumerate() {
-            block.diagonal[i] = variable.diagonal;
-            block.lower[i] = variable.lower;
-            block.upper[i] = variable.upper;
-            block.beta[i] = variable.beta;
-            block.gradient[i] = variable.gradient;
-            block.note_bounds(i);
+        let kernel = &mut block.kernel.values_mut()[..stride * stride];
+        fill(kernel, stride, &block.slots);
+        for (&v, &slot) in members.iter().zip(&block.slots) {
+            // The exact diagonal, with the ridge, so that a step changes a variable's own gradient rightly.
+            kernel[slot * stride + slot] = problem.diagonal[v] as f32;
+            block.diagonal[slot] = problem.diagonal[v];
+            block.lower[slot] = problem.lower[v];
+            block.upper[slot] = problem.upper[v];
+            block.beta[slot] = problem.beta[v];
+            block.gradient[slot] = problem.gradient[v];
         }
-        fill(&mut block.kernel.values_mut()[..count * stride], stride);
+        if problem.anchored {
+            kernel[first * stride..(first + 1) * stride].fill(0.0);
+            kernel.iter_mut().skip(first).step_by(stride).for_each(|value| *value = 0.0);
+            (block.lower[first], block.upper[first]) = (f64::NEG_INFINITY, f64::INFINITY);
+            (block.up[first], block.low[first]) = (0.0, 0.0);
+        }
+        for k in 0..members.len() {
+            block.note_bounds(block.slots[k]);
+        }
         block
+    }
+
+    /// Coefficient and gradient of a member.
+    pub(super) fn member(&self, k: usize) -> (f64, f64) {
+        (self.beta[self.slots[k]], self.gradient[self.slots[k]])
     }
 
     /// Gives the matrix's memory back.
@@ -78,47 +102,77 @@ impl Subproblem {
     }
 
     fn note_bounds(&mut self, i: usize) {
-        self.up[i] = if self.beta[i] < self.upper[i] { 0.0 } else { f64::INFINITY };
-        self.low[i] = if self.beta[i] > self.lower[i] { 0.0 } else { f64::NEG_INFINITY };
+        let b = self.beta[i];
+        self.up[i] = match b < self.upper[i] {
+            true if b >= 0.0 => self.kink,
+            true => -self.kink,
+            false => f64::INFINITY,
+        };
+        self.low[i] = match b > self.lower[i] {
+            true if b > 0.0 => self.kink,
+            true => -self.kink,
+            false => f64::NEG_INFINITY,
+        };
     }
 
     fn row(&self, i: usize) -> &[f32] {
         &self.kernel.values()[i * self.stride..(i + 1) * self.stride]
     }
 
+    /// Where the present piece of variable i's cost ends above it.
+    fn end_above(&self, i: usize) -> f64 {
+        if self.kink > 0.0 && self.beta[i] < 0.0 { self.upper[i].min(0.0) } else { self.upper[i] }
+    }
+
+    /// Where it ends below.
+    fn end_below(&self, i: usize) -> f64 {
+        if self.kink > 0.0 && self.beta[i] > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] }
+    }
+
     /// Makes pair steps until the block's violation is at most `tolerance` or `max_steps` are made; returns their number.
     pub(super) fn solve(&mut self, tolerance: f64, max_steps: u64) -> u64 {
         let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
         loop {
-            let kernel = self.kernel.values();
-            let line = |i: usize| &kernel[i * self.stride..(i + 1) * self.stride];
-            let found =
-                step_and_scan(&mut self.gradient, &self.up, &self.low, line(last.0), line(last.1), step);
-            if found.low - found.up <= tolerance || !found.up.is_finite() {
+            let mut worst = (f64::NEG_INFINITY, 0, 0.0, 0);
+            for (g, range) in self.groups.iter().enumerate().filter(|(_, range)| !range.is_empty()) {
+                let kernel = self.kernel.values();
+                let line = |i: usize| &kernel[i * self.stride + range.start..i * self.stride + range.end];
+                let found = step_and_scan(
+                    &mut self.gradient[range.clone()],
+                    &self.up[range.clone()],
+                    &self.low[range.clone()],
+                    line(last.0),
+                    line(last.1),
+                    step,
+                );
+                if found.low - found.up > worst.0 {
+                    worst = (found.low - found.up, g, found.up, range.start + found.up_index);
+                }
+            }
+            let (violation, g, derivative, i) = worst;
+            if violation <= tolerance || steps >= max_steps {
                 return steps;
             }
-            if steps >= max_steps {
-                return steps;
-            }
-            let i = found.up_index;
+            let range = self.groups[g].clone();
             let partner = second_order_partner(
-                &self.gradient,
-                &self.low,
-                self.row(i),
-                &self.diagonal,
+                &self.gradient[range.clone()],
+                &self.low[range.clone()],
+                &self.row(i)[range.clone()],
+                &self.diagonal[range.clone()],
                 self.diagonal[i],
-                found.up,
+                derivative,
                 SMALLEST_CURVATURE,
             );
-            let Some(j) = partner else { return steps };
+            let Some(j) = partner.map(|j| range.start + j) else { return steps };
             let curvature = (self.diagonal[i] + self.diagonal[j] - 2.0 * f64::from(self.row(i)[j]))
                 .max(SMALLEST_CURVATURE);
-            let wanted = (self.gradient[j] - found.up) / curvature;
-            let (room_i, room_j) = (self.upper[i] - self.beta[i], self.beta[j] - self.lower[j]);
+            let wanted = (self.gradient[j] + self.low[j] - derivative) / curvature;
+            let (above, below) = (self.end_above(i), self.end_below(j));
+            let (room_i, room_j) = (above - self.beta[i], self.beta[j] - below);
             step = wanted.min(room_i).min(room_j);
-            // Bounds are assigned, not added up to, so that "at its bound" stays an exact comparison.
-            self.beta[i] = if step == room_i { self.upper[i] } else { self.beta[i] + step };
-            self.beta[j] = if step == room_j { self.lower[j] } else { self.beta[j] - step };
+            // Ends are assigned, not added up to, so that "at its bound" stays an exact comparison.
+            self.beta[i] = if step == room_i { above } else { self.beta[i] + step };
+            self.beta[j] = if step == room_j { below } else { self.beta[j] - step };
             self.note_bounds(i);
             self.note_bounds(j);
             last = (i, j);

@@ -2,85 +2,101 @@
 //!
 //! Half of the block may stay from the last one: first the unbounded variables, whose coefficients still have to find
 //! each other, then those that entered last. The rest are the worst violators, as many that should rise as should
-//! fall (the steepest feasible direction, (2.93)-(2.98)). A partial selection finds them in O(n).
+//! fall (the steepest feasible direction, (2.93)-(2.98)), of each group in turn. A partial selection finds them in O(n).
 
-use super::problem::DualProblem;
+use super::problem::{DualProblem, Extremes, violation};
 
 /// The block of one machine from round to round.
+#[derive(Default)]
 pub(super) struct WorkingSet {
-    /// Variables of the present block; those that entered last stand at the end.
+    /// Variables of the present block, in the order of their groups.
     pub(super) members: Vec<usize>,
     /// Most variables of a block.
     pub(super) size: usize,
-    chosen: Vec<bool>,
+    /// When each member entered, in step with `members`.
+    entered: Vec<u64>,
+    round: u64,
 }
 
 impl WorkingSet {
-    pub(super) fn new(variables: usize, size: usize) -> Self {
-        Self { members: Vec::new(), size: size.min(variables), chosen: vec![false; variables] }
+    /// An empty block for at most `size` variables.
+    pub(super) fn new(size: usize) -> Self {
+        Self { size, ..Self::default() }
     }
 
-    /// The set after its variables have got new numbers below `variables`; those without one leave.
-    pub(super) fn renumbered(&self, number: impl Fn(usize) -> Option<usize>, variables: usize) -> Self {
-        let members: Vec<usize> = self.members.iter().filter_map(|&v| number(v)).collect();
-        let mut chosen = vec![false; variables];
-        for &v in &members {
+    /// The set after its variables have got new numbers; those without one leave.
+    pub(super) fn renumbered(&self, number: impl Fn(usize) -> Option<usize>) -> Self {
+        let (members, entered) =
+            self.members.iter().zip(&self.entered).filter_map(|(&v, &e)| Some((number(v)?, e))).unzip();
+        Self { members, size: self.size, entered, round: self.round }
+    }
+
+    /// Replaces the block; `extremes` are the problem's.
+    pub(super) fn choose(&mut self, problem: &DualProblem, extremes: &Extremes) {
+        let size = self.size.min(problem.len());
+        let first = self.round == 0 && problem.beta.iter().all(|b| *b == 0.0);
+        self.round += 1;
+        // The worst pair must always find room, or a round could do nothing.
+        let keep = (size / 2).min(size.saturating_sub(2));
+        let mut old: Vec<(usize, u64)> = self.members.drain(..).zip(self.entered.drain(..)).collect();
+        old.sort_by_key(|&(v, entered)| (!problem.is_unbounded(v), std::cmp::Reverse(entered)));
+        old.truncate(keep);
+        let mut chosen = vec![false; problem.len()];
+        for &(v, _) in &old {
             chosen[v] = true;
         }
-        Self { members, size: self.size, chosen }
-    }
+        let wanted = size - old.len();
 
-    /// Replaces the block. `up` and `low` are the problem's extremes, which bound the violators.
-    pub(super) fn choose(&mut self, problem: &DualProblem, up: f64, low: f64) {
-        let first = self.members.is_empty();
-        for &i in &self.members {
-            self.chosen[i] = false;
+        // Four lists: those of each group that should rise, those that should fall.
+        let mut lists = [const { Vec::new() }; 4];
+        for v in (0..problem.len()).filter(|&v| !chosen[v]) {
+            let group = usize::from(problem.group[v]);
+            let (up, low) = extremes[group];
+            let (rise, fall) = (problem.rise(v), problem.fall(v));
+            if rise < low {
+                lists[2 * group].push((rise, v));
+            }
+            if fall > up {
+                lists[2 * group + 1].push((-fall, v));
+            }
         }
-        let old = std::mem::take(&mut self.members);
-        // The worst pair must always find room, or a round could do nothing.
-        let keep = (self.size / 2).min(self.size.saturating_sub(2));
-        let (unbounded, settled): (Vec<usize>, Vec<usize>) =
-            old.into_iter().partition(|&i| problem.is_unbounded(i));
-        for i in unbounded.into_iter().rev().chain(settled.into_iter().rev()).take(keep) {
-            self.chosen[i] = true;
-            self.members.push(i);
+        for list in &mut lists {
+            if first {
+                // Gradients are mostly equal at the start: an even sample stands for the whole.
+                spread(list, wanted);
+            } else {
+                partially_sort(list, wanted);
+            }
         }
-        // Kept in the order of their age.
-        self.members.reverse();
-        let wanted = self.size.min(problem.len()) - self.members.len();
-        let candidates = |should: &dyn Fn(usize) -> bool| -> Vec<usize> {
-            (0..problem.len()).filter(|&i| !self.chosen[i] && should(i)).collect()
-        };
-        let f = &problem.gradient;
-        let mut rising = candidates(&|i| problem.can_rise(i) && f[i] < low);
-        let mut falling = candidates(&|i| problem.can_fall(i) && f[i] > up);
-        if first {
-            // All gradients are equal at the start: an even sample stands for the whole.
-            spread(&mut rising, wanted);
-            spread(&mut falling, wanted);
-        } else {
-            partially_sort(&mut rising, wanted, |i| f[i]);
-            partially_sort(&mut falling, wanted, |i| -f[i]);
+        // The group with the worst pair goes first: a block of two must hold that pair.
+        if violation(&[extremes[1], extremes[1]]) > violation(&[extremes[0], extremes[0]]) {
+            lists.rotate_left(2);
         }
-        let (mut rising, mut falling) = (rising.into_iter(), falling.into_iter());
-        while self.members.len() < self.size.min(problem.len()) {
-            let before = self.members.len();
-            for next in [rising.next(), falling.next()].into_iter().flatten() {
-                if self.members.len() < self.size && !self.chosen[next] {
-                    self.chosen[next] = true;
-                    self.members.push(next);
+        let mut lists = lists.map(Vec::into_iter);
+        let mut added = 0;
+        while added < wanted {
+            let mut any = false;
+            for list in &mut lists {
+                let Some((_, v)) = list.next() else { continue };
+                any = true;
+                if added < wanted && !chosen[v] {
+                    chosen[v] = true;
+                    old.push((v, self.round));
+                    added += 1;
                 }
             }
-            if self.members.len() == before && rising.len() == 0 && falling.len() == 0 {
+            if !any {
                 break;
             }
         }
+        old.sort_by_key(|&(v, _)| problem.group[v]);
+        (self.members, self.entered) = old.into_iter().unzip();
     }
 }
 
-/// Brings the `count` smallest by `key` to the front, in order, and drops the rest.
-fn partially_sort(list: &mut Vec<usize>, count: usize, key: impl Fn(usize) -> f64) {
-    let order = |&a: &usize, &b: &usize| key(a).total_cmp(&key(b)).then(a.cmp(&b));
+/// Brings the `count` smallest to the front, in order, and drops the rest.
+fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
+    let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     if list.len() > count && count > 0 {
         list.select_nth_unstable_by(count - 1, order);
         list.truncate(count);
@@ -89,7 +105,7 @@ fn partially_sort(list: &mut Vec<usize>, count: usize, key: impl Fn(usize) -> f6
 }
 
 /// Keeps `count` of the list, evenly spread.
-fn spread(list: &mut Vec<usize>, count: usize) {
+fn spread(list: &mut Vec<(f64, usize)>, count: usize) {
     let n = list.len();
     if n > count {
         *list = (0..count).map(|k| list[k * n / count]).collect();

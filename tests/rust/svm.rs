@@ -5,7 +5,10 @@ use marrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
 use marrow::data::{CsrView, DenseView, IndexSlice, Rows};
 use marrow::expansion::ExpansionView;
 use marrow::kernels::{Evaluator, Kernel};
-use marrow::svm::{Coding, SvcModel, SvcParams, Tuning, fit_classifier};
+use marrow::svm::{
+    Classification, ClassifierLoss, Coding, Regression, RegressionLoss, Start, SvcModel, SvmParams, Tuning,
+    fit_classifier, fit_one_class, fit_regression,
+};
 use std::ops::ControlFlow;
 
 const KERNELS: [Kernel; 5] = [
@@ -17,14 +20,14 @@ const KERNELS: [Kernel; 5] = [
 ];
 
 /// Small blocks, so that a small problem goes through every part of the solver.
-fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvcParams {
+fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvmParams {
     let cheap = if cached { 0 } else { usize::MAX };
-    SvcParams {
+    SvmParams {
         tolerance: 1e-4,
         shrinking,
         cache_bytes,
         tuning: Tuning { block: 16, largest_block: 64, whole: 0, cheap },
-        ..SvcParams::default()
+        ..SvmParams::default()
     }
 }
 
@@ -34,11 +37,22 @@ fn fit(
     labels: &[usize],
     upper: &[f64],
     coding: Coding,
-    params: &SvcParams,
+    params: &SvmParams,
     par: Par,
 ) -> SvcModel {
-    let classes = labels.iter().max().unwrap() + 1;
-    fit_classifier(kernel, x, labels, classes, upper, coding, params, &Silent, par).unwrap()
+    fit_classifier(kernel, x, &task(labels, upper, coding), params, &Silent, par).unwrap()
+}
+
+fn task<'a>(labels: &'a [usize], upper: &'a [f64], coding: Coding) -> Classification<'a> {
+    Classification {
+        labels,
+        classes: labels.iter().max().unwrap() + 1,
+        upper,
+        coding,
+        loss: ClassifierLoss::Hinge,
+        fit_intercept: true,
+        start: None,
+    }
 }
 
 #[test]
@@ -216,7 +230,7 @@ fn degenerate_data_end() {
             Kernel::Sigmoid { gamma: 3.0, coef0: 1.0 },
             Kernel::Rbf { gamma: 1e6 },
         ] {
-            let params = SvcParams { max_iterations: Some(200_000), ..params(true, false, 0) };
+            let params = SvmParams { max_iterations: Some(200_000), ..params(true, false, 0) };
             let model =
                 fit(kernel, rows(&x, 60), &labels, &[c; 60], Coding::OneVsOne, &params, Par::Sequential);
             assert!(model.coefficients.iter().chain(&model.intercepts).all(|v| v.is_finite()));
@@ -241,14 +255,11 @@ fn budgets_and_interruptions_leave_a_usable_model() {
     let upper = vec![10.0; n];
     for cached in [false, true] {
         let base = params(true, cached, 1 << 20);
-        let stopped = |params: &SvcParams, monitor: &dyn Monitor| {
+        let stopped = |params: &SvmParams, monitor: &dyn Monitor| {
             fit_classifier(
                 kernel,
                 rows(&x, n),
-                &labels,
-                2,
-                &upper,
-                Coding::OneVsOne,
+                &task(&labels, &upper, Coding::OneVsOne),
                 params,
                 monitor,
                 Par::Sequential,
@@ -261,7 +272,7 @@ fn budgets_and_interruptions_leave_a_usable_model() {
             assert!(model.certificates[0].gap > 0.0);
             assert!(model.coefficients.iter().sum::<f64>().abs() < 1e-9);
         }
-        let model = stopped(&SvcParams { max_iterations: Some(37), ..base.clone() }, &Silent);
+        let model = stopped(&SvmParams { max_iterations: Some(37), ..base.clone() }, &Silent);
         assert_eq!(
             (model.certificates[0].stop, model.certificates[0].iterations),
             (StopReason::MaxIterations, 37)
@@ -275,14 +286,11 @@ fn budgets_and_interruptions_leave_a_usable_model() {
 fn bad_input_is_named() {
     let (x, labels) = blobs(20, 2, 2, 1);
     let kernel = Kernel::Rbf { gamma: 1.0 };
-    let error = |labels: &[usize], classes, upper: &[f64], kernel, params: &SvcParams| {
+    let error = |labels: &[usize], classes, upper: &[f64], kernel, params: &SvmParams| {
         fit_classifier(
             kernel,
             rows(&x, 20),
-            labels,
-            classes,
-            upper,
-            Coding::OneVsOne,
+            &Classification { classes, ..task(labels, upper, Coding::OneVsOne) },
             params,
             &Silent,
             Par::Sequential,
@@ -290,7 +298,7 @@ fn bad_input_is_named() {
         .unwrap_err()
         .to_string()
     };
-    let (one, base) = (vec![1.0; 20], SvcParams::default());
+    let (one, base) = (vec![1.0; 20], SvmParams::default());
     assert!(error(&labels[..19], 2, &one, kernel, &base).contains("labels: expected 20, found 19"));
     assert!(error(&labels, 1, &one, kernel, &base).contains("classes=1"));
     assert!(error(&labels, 3, &one, kernel, &base).contains("class 2"));
@@ -298,18 +306,100 @@ fn bad_input_is_named() {
     assert!(error(&labels, 2, &[f64::NAN; 20], kernel, &base).contains("C=NaN"));
     assert!(error(&labels, 2, &one, Kernel::Rbf { gamma: -1.0 }, &base).contains("gamma=-1"));
     assert!(error(&labels, 2, &one, Kernel::Precomputed, &base).contains("columns of precomputed X"));
-    assert!(error(&labels, 2, &one, kernel, &SvcParams { tolerance: 0.0, ..base.clone() }).contains("tol=0"));
+    assert!(error(&labels, 2, &one, kernel, &SvmParams { tolerance: 0.0, ..base.clone() }).contains("tol=0"));
     let negative: Vec<f64> = x.iter().map(|v| v - 5.0).collect();
     let refused = fit_classifier(
         Kernel::ChiSquared { gamma: 1.0 },
         rows(&negative, 20),
-        &labels,
-        2,
-        &one,
-        Coding::OneVsOne,
+        &task(&labels, &one, Coding::OneVsOne),
         &base,
         &Silent,
         Par::Sequential,
     );
     assert!(refused.unwrap_err().to_string().contains("negative"));
+}
+
+#[test]
+fn every_member_of_the_family_closes_its_gap() {
+    let n = 160;
+    let (x, labels) = blobs(n, 3, 2, 6);
+    let x = rows(&x, n);
+    let mut noise = crate::reference::Numbers::new(5);
+    let targets: Vec<f64> = labels.iter().map(|&c| c as f64 + 0.5 * noise.next()).collect();
+    let weights: Vec<f64> = (0..n).map(|i| if i % 4 == 0 { 2.0 } else { 1.0 }).collect();
+    let kernel = Kernel::Rbf { gamma: 0.8 };
+    for shrinking in [false, true] {
+        for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
+            let params = SvmParams { tolerance: 1e-6, ..params(shrinking, cached, bytes) };
+            let what = format!("shrinking {shrinking} cached {cached} {bytes}");
+            let closed = |name: &str, certificate: marrow::svm::Certificate| {
+                assert_eq!(certificate.stop, StopReason::Converged, "{name} {what}");
+                let size = certificate.primal.abs().max(1.0);
+                assert!(certificate.gap.abs() < 1e-4 * size, "{name} {what}: {certificate:?}");
+            };
+            for loss in [ClassifierLoss::Hinge, ClassifierLoss::SquaredHinge, ClassifierLoss::Nu(0.3)] {
+                for fit_intercept in [true, false] {
+                    if !fit_intercept && matches!(loss, ClassifierLoss::Nu(_)) {
+                        continue;
+                    }
+                    let task =
+                        Classification { loss, fit_intercept, ..task(&labels, &weights, Coding::OneVsOne) };
+                    let model = fit_classifier(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
+                    closed(&format!("{loss:?} {fit_intercept}"), model.certificates[0]);
+                    assert_eq!(fit_intercept, model.intercepts[0] != 0.0);
+                }
+            }
+            for loss in [RegressionLoss::Epsilon(0.1), RegressionLoss::Epsilon(0.0), RegressionLoss::Nu(0.4)]
+            {
+                let task = Regression { targets: &targets, upper: &weights, loss, start: None };
+                let model = fit_regression(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
+                closed(&format!("{loss:?}"), model.certificate);
+            }
+            let model = fit_one_class(kernel, x, &weights, 0.2, &params, &Silent, Par::Threads).unwrap();
+            closed("one-class", model.certificate);
+            let total: f64 = weights.iter().sum();
+            assert!((model.coefficients.iter().sum::<f64>() - 0.2 * total).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_start_at_the_solution_is_the_solution() {
+    let n = 500;
+    let (x, labels) = blobs(n, 4, 3, 12);
+    let upper = vec![2.0; n];
+    let kernel = Kernel::Rbf { gamma: 0.5 };
+    let params = params(true, false, 0);
+    for coding in [Coding::OneVsOne, Coding::OneVsRest] {
+        let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &params, Par::Threads);
+        let start = Some(Start { support: &first.support, coefficients: &first.coefficients });
+        let again = Classification { start, ..task(&labels, &upper, coding) };
+        let second = fit_classifier(kernel, rows(&x, n), &again, &params, &Silent, Par::Threads).unwrap();
+        assert!(second.certificates.iter().all(|c| c.iterations == 0));
+        assert_eq!(first.coefficients, second.coefficients);
+        // A larger C goes on from there with fewer steps than from nothing.
+        let wider = vec![3.0; n];
+        let warm = Classification { upper: &wider, ..again };
+        let cold = Classification { start: None, ..warm };
+        let steps = |task: &Classification<'_>| -> u64 {
+            let model = fit_classifier(kernel, rows(&x, n), task, &params, &Silent, Par::Threads).unwrap();
+            model.certificates.iter().map(|c| c.iterations).sum()
+        };
+        assert!(steps(&warm) < steps(&cold));
+    }
+    let targets: Vec<f64> = labels.iter().map(|&c| c as f64).collect();
+    let regression =
+        Regression { targets: &targets, upper: &upper, loss: RegressionLoss::Epsilon(0.1), start: None };
+    let first = fit_regression(kernel, rows(&x, n), &regression, &params, &Silent, Par::Threads).unwrap();
+    let start = Some(Start { support: &first.support, coefficients: &first.coefficients });
+    let second = fit_regression(
+        kernel,
+        rows(&x, n),
+        &Regression { start, ..regression },
+        &params,
+        &Silent,
+        Par::Threads,
+    )
+    .unwrap();
+    assert_eq!(second.certificate.iterations, 0);
 }

@@ -24,8 +24,9 @@ def main() -> None:
     try:
         from marrow.cli.app import app
     except ModuleNotFoundError as error:
-        if error.name not in {"typer", "rich"}:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in {"typer", "rich"}:
             raise
-        sys.stderr.write(f"marrow: the command line needs {error.name}: pip install 'marrow[cli]'\n")
+        sys.stderr.write(f"marrow: the command line needs {missing}: pip install 'marrow[cli]'\n")
         raise SystemExit(1) from None
     app(prog_name="marrow")

@@ -13,7 +13,7 @@ import typer
 
 from marrow._progress import progress as shown_progress
 from marrow.cli import report
-from marrow.cli.data import DataOptions, read_data, write_text
+from marrow.cli.data import DataOptions, check_writable, read_data, write_text
 from marrow.cli.models import describe, read_model, read_model_and_data, write_model
 from marrow.cli.report import fail_cleanly, on_terminal, percent, say
 
@@ -206,6 +206,7 @@ def train(
     from marrow.svm import SVC
 
     width = _gamma(gamma)
+    check_writable(output)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     with shown_progress(on_terminal()) as shown:
         rows = read_data(data, options, shown.callback)
@@ -312,6 +313,9 @@ def compress(
 
     from marrow.reduced_set.compression import pursue
 
+    for written in (output, curve):
+        if written is not None:
+            check_writable(written)
     options = DataOptions(data_format.value, target, header, single_precision=float32)
     files = [(path, options) for path in (data,) if path is not None]
     if validation is not None:
@@ -395,6 +399,8 @@ def predict(
       marrow predict small.safetensors usps.npz --test
       marrow predict svm-train.model new.csv --target none -o -
     """
+    if output is not None and output != Path("-"):
+        check_writable(output)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     with shown_progress(on_terminal()) as shown:
         classifier, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)

@@ -7,6 +7,7 @@ where there are lines, the line.
 from __future__ import annotations
 
 import csv
+import errno
 import os
 from array import array
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from marrow._progress import ProgressCallback
 
-__all__ = ["Data", "DataOptions", "read_data", "write_text"]
+__all__ = ["Data", "DataOptions", "check_writable", "read_data", "write_text"]
 
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".npz": "npz"}
 """Names of the formats that are not svmlight."""
@@ -152,16 +153,23 @@ def _number(cell: str) -> float | None:
 
 def _read_csv(path: Path, options: DataOptions) -> Data:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        start = file.read(1 << 16)
-        file.seek(0)
-        reader = csv.reader(file, delimiter=_delimiter(path, start))
         try:
-            lines = ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
-            return _parse_csv(path, lines, options)
-        except csv.Error as error:
-            raise ValueError(f"{path}:{reader.line_num}: {error}") from None
+            start = file.read(1 << 16)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=_delimiter(path, start))
+            return _parse_csv(path, _csv_lines(path, reader), options)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def _csv_lines(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Numbered lines that are not blank."""
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise ValueError(f"{path}:{reader.line_num}: {error}") from None
 
 
 def _delimiter(path: Path, start: str) -> str:
@@ -244,7 +252,7 @@ def _labels(path: Path, cells: list[str]) -> NDArray[Any]:
 
 def _read_npz(path: Path, options: DataOptions) -> Data:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in _npz_names(path, set(archive.files), options.test)}
     except OSError:
         raise
@@ -299,6 +307,14 @@ def with_columns(data: Data, n_features: int) -> Data:
         X.resize((X.shape[0], n_features))
         return replace(data, X=X)
     return replace(data, X=np.hstack([data.X, np.zeros((data.X.shape[0], missing), dtype=data.X.dtype)]))
+
+
+def check_writable(path: Path) -> None:
+    """Refuse an output that cannot be written before hours of work, not after."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", str(path))
 
 
 def write_text(path: Path, text: str) -> None:

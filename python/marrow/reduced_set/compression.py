@@ -226,9 +226,7 @@ def pursue(
     return CompressionPath(source, pool[path["order"]], path, tuning, n_jobs)
 
 
-def _checked_size(
-    size: int | None, parameter: str, available: int, candidates: str, *, clip: bool
-) -> int:
+def _checked_size(size: int | None, parameter: str, available: int, candidates: str, *, clip: bool) -> int:
     if size is None:
         return min(available, DEFAULT_PATH)
     if size > available and clip:

@@ -1,0 +1,352 @@
+//! A machine: its problem, its block, its columns, and a round of the outer tier.
+//!
+//! A round solves the block and brings all gradients up to date by one product f += K(:, changed) change. Where a
+//! kernel value costs little, the product is computed afresh and nothing is stored; where it costs more than to store
+//! it and to read it back, rows come from a cache. A machine may set variables aside (shrink) and take them back.
+//!
+//! Invariant between rounds: gradients are exact for the coefficients (sums in double precision of the same
+//! single-precision kernel values), coefficients are feasible.
+//!
+//! Cost of a round: two scans of the block a pair step, and (changed coefficients) x (columns) kernel values or
+//! multiply-adds; hence few, large rounds.
+
+use super::params::Tuning;
+use super::problem::{DualProblem, violation};
+use super::subproblem::Subproblem;
+use super::working_set::WorkingSet;
+use crate::cache::{Arenas, RowCache};
+use crate::control::{Par, StopReason};
+use crate::kernels::KernelRows;
+use crate::simd::blas::add_rows;
+use std::ops::Range;
+
+/// Entries scanned in one block before control goes back: a few tenths of a second.
+const SCAN_WORK: usize = 200_000_000;
+/// Columns of one gradient task: its part of the gradient stays in the first cache.
+const CHUNK: usize = 4096;
+
+/// A range of columns with its packed rows, and a cache of kernel rows where a kernel value costs more than to store
+/// and to read it. Rows and columns are positions in the training order.
+pub(super) struct Segment<'a> {
+    pub(super) positions: Range<usize>,
+    pub(super) source: KernelRows<'a>,
+    pub(super) cache: Option<RowCache>,
+}
+
+impl Segment<'_> {
+    /// A cached row.
+    fn row(&self, position: usize) -> &[f32] {
+        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
+    }
+}
+
+/// A machine. Its variables are the positions of its segments, one segment after the other; while it is shrunk they
+/// are the active ones among those.
+pub(super) struct Machine<'a> {
+    pub(super) problem: DualProblem,
+    pub(super) iterations: u64,
+    pub(super) rounds: u64,
+    pub(super) stop: Option<StopReason>,
+    /// Training row of each variable.
+    rows: Vec<usize>,
+    parts: Vec<Part>,
+    pub(super) set: WorkingSet,
+    /// Kernel values against the active variables of a shrunk machine.
+    source: Option<KernelRows<'a>>,
+    /// What the machine was before it shrank, once for every time.
+    outer: Vec<Outer<'a>>,
+    tuning: Tuning,
+}
+
+/// Variables `first..first + positions.len()` of a machine are the positions of one segment.
+struct Part {
+    segment: usize,
+    first: usize,
+    positions: Range<usize>,
+}
+
+/// A machine before it shrank.
+struct Outer<'a> {
+    problem: DualProblem,
+    rows: Vec<usize>,
+    source: Option<KernelRows<'a>>,
+    /// Which of its variables stayed, rising.
+    active: Vec<usize>,
+}
+
+impl<'a> Machine<'a> {
+    /// A machine over the given segments.
+    pub(super) fn new(
+        problem: DualProblem,
+        segments: &[usize],
+        all: &[Segment<'_>],
+        order: &[usize],
+        tuning: Tuning,
+    ) -> Self {
+        let mut first = 0;
+        let parts: Vec<Part> = segments
+            .iter()
+            .map(|&segment| {
+                let positions = all[segment].positions.clone();
+                first += positions.len();
+                Part { segment, first: first - positions.len(), positions }
+            })
+            .collect();
+        assert_eq!(first, problem.len());
+        let rows = parts.iter().flat_map(|part| order[part.positions.clone()].iter().copied()).collect();
+        let size = if problem.len() <= tuning.whole { problem.len() } else { tuning.block };
+        let set = WorkingSet::new(size.min(room(&parts, all)));
+        Self {
+            problem,
+            iterations: 0,
+            rounds: 0,
+            stop: None,
+            rows,
+            parts,
+            set,
+            source: None,
+            outer: Vec::new(),
+            tuning,
+        }
+    }
+
+    /// Gradients for coefficients that do not start at zero, without storing a kernel value.
+    pub(super) fn renew_gradient(&mut self, segments: &[Segment<'_>], par: Par) {
+        let problem = &mut self.problem;
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
+        let rows: Vec<usize> = used.iter().map(|&v| self.rows[v]).collect();
+        let values: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
+        problem.gradient.copy_from_slice(&problem.linear);
+        for (&v, &value) in used.iter().zip(&values) {
+            problem.gradient[v] += problem.ridge[v] * value;
+        }
+        for part in &self.parts {
+            let gradient = &mut problem.gradient[part.first..part.first + part.positions.len()];
+            segments[part.segment].source.add_product(&rows, &values, gradient, par);
+        }
+    }
+
+    /// Segments of the machine's columns.
+    pub(super) fn segments(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().map(|part| part.segment)
+    }
+
+    /// First variable and positions of each part.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+        self.parts.iter().map(|part| (part.first, part.positions.clone()))
+    }
+
+    fn part_of(&self, variable: usize) -> &Part {
+        &self.parts[self.parts.partition_point(|part| part.first <= variable) - 1]
+    }
+
+    /// The position of a variable of a machine that is not shrunk.
+    pub(super) fn position(&self, variable: usize) -> usize {
+        let part = self.part_of(variable);
+        part.positions.start + variable - part.first
+    }
+
+    /// Sets aside the variables that no pair can move at present: at a bound, and pulled towards it by more than the
+    /// whole violation (thesis 2.4.2). Kernel values are then computed against the others only; taking the variables
+    /// back costs one product, so it is worth it when more than a third leaves.
+    pub(super) fn shrink(&mut self, segments: &[Segment<'a>], par: Par) {
+        if self.parts.iter().any(|part| segments[part.segment].cache.is_some()) {
+            return;
+        }
+        let problem = &self.problem;
+        let extremes = problem.extremes();
+        let active: Vec<usize> = (0..problem.len())
+            .filter(|&i| {
+                let (up, low) = extremes[usize::from(problem.group[i])];
+                problem.rise(i) <= low || problem.fall(i) >= up
+            })
+            .collect();
+        if 3 * active.len() > 2 * self.problem.len() {
+            return;
+        }
+        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
+        let source = segments[self.parts[0].segment].source.with_columns(&rows, par);
+        let mut place = vec![None; self.problem.len()];
+        for (k, &v) in active.iter().enumerate() {
+            place[v] = Some(k);
+        }
+        self.set = self.set.renumbered(|v| place[v]);
+        let small = self.problem.select(&active);
+        self.outer.push(Outer {
+            problem: std::mem::replace(&mut self.problem, small),
+            rows: std::mem::replace(&mut self.rows, rows),
+            source: self.source.replace(source),
+            active,
+        });
+    }
+
+    /// Undoes the last shrinking, with exact gradients; whether there was one.
+    pub(super) fn unshrink(&mut self, par: Par) -> bool {
+        let Some(Outer { mut problem, rows, source, active }) = self.outer.pop() else { return false };
+        let (mut changed, mut changes) = (Vec::new(), Vec::new());
+        let mut inactive = vec![true; problem.len()];
+        for (k, &v) in active.iter().enumerate() {
+            inactive[v] = false;
+            let change = self.problem.beta[k] - problem.beta[v];
+            if change != 0.0 {
+                changed.push(rows[v]);
+                changes.push(change);
+                problem.beta[v] = self.problem.beta[k];
+            }
+            problem.gradient[v] = self.problem.gradient[k];
+        }
+        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).collect();
+        if let Some(small) = &self.source {
+            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).collect();
+            let mut missing = vec![0.0; columns.len()];
+            small.with_columns(&columns, par).add_product(&changed, &changes, &mut missing, par);
+            for (&v, change) in inactive.iter().zip(missing) {
+                problem.gradient[v] += change;
+            }
+        }
+        self.set = self.set.renumbered(|k| Some(active[k]));
+        (self.problem, self.rows, self.source) = (problem, rows, source);
+        true
+    }
+}
+
+impl Machine<'_> {
+    /// One round: solves the chosen block and brings the gradients up to date.
+    pub(super) fn round(
+        &mut self,
+        segments: &[Segment<'_>],
+        memory: &Arenas,
+        tolerance: f64,
+        max_iterations: Option<u64>,
+        par: Par,
+    ) {
+        let left = max_iterations.map_or(u64::MAX, |max| max - self.iterations);
+        let members = &self.set.members;
+        let mut block = self.block(segments, memory, par);
+        let gap = violation(&self.problem.extremes());
+        let whole = members.len() == self.problem.len();
+        let wanted = if whole { tolerance } else { (0.1 * gap).max(0.5 * tolerance) };
+        let most = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
+        let steps = block.solve(wanted, most);
+        self.iterations += steps;
+        self.rounds += 1;
+        if steps == 0 {
+            self.stop = Some(StopReason::Stalled);
+            block.release(memory);
+            return;
+        }
+        let (mut changed, mut changes) = (Vec::new(), Vec::new());
+        for (k, &v) in members.iter().enumerate() {
+            let (beta, gradient) = block.member(k);
+            let change = beta - self.problem.beta[v];
+            if change != 0.0 {
+                changed.push(v);
+                changes.push(change);
+                self.problem.beta[v] = beta;
+            }
+            if whole {
+                self.problem.gradient[v] = gradient;
+            }
+        }
+        block.release(memory);
+        if !whole {
+            self.update_gradient(segments, &changed, &changes, par);
+        }
+        self.resize_block(segments);
+    }
+
+    /// The block's variables with their kernel values: gathered from cached rows, or computed.
+    fn block(&self, segments: &[Segment<'_>], memory: &Arenas, par: Par) -> Subproblem {
+        let members = &self.set.members;
+        Subproblem::new(&self.problem, members, memory, |kernel, stride, slots| {
+            let used = &segments[self.parts[0].segment];
+            if used.cache.is_none() {
+                let rows: Vec<usize> = members.iter().map(|&v| self.rows[v]).collect();
+                // Slots are consecutive within each group: the columns of one group after those of the other.
+                let first = members.partition_point(|&v| self.problem.group[v] == 0);
+                let (mut left, mut right) = (Vec::new(), Vec::new());
+                let mut next = slots.iter().peekable();
+                for (slot, line) in kernel.chunks_exact_mut(stride).enumerate() {
+                    if next.next_if(|&&s| s == slot).is_some() {
+                        let (a, b) = line.split_at_mut(slots.get(first).copied().unwrap_or(stride));
+                        left.push(&mut a[..first]);
+                        right.push(&mut b[..rows.len() - first]);
+                    }
+                }
+                for (columns, lines) in [(&rows[..first], &mut left), (&rows[first..], &mut right)] {
+                    if !columns.is_empty() {
+                        used.source.with_columns(columns, par).compute(&rows, lines, par);
+                    }
+                }
+                return;
+            }
+            // Where in a row of its segment each member's column stands.
+            let columns: Vec<(usize, usize, usize)> = members
+                .iter()
+                .zip(slots)
+                .map(|(&v, &slot)| {
+                    let part = self.part_of(v);
+                    (slot, part.segment, v - part.first)
+                })
+                .collect();
+            let mut member_of = vec![None; stride];
+            for (k, &slot) in slots.iter().enumerate() {
+                member_of[slot] = Some(members[k]);
+            }
+            par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
+                for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
+                    let Some(member) = member_of[chunk * 64 + i] else { continue };
+                    let position = self.position(member);
+                    let rows: Vec<(usize, &[f32])> =
+                        self.parts.iter().map(|p| (p.segment, segments[p.segment].row(position))).collect();
+                    for &(slot, segment, column) in &columns {
+                        let row = if rows[0].0 == segment { rows[0].1 } else { rows[1].1 };
+                        line[slot] = row[column];
+                    }
+                }
+            });
+        })
+    }
+
+    /// f += K(:, changed) changes.
+    fn update_gradient(&mut self, segments: &[Segment<'_>], changed: &[usize], changes: &[f64], par: Par) {
+        for (&v, &change) in changed.iter().zip(changes) {
+            self.problem.gradient[v] += self.problem.ridge[v] * change;
+        }
+        let rows: Vec<usize> = changed.iter().map(|&v| self.rows[v]).collect();
+        if let Some(source) = &self.source {
+            source.add_product(&rows, changes, &mut self.problem.gradient, par);
+            return;
+        }
+        let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).collect();
+        for part in &self.parts {
+            let segment = &segments[part.segment];
+            let gradient = &mut self.problem.gradient[part.first..part.first + part.positions.len()];
+            if segment.cache.is_none() {
+                segment.source.add_product(&rows, changes, gradient, par);
+            } else {
+                let rows: Vec<&[f32]> = positions.iter().map(|&position| segment.row(position)).collect();
+                par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
+                    add_rows(changes, &rows, chunk * CHUNK, gradient);
+                });
+            }
+        }
+    }
+
+    /// A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
+    fn resize_block(&mut self, segments: &[Segment<'_>]) {
+        let unbounded = (0..self.problem.len()).filter(|&i| self.problem.is_unbounded(i)).count();
+        let wanted = (2 * unbounded).next_power_of_two().min(self.tuning.largest_block);
+        self.set.size = self.set.size.max(wanted).min(room(&self.parts, segments));
+    }
+}
+
+/// Most variables of a block that the caches of its segments can serve.
+fn room(parts: &[Part], segments: &[Segment<'_>]) -> usize {
+    parts
+        .iter()
+        .filter_map(|part| segments[part.segment].cache.as_ref())
+        .map(RowCache::capacity)
+        .min()
+        .unwrap_or(usize::MAX)
+}

@@ -1,0 +1,73 @@
+//! Support vector regression: epsilon-SVR and nu-SVR (Chang and Lin 2011; see `problem` for the duals).
+
+use super::fit::{MachineModel, Start, check, check_nu, single};
+use super::params::SvmParams;
+use super::problem::DualProblem;
+use crate::control::{Monitor, Par};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+
+/// How far off an output may be for nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RegressionLoss {
+    /// max(0, |y - f(x)| - epsilon).
+    Epsilon(f64),
+    /// epsilon is found so that at most a share nu of the rows lies outside it, and at least that share on its edge or
+    /// outside.
+    Nu(f64),
+}
+
+/// What a regression is fitted to.
+#[derive(Debug, Clone, Copy)]
+pub struct Regression<'a> {
+    /// y, one a row.
+    pub targets: &'a [f64],
+    /// C of each row.
+    pub upper: &'a [f64],
+    /// The loss.
+    pub loss: RegressionLoss,
+    /// Coefficients to start from; epsilon-SVR only.
+    pub start: Option<Start<'a>>,
+}
+
+/// Fits a support vector regression. `rho` of the model is minus the epsilon found by nu-SVR.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Param`] for inputs that contradict each other or their rules.
+pub fn fit_regression(
+    kernel: Kernel,
+    rows: Rows<'_>,
+    task: &Regression<'_>,
+    params: &SvmParams,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<MachineModel> {
+    check(kernel, rows, task.upper, params)?;
+    let n = rows.rows();
+    Error::check_len("targets", n, task.targets.len())?;
+    if let Some(row) = task.targets.iter().position(|y| !y.is_finite()) {
+        return Err(Error::NotFinite { what: "y", row });
+    }
+    match task.loss {
+        RegressionLoss::Epsilon(epsilon) => {
+            if !(epsilon >= 0.0 && epsilon.is_finite()) {
+                return Err(Error::param("epsilon", epsilon, "finite and not negative"));
+            }
+            let build = |diagonal: &[f64]| {
+                Ok(DualProblem::regression(task.targets, task.upper, epsilon, diagonal.to_vec()))
+            };
+            single(kernel, rows, (0..n).collect(), build, task.start, params, monitor, par)
+        }
+        RegressionLoss::Nu(nu) => {
+            check_nu(nu)?;
+            if task.start.is_some() {
+                return Err(Error::param("start", "given", "left out for nu-SVR"));
+            }
+            let build = |diagonal: &[f64]| {
+                Ok(DualProblem::nu_regression(task.targets, task.upper, nu, &diagonal[..n]))
+            };
+            single(kernel, rows, (0..n).chain(0..n).collect(), build, None, params, monitor, par)
+        }
+    }
+}

@@ -1,0 +1,354 @@
+"""Files: what is saved comes back, what is broken is refused, what fails leaves the old file."""
+
+import errno
+import json
+import resource
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm as peer
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.preprocessing import StandardScaler
+
+import marrow
+from marrow import SVC, ExpansionClassifier, KernelExpansion, ReducedSet, compress
+from marrow.exceptions import ConvergenceWarning, FormatError, NotFittedError
+from marrow.io import (
+    load,
+    save,
+)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:600], y[:600], X[600:], y[600:]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    return X[:350], y[:350], X[350:], y[350:]
+
+
+@pytest.fixture(scope="module")
+def svc(digits):
+    return SVC(C=10, gamma=0.001).fit(*digits[:2])
+
+
+@pytest.fixture
+def saved(svc, tmp_path):
+    path = tmp_path / "model.safetensors"
+    svc.save(path)
+    return path
+
+
+def header_of(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def write_parts(path, header, data):
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def change_extra(path, **changes):
+    """Edit the JSON part of a model; None removes a key."""
+    header, data = header_of(path)
+    extra = json.loads(header["__metadata__"]["extra"])
+    for key, value in changes.items():
+        extra[key] = value
+    header["__metadata__"]["extra"] = json.dumps({k: v for k, v in extra.items() if v != "remove"})
+    write_parts(path, header, data)
+
+
+# --- round trips ---
+
+LABELS = {
+    "int": np.arange(10),
+    "int8": np.arange(10, dtype=np.int8),
+    "str": np.array(list("abcdefghij")),
+    "object": np.array([f"class {i}" for i in range(10)], dtype=object),
+    "float": np.arange(10) * 2.0,
+    "non-ascii": np.array(["é", "ß", "漢", "😀", '"', "\\", "\n", " ", "a\tb", "z"]),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_an_svc_comes_back_whole(labels, multi_class, digits, tmp_path):
+    X, y, X_test, _ = digits
+    model = SVC(C=10, gamma=0.001, multi_class=multi_class, class_weight="balanced").fit(X, LABELS[labels][y])
+    path = tmp_path / "model"
+    model.save(path)
+    again = marrow.load(path)
+    assert type(again) is SVC
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
+    np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
+    assert again.predict(X_test).dtype == model.predict(X_test).dtype
+    for name in ("support_", "n_support_", "dual_coef_", "intercept_", "support_vectors_", "classes_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+    np.testing.assert_array_equal(again.class_weight_, model.class_weight_)
+    assert again.certificate_ == model.certificate_
+    assert (again.shape_fit_, again.n_features_in_) == (model.shape_fit_, model.n_features_in_)
+    np.testing.assert_array_equal(again.n_iter_, model.n_iter_)
+    again.fit(X, y)  # it can be trained again
+
+
+def test_booleans_weights_and_layouts_come_back(cancer, tmp_path):
+    X, y, X_test, _ = cancer
+    path = tmp_path / "model"
+    weights = {True: 2.0, False: 1.0}
+    model = SVC(class_weight=weights, kernel="poly", degree=2, coef0=1).fit(
+        sparse.csr_array(X), y.astype(bool)
+    )
+    model.save(path)
+    again = load(path)
+    assert again.class_weight == weights
+    assert again.predict(X_test).dtype == bool
+    assert sparse.issparse(again.support_vectors_)
+    np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
+    for dtype in (np.float32, np.uint8):
+        expansion = KernelExpansion((X[:5] * 10 + 50).astype(dtype), np.ones((5, 2)), [0, 1], gamma=1e-3)
+        save(expansion, path)
+        assert load(path) == expansion
+        assert load(path).vectors.dtype == dtype
+
+
+def test_precomputed_and_constant_models_come_back(cancer, tmp_path):
+    X, y, X_test, _ = cancer
+    path = tmp_path / "model"
+    model = SVC(kernel="precomputed").fit(X @ X.T, y)
+    model.save(path)
+    np.testing.assert_array_equal(load(path).predict(X_test @ X.T), model.predict(X_test @ X.T))
+    constant = KernelExpansion(np.empty((0, 3)), np.empty((0, 1)), [2.5])
+    save(constant, path)
+    assert load(path).decision_function(np.zeros((2, 3))).tolist() == [[2.5], [2.5]]
+
+
+def test_a_fit_that_ended_early_comes_back(digits, tmp_path):
+    X, y, _, _ = digits
+    with pytest.warns(ConvergenceWarning):
+        model = SVC(max_iter=1).fit(X, y)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").certificate_ == model.certificate_
+
+
+def test_compressed_and_foreign_models_come_back(svc, digits, tmp_path):
+    X, y, X_test, _ = digits
+    path = tmp_path / "model"
+    models = [
+        compress(svc, 20, X=X, y=y),
+        ReducedSet(SVC(), n_vectors=10).fit(X, y),
+        peer.SVC(break_ties=True).fit(X, y),
+        peer.SVC(decision_function_shape="ovo").fit(X, y),
+    ]
+    for model in models:
+        save(model, path)
+        again = load(path)
+        assert type(again) is ExpansionClassifier
+        np.testing.assert_allclose(
+            again.decision_function(X_test), model.decision_function(X_test), rtol=1e-6
+        )
+        np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
+    models[0].save(path)
+    np.testing.assert_array_equal(load(path).decision_function(X_test), models[0].decision_function(X_test))
+
+
+def test_column_names_come_back(cancer, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y, _, _ = cancer
+    frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+    model = SVC().fit(frame, y)
+    for saved_model in (model, compress(model, 4)):
+        saved_model.save(tmp_path / "model")
+        assert list(load(tmp_path / "model").feature_names_in_) == list(frame.columns)
+
+
+def test_what_cannot_be_stored_is_refused_before_anything_is_written(cancer, tmp_path):
+    X, y, _, _ = cancer
+    path = tmp_path / "model"
+    with pytest.raises(NotFittedError):
+        save(SVC(), path)
+    with pytest.raises(TypeError, match="LinearSVC"):
+        save(peer.LinearSVC().fit(X, y), path)
+    tuples = np.empty(2, dtype=object)
+    tuples[:] = [("a", 1), ("b", 2)]
+    expansion = KernelExpansion(np.zeros((1, 1)), [1.0], 0.0)
+    with pytest.raises(TypeError, match="classes of type object"):
+        save(ExpansionClassifier(expansion, tuples, "binary"), path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- hostile model files ---
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "too few"),
+        (b"PK\x03\x04 this is a zip file, not a model", "not a safetensors file"),
+        (struct.pack("<Q", 2**63) + b"{}", "not a safetensors file"),
+        (struct.pack("<Q", 50_000_000) + b'{"', "cut off"),
+        (struct.pack("<Q", 4) + b"{no}", "not JSON"),
+        (struct.pack("<Q", 2) + b"{}", "not a marrow model"),
+        (b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x94.", "not a safetensors file"),
+    ],
+)
+def test_other_files_are_no_models(content, message, tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_every_truncation_is_noticed(saved, tmp_path):
+    data = saved.read_bytes()
+    short = tmp_path / "short"
+    for length in [*range(0, 64, 7), *range(64, len(data), len(data) // 40), len(data) - 1]:
+        short.write_bytes(data[:length])
+        with pytest.raises(FormatError):
+            load(short)
+    short.write_bytes(data + b"\0")
+    with pytest.raises(FormatError, match="end at byte"):
+        load(short)
+
+
+def test_sizes_that_overflow_allocate_nothing(saved):
+    header, data = header_of(saved)
+    for shape in ([2**62, 2**62], [2**40, 10], [10**12, 64], [-1, 64]):
+        header["vectors"]["shape"] = shape
+        write_parts(saved, header, data)
+        with pytest.raises(FormatError):
+            load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"class": "os.system"}, "class 'os.system' is not one of"),
+        ({"class": "remove"}, "class None is not one of"),
+        ({"class": ["SVC"]}, "class .* is not one of"),
+        ({"schema": 99}, "schema 99: this version of marrow reads 1"),
+        ({"schema": "remove"}, "does not say schema"),
+        ({"classes": "remove"}, "'classes' is missing"),
+        ({"classes": {"dtype": "object", "values": [1] * 10}}, "labels are not a list of object"),
+        ({"classes": {"dtype": "V8", "values": []}}, "dtype 'V8' are unknown"),
+        ({"classes": {"dtype": "int8", "values": [1000, *range(9)]}}, "labels are not a list of int8"),
+        ({"classes": {"dtype": "int64", "values": [0] * 10}}, "at least two distinct"),
+        ({"classes": {"dtype": "int64", "values": [0, 1, 2]}}, "needs 3"),
+        ({"classes": 3}, "."),
+        ({"n_features": 3}, "n_features=3"),
+        ({"n_features": "64"}, "n_features is '64'"),
+        ({"feature_names": ["a"]}, "feature_names has 1 names"),
+        ({"support": [0, 1]}, "support and class_counts do not describe"),
+        ({"support": "abc"}, "support is not a list of indices"),
+        ({"class_counts": [-1] * 10}, "class_counts is not a list"),
+        ({"parameters": {"C": 1.0, "exec": "rm"}}, "exec"),
+        ({"parameters": []}, "."),
+        ({"certificate": {"machines": []}}, "certificate has 0 machines"),
+        ({"shape_fit": [1]}, "."),
+        ({"class": "ExpansionClassifier", "decoding": "best"}, "."),
+    ],
+)
+def test_json_that_contradicts_the_model_is_refused(saved, changes, message):
+    load(saved)
+    change_extra(saved, **changes)
+    with pytest.raises(FormatError, match=message):
+        load(saved)
+
+
+def test_versions_of_the_container_are_checked(saved):
+    header, data = header_of(saved)
+    header["__metadata__"]["version"] = "7"
+    write_parts(saved, header, data)
+    with pytest.raises(FormatError, match='version "7"'):
+        load(saved)
+
+
+def test_random_damage_is_refused_or_harmless(saved, digits, tmp_path):
+    """A flipped bit may make another valid model, but no error except a FormatError may come out."""
+    data = bytearray(saved.read_bytes())
+    (length,) = struct.unpack("<Q", data[:8])
+    rng = np.random.default_rng(0)
+    damaged = tmp_path / "damaged"
+    for position in rng.integers(0, length + 8, 300):
+        copy = data.copy()
+        copy[position] ^= 1 << rng.integers(0, 8)
+        damaged.write_bytes(copy)
+        try:
+            model = load(damaged)
+        except FormatError:
+            continue
+        assert isinstance(model, SVC)
+
+
+def test_nothing_is_unpickled(saved):
+    change_extra(saved, parameters={"C": {"__reduce__": ["os.system", "false"]}})
+    model = load(saved)
+    assert model.C == {"__reduce__": ["os.system", "false"]}  # plain data; fit refuses it
+    with pytest.raises(ValueError, match="C="):
+        model.fit([[0.0], [1.0]], [0, 1])
+
+
+def test_system_errors_keep_their_class(tmp_path, svc):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+    with pytest.raises(OSError, match="No such file"):
+        svc.save(tmp_path / "no folder" / "model")
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
+
+
+# --- a full disk ---
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_device_is_an_os_error(svc):
+    with pytest.raises(OSError, match="full") as caught:
+        svc.save("/dev/full")
+    assert caught.value.errno == errno.ENOSPC
+
+
+SAVE_WITH_LIMIT = """
+import resource, signal, sys
+import numpy as np
+from marrow import KernelExpansion
+from marrow.io import save, save_libsvm_model, save_svmlight
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+X = np.random.default_rng(0).normal(size=(1000, 100))
+big = KernelExpansion(X, np.ones((1000, 1)), [0.0])
+actions = {
+    "model": lambda: save(big, sys.argv[2]),
+    "libsvm": lambda: save_libsvm_model(big, sys.argv[2]),
+    "svmlight": lambda: save_svmlight(X, np.ones(1000), sys.argv[2]),
+}
+try:
+    actions[sys.argv[1]]()
+except OSError as error:
+    print("refused", error.errno)
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="needs a limit on file sizes")
+@pytest.mark.parametrize("kind", ["model", "libsvm", "svmlight"])
+def test_a_disk_that_is_full_keeps_the_old_file(kind, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("the old file")
+    done = subprocess.run(
+        [sys.executable, "-c", SAVE_WITH_LIMIT, kind, path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"refused {errno.EFBIG}", done.stderr
+    assert path.read_text() == "the old file"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
