@@ -162,6 +162,11 @@ def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(fold
     text = run("compress", model, "-o", out, *options).stdout
     assert "error on" in text
     assert load(out).expansion_.n_vectors == 20
+    # Rows to choose from need no labels, and the output may take the place of the input.
+    run(
+        "compress", model, "-o", model, "-n", "9", "--candidates", "rows", "--data", folder / "unlabelled.csv"
+    )
+    assert load(model).expansion_.n_vectors == 9
 
 
 def test_csv_with_names(folder):
@@ -413,6 +418,26 @@ def test_a_real_error_is_one_line(tmp_path):
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == f"marrow: {tmp_path / 'nothing.safetensors'}: No such file or directory\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes end otherwise there")
+def test_a_reader_that_has_enough_is_no_error_message(folder):
+    model = folder / "pipe.safetensors"
+    run("train", folder / "digits.npz", "-o", model, "-g", "0.001")
+    command = [sys.executable, "-m", "marrow", "predict", model, folder / "unlabelled.csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 1
+
+
+def test_a_fit_that_runs_out_of_time_warns_and_is_saved(folder, tmp_path):
+    out = tmp_path / "model.safetensors"
+    done = process("train", folder / "train.svm", "-o", out, "--max-time", "0", "--tol", "1e-9")
+    assert done.returncode == 0
+    assert done.stderr.startswith("marrow: warning: SVC ended before the tolerance was reached (max_time)")
+    assert load(out).certificate_.stop == "max_time"
 
 
 def test_binary_labels_of_libsvm_files_keep_their_meaning(tmp_path):

@@ -252,6 +252,10 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         np.testing.assert_allclose(
             path[15].decision_function(X_test), reference[15].decision_function(X_test), atol=1e-3
         )
+    single = SVC(gamma=0.01).fit(X.astype(np.float32), y)
+    path = compress(single, max_vectors=15, X=X, y=y)
+    assert path.vectors.dtype == np.float32
+    assert path.scores(X.astype(np.float32), y)[14] == pytest.approx(path.scores(X, y)[14], abs=0.01)
     again = compress(SVC(gamma=0.01, n_jobs=2).fit(X, y), max_vectors=15, n_jobs=2)
     np.testing.assert_array_equal(again.order, reference.order)
     np.testing.assert_array_equal(again.residual_norms, reference.residual_norms)

@@ -311,8 +311,10 @@ def compress(
     if candidates is Candidates.rows and data is None:
         raise typer.BadParameter("--candidates rows needs --data, the rows to choose from")
 
+    from marrow.plotting import image_axes
     from marrow.reduced_set.compression import pursue
 
+    axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
     for written in (output, curve):
         if written is not None:
             check_writable(written)
@@ -332,7 +334,7 @@ def compress(
             max_vectors if n_vectors is None else n_vectors,
             parameter="max_vectors" if n_vectors is None else "n_vectors",
             X=None if rows is None else rows.X,
-            y=None if rows is None else rows.labels,
+            y=None if rows is None else rows.y,
             candidates=candidates.value,
             n_jobs=n_jobs,
             progress=shown.callback,
@@ -343,25 +345,18 @@ def compress(
     else:
         small = path[len(path)]
     chosen = small.expansion_.n_vectors
+    before_bytes = model.stat().st_size  # the output may take its place
     write_model(small, output, model_format_.value)
-    if curve is not None and judge is not None:
-        _draw(path, judge, chosen, curve)
+    if axes is not None and judge is not None:
+        path.plot(judge.X, judge.labels, ax=axes, chosen=chosen).figure_.savefig(curve, dpi=160)
     say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
     if judge is not None:
         before = path.full_score(judge.X, judge.labels)
         after = path.scores(judge.X, judge.labels, [chosen])[0]
         say(f"error on {validation}: {percent(1 - before)} before, {percent(1 - after)} after")
-    before_bytes, after_bytes = model.stat().st_size, output.stat().st_size
-    say(f"wrote {output}, {report.size(after_bytes)} (before: {report.size(before_bytes)})")
+    say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
     if curve is not None:
         say(f"wrote {curve}")
-
-
-def _draw(path: Any, judge: Any, chosen: int, curve: Path) -> None:
-    from marrow.plotting import SizeAccuracyDisplay, image_axes
-
-    display = SizeAccuracyDisplay.from_path(path, judge.X, judge.labels, chosen=chosen, ax=image_axes())
-    display.figure_.savefig(curve, dpi=160)
 
 
 @app.command()

@@ -114,7 +114,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         rows.append(
             _row("compressed, chosen" if vectors == chosen else "compressed", vectors, model, test, bytes_)
         )
-    columns = ["model", "vectors", "test error", "µs per row", "file size"]
+    columns = ["model", "vectors", "test error", "microseconds per row", "file size"]
     size_table("On the test rows", columns, rows, marked=2 + sizes.index(chosen))
     say("scikit-learn's file is its pickle; times are for all test rows in one call")
     say()

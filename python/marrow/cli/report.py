@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -69,6 +71,9 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt:
             to_stderr().print("marrow: interrupted; nothing was written", markup=False)
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read the output has had enough; Python must not try to flush the rest at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
             to_stderr().print(f"marrow: {text}", markup=False)

@@ -40,6 +40,9 @@ SCORING_BYTES = 64 << 20
 TUNING_BYTES = 256 << 20
 """Outputs of all rows held at once while choosing thresholds."""
 
+FIRST_SIZES = 32
+"""Sizes that a search for the smallest scores together at first."""
+
 
 class CompressionPath:
     """Compressed models of every size, from one vector up, out of one run of `marrow.compress`.
@@ -241,17 +244,24 @@ class CompressionPath:
         if not rule.holds(max_loss):
             raise refuse("max_loss", max_loss, rule.text)
         full = self.full_score(X, y)
-        scores = self.scores(X, y)
-        # One part in 10^12 keeps a loss of exactly max_loss from falling to rounding.
-        enough = np.flatnonzero(scores >= full - max_loss - 1e-12)
-        if enough.size == 0:
-            best = int(np.argmax(scores))
-            raise ValueError(
-                f"max_loss={max_loss:g} is not reached on this path: the full model scores {full:.4f}, the "
-                f"best of the sizes 1 to {len(self)} is {scores[best]:.4f} with {best + 1} vectors; compress "
-                "with a larger max_vectors or allow a larger max_loss"
-            )
-        return self[int(enough[0]) + 1]
+        best, best_size, start = -np.inf, 0, 1
+        while start <= len(self):
+            # Small sizes are cheap, and the search ends at the first that is good enough. Doubling the ranges
+            # keeps the worst case within twice the cost of scoring all sizes at once.
+            sizes = range(start, min(len(self), max(FIRST_SIZES, 2 * start)) + 1)
+            scores = self.scores(X, y, sizes)
+            # One part in 10^12 keeps a loss of exactly max_loss from falling to rounding.
+            enough = np.flatnonzero(scores >= full - max_loss - 1e-12)
+            if enough.size:
+                return self[sizes[int(enough[0])]]
+            if scores.max() > best:
+                best, best_size = float(scores.max()), sizes[int(scores.argmax())]
+            start = sizes[-1] + 1
+        raise ValueError(
+            f"max_loss={max_loss:g} is not reached on this path: the full model scores {full:.4f}, the best "
+            f"of the sizes 1 to {len(self)} is {best:.4f} with {best_size} vectors; compress with a larger "
+            "max_vectors or allow a larger max_loss"
+        )
 
     def plot(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **kwargs: Any) -> SizeAccuracyDisplay:
         """Draw the error against the number of vectors, see `marrow.plotting.SizeAccuracyDisplay.from_path`.
