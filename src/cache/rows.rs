@@ -70,7 +70,9 @@ impl RowCache {
         self.hits += (rows.len() - missing.len()) as u64;
         self.misses += missing.len() as u64;
         for &row in &missing {
-            let slot = if self.row_of.len() < self.capacity {
+            // A forgotten slot first: its memory has been touched already.
+            let forgotten = self.oldest != NONE && self.row_of[self.oldest as usize] == NONE;
+            let slot = if !forgotten && self.row_of.len() < self.capacity {
                 self.row_of.push(NONE);
                 self.newer.push(NONE);
                 self.older.push(NONE);
@@ -116,9 +118,9 @@ impl RowCache {
         &self.arena.values()[start..start + self.len]
     }
 
-    /// Forgets rows whose computation was broken off.
-    pub(crate) fn forget(&mut self, rows: &[usize]) {
-        for &row in rows {
+    /// Forgets rows that nobody will want again, or whose computation was broken off; their slots are used next.
+    pub(crate) fn forget(&mut self, rows: impl IntoIterator<Item = usize>) {
+        for row in rows {
             let slot = self.slot_of[row];
             if slot != NONE {
                 self.unlink(slot);
@@ -195,7 +197,7 @@ mod tests {
     fn broken_off_rows_are_computed_again() {
         let mut cache = RowCache::new(10, 2, 2 * 2 * 4);
         let missing = cache.claim(&[5, 6]);
-        cache.forget(&missing);
+        cache.forget(missing);
         assert_eq!(fetch(&mut cache, &[6]), vec![6]);
         assert_eq!(fetch(&mut cache, &[5, 6]), vec![5]);
     }

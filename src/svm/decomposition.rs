@@ -31,6 +31,10 @@ pub(super) fn solve<'a>(
 ) {
     let &SvmParams { tolerance, max_iterations, shrinking, .. } = params;
     let memory = Arenas::default();
+    // Machines that share rows class by class need little of what other classes' machines need: a few at a time keep
+    // the live rows few, and the memory they take is used again.
+    let window =
+        if segments.len() > 1 && segments[0].cache.is_some() { 4.max(2 * par.threads()) } else { usize::MAX };
     'rounds: loop {
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
@@ -40,17 +44,19 @@ pub(super) fn solve<'a>(
             }
             if gap <= tolerance {
                 machine.stop = Some(StopReason::Converged);
+                machine.forget_rows(segments);
             } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
                 machine.stop = Some(StopReason::MaxIterations);
             } else {
                 worst = worst.max(gap);
             }
         }
-        let unfinished: Vec<usize> = (0..machines.len()).filter(|&m| machines[m].stop.is_none()).collect();
+        let unfinished: Vec<usize> =
+            (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).collect();
         let tick = |machines: &[Machine<'_>]| {
             monitor.tick(&Progress {
                 phase: "fit",
-                done: (machines.len() - unfinished.len()) as u64,
+                done: machines.iter().filter(|m| m.stop.is_some()).count() as u64,
                 total: Some(machines.len() as u64),
                 gap: worst,
                 steps: machines.iter().map(|m| m.iterations).sum(),
@@ -89,8 +95,8 @@ pub(super) fn solve<'a>(
                 }
             };
             if let Some(reason) = stopped {
-                for &m in &unfinished {
-                    machines[m].stop.get_or_insert(reason);
+                for machine in machines.iter_mut() {
+                    machine.stop.get_or_insert(reason);
                 }
                 break 'rounds;
             }
@@ -152,7 +158,7 @@ fn fetch(
             if !missing.is_empty()
                 && let ControlFlow::Break(reason) = tick()
             {
-                cache.forget(&missing);
+                cache.forget(missing);
                 return ControlFlow::Break(reason);
             }
         }

@@ -131,6 +131,16 @@ impl<'a> Machine<'a> {
         self.parts.iter().map(|part| part.segment)
     }
 
+    /// Lets go of the rows that only this machine has used: those of one of its segments against the columns of another.
+    pub(super) fn forget_rows(&self, segments: &mut [Segment<'_>]) {
+        for part in &self.parts {
+            let Some(cache) = &mut segments[part.segment].cache else { continue };
+            for other in self.parts.iter().filter(|other| other.segment != part.segment) {
+                cache.forget(other.positions.clone());
+            }
+        }
+    }
+
     /// First variable and positions of each part.
     pub(super) fn parts(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
         self.parts.iter().map(|part| (part.first, part.positions.clone()))
