@@ -1,6 +1,6 @@
 //! From pairwise sums to kernel values, in place on a register tile that was just stored.
 
-use super::exp::exp;
+use super::exp::{exp, exp2_of_negative};
 use super::{Real, Vector};
 
 /// What is done to the pairwise sums s between a row with squared norm n and a column with squared norm m.
@@ -56,13 +56,16 @@ pub(super) unsafe fn apply<V: Vector>(
                 ));
             }
             Epilogue::Gauss { gamma } => {
-                let minus_gamma = V::splat(V::Elem::ZERO).sub(V::splat(gamma));
-                let two = V::splat(V::Elem::ONE).add(V::splat(V::Elem::ONE));
-                let columns = [V::load(column_norms.as_ptr()), V::load(column_norms.as_ptr().add(V::LANES))];
+                // In base two: t = 2 c s - c n - c m with c = gamma / ln 2.
+                let c = gamma * V::Elem::LOG2_E;
+                let (minus_c, two_c) = (V::zero().sub(V::splat(c)), V::splat(c + c));
+                let columns = [
+                    V::load(column_norms.as_ptr()).mul(minus_c),
+                    V::load(column_norms.as_ptr().add(V::LANES)).mul(minus_c),
+                ];
                 for_each_vector!(tile, stride, row_norms.len(), |i, half, s| {
-                    let norms = V::splat(*row_norms.get_unchecked(i)).add(columns[half]);
-                    let distance = norms.sub(two.mul(s)).max(V::zero());
-                    exp(minus_gamma.mul(distance))
+                    let norms = minus_c.mul_add(V::splat(*row_norms.get_unchecked(i)), columns[half]);
+                    exp2_of_negative(two_c.mul_add(s, norms).min(V::zero()))
                 });
             }
             Epilogue::Tanh { gamma, coef0 } => {

@@ -29,12 +29,62 @@ pub(super) unsafe fn exp<V: Vector>(x: V) -> V {
     }
 }
 
+/// 2^t for t <= 0, with p a polynomial for (2^r - 1) / r (relative error 5.1e-9 and 1.1e-19): half the work of [`exp`],
+/// for arguments that come out of a multiplication anyway, so that the change of base costs nothing.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
+    // SAFETY: the caller's promise is this function's.
+    unsafe {
+        let t = t.max(V::splat(V::Elem::EXP2_MIN));
+        let n = t.round();
+        let r = t.sub(n);
+        let coefficients = V::Elem::EXP2_POLYNOMIAL;
+        let mut p = V::splat(coefficients[coefficients.len() - 1]);
+        for &c in coefficients[..coefficients.len() - 1].iter().rev() {
+            p = p.mul_add(r, V::splat(c));
+        }
+        p.mul_add(r, V::splat(V::Elem::ONE)).scale_pow2(n)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::simd::{Isa, Operation, lanes, run};
 
     struct Exp<'a, T>(&'a mut [T]);
+
+    struct Exp2<'a, T>(&'a mut [T]);
+
+    impl<T: Real> Operation for Exp2<'_, T> {
+        type Output = ();
+        #[inline(always)]
+        unsafe fn run<I: Isa>(self) {
+            for chunk in self.0.chunks_exact_mut(<T::Of<I> as Vector>::LANES) {
+                // SAFETY: the chunk has LANES elements; the set is the caller's promise.
+                unsafe { exp2_of_negative(T::Of::<I>::load(chunk.as_ptr())).store(chunk.as_mut_ptr()) }
+            }
+        }
+    }
+
+    #[test]
+    fn base_two_is_close_to_libm() {
+        fn largest_error<T: Real>(from: f64) -> f64 {
+            let n = 100_000 * lanes::<T>();
+            let x: Vec<T> = (0..n).map(|i| T::from_f64(from * i as f64 / n as f64)).collect();
+            let mut y = x.clone();
+            run(Exp2(&mut y));
+            x.iter().zip(&y).map(|(x, y)| (y.to_f64() / x.to_f64().exp2() - 1.0).abs()).fold(0.0, f64::max)
+        }
+        assert!(largest_error::<f32>(-125.9) < 1.5 * f64::from(f32::EPSILON));
+        assert!(largest_error::<f64>(-1021.0) < 1.5 * f64::EPSILON);
+        let mut x = vec![0.0_f64; lanes::<f64>()];
+        run(Exp2(&mut x));
+        assert!(x.iter().all(|&v| v == 1.0));
+    }
 
     impl<T: Real> Operation for Exp<'_, T> {
         type Output = ();

@@ -71,6 +71,10 @@ pub(crate) trait Real:
     const LOG2_E: Self;
     const LN2_HIGH: Self;
     const LN2_LOW: Self;
+    /// Smallest argument of exp2 that gives a normal number.
+    const EXP2_MIN: Self;
+    /// (2^r - 1) / r on |r| <= 1/2, lowest power first.
+    const EXP2_POLYNOMIAL: &'static [Self];
     /// (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, lowest power first.
     const EXP_POLYNOMIAL: &'static [Self];
     fn from_f64(x: f64) -> Self;
@@ -85,6 +89,15 @@ impl Real for f32 {
     const EXP_MAX: Self = 88.0;
     const EXP_MIN: Self = -87.0;
     const LOG2_E: Self = std::f32::consts::LOG2_E;
+    const EXP2_MIN: Self = -126.0;
+    const EXP2_POLYNOMIAL: &'static [Self] = &[
+        0.69314718803071341,
+        0.240226507606069574,
+        0.0555035709268903002,
+        0.00961808253863696085,
+        0.00133908748478105284,
+        0.000154531728870401589,
+    ];
     const LN2_HIGH: Self = 0.693_359_4;
     const LN2_LOW: Self = -2.121_944_4e-4;
     const EXP_POLYNOMIAL: &'static [Self] =
@@ -107,6 +120,21 @@ impl Real for f64 {
     const EXP_MAX: Self = 709.0;
     const EXP_MIN: Self = -708.0;
     const LOG2_E: Self = std::f64::consts::LOG2_E;
+    const EXP2_MIN: Self = -1022.0;
+    const EXP2_POLYNOMIAL: &'static [Self] = &[
+        0.693147180559945309,
+        0.240226506959100712,
+        0.0555041086648216271,
+        0.0096181291076284795,
+        0.00133335581464064531,
+        0.000154035303933707247,
+        0.0000152527338415792882,
+        1.32154868087167075e-6,
+        1.01780570761553893e-7,
+        7.05489729842442407e-9,
+        4.45581996657214167e-10,
+        2.57293343650632574e-11,
+    ];
     const LN2_HIGH: Self = 0.693_147_180_369_123_8;
     const LN2_LOW: Self = 1.908_214_929_270_587_7e-10;
     const EXP_POLYNOMIAL: &'static [Self] = &[
