@@ -122,7 +122,7 @@ impl Real for f64 {
     const LOG2_E: Self = std::f64::consts::LOG2_E;
     const EXP2_MIN: Self = -1022.0;
     const EXP2_POLYNOMIAL: &'static [Self] = &[
-        0.693147180559945309,
+        std::f64::consts::LN_2,
         0.240226506959100712,
         0.0555041086648216271,
         0.0096181291076284795,

@@ -29,7 +29,7 @@ fn level(problem: &DualProblem, group: u8) -> f64 {
     if count > 0 {
         return sum / count as f64;
     }
-    let (up, low) = problem.extremes()[usize::from(group)];
+    let (up, low) = problem.survey().extremes[usize::from(group)];
     match (up.is_finite(), low.is_finite()) {
         (true, true) => f64::midpoint(up, low),
         (true, false) => up,

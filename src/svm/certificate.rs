@@ -10,7 +10,7 @@
 //! lies below the dual objective; the difference is the gap.
 
 use super::params::Certificate;
-use super::problem::{DualProblem, violation};
+use super::problem::DualProblem;
 use crate::control::StopReason;
 
 /// The certificate of a machine with intercept `b` and margin `rho`.
@@ -40,7 +40,7 @@ pub(super) fn certify(
     }
     let dual = -0.5 * (quadratic + ridges) - linear - kinks;
     let primal = 0.5 * quadratic + losses;
-    let violation = violation(&problem.extremes()).max(0.0);
+    let violation = problem.survey().violation().max(0.0);
     Certificate { dual, primal, gap: primal - dual, violation, iterations, rounds, support, bounded, stop }
 }
 

@@ -9,7 +9,6 @@
 
 use super::machine::{Machine, Segment};
 use super::params::SvmParams;
-use super::problem::violation;
 use crate::cache::Arenas;
 use crate::control::{Monitor, Par, Progress, StopReason};
 use std::ops::ControlFlow;
@@ -38,9 +37,9 @@ pub(super) fn solve<'a>(
     'rounds: loop {
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
-            let mut gap = violation(&machine.problem.extremes());
+            let mut gap = machine.survey.violation();
             while gap <= tolerance && machine.unshrink(par) {
-                gap = violation(&machine.problem.extremes());
+                gap = machine.survey.violation();
             }
             if gap <= tolerance {
                 machine.stop = Some(StopReason::Converged);
@@ -124,8 +123,7 @@ fn group<'w>(
             break;
         }
         let cached: Vec<usize> = caches().map(|(s, _)| s).collect();
-        let extremes = machine.problem.extremes();
-        machine.set.choose(&machine.problem, &extremes);
+        machine.set.choose(&machine.problem, &machine.survey.extremes);
         for segment in cached {
             let rows = &mut wanted[segment];
             rows.extend(machine.set.members.iter().map(|&v| machine.position(v)));

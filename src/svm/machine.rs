@@ -11,7 +11,7 @@
 //! multiply-adds; hence few, large rounds.
 
 use super::params::Tuning;
-use super::problem::{DualProblem, violation};
+use super::problem::{DualProblem, Survey};
 use super::subproblem::Subproblem;
 use super::working_set::WorkingSet;
 use crate::cache::{Arenas, RowCache};
@@ -44,6 +44,8 @@ impl Segment<'_> {
 /// are the active ones among those.
 pub(super) struct Machine<'a> {
     pub(super) problem: DualProblem,
+    /// Of the present coefficients and gradients.
+    pub(super) survey: Survey,
     pub(super) iterations: u64,
     pub(super) rounds: u64,
     pub(super) stop: Option<StopReason>,
@@ -94,9 +96,9 @@ impl<'a> Machine<'a> {
             .collect();
         assert_eq!(first, problem.len());
         let rows = parts.iter().flat_map(|part| order[part.positions.clone()].iter().copied()).collect();
-        let size = if problem.len() <= tuning.whole { problem.len() } else { tuning.block };
-        let set = WorkingSet::new(size.min(room(&parts, all)));
+        let set = WorkingSet::new(tuning.first_block(problem.len()).min(room(&parts, all)));
         Self {
+            survey: problem.survey(),
             problem,
             iterations: 0,
             rounds: 0,
@@ -124,6 +126,7 @@ impl<'a> Machine<'a> {
             let gradient = &mut problem.gradient[part.first..part.first + part.positions.len()];
             segments[part.segment].source.add_product(&rows, &values, gradient, par);
         }
+        self.survey = problem.survey();
     }
 
     /// Segments of the machine's columns.
@@ -164,7 +167,7 @@ impl<'a> Machine<'a> {
             return;
         }
         let problem = &self.problem;
-        let extremes = problem.extremes();
+        let extremes = &self.survey.extremes;
         let active: Vec<usize> = (0..problem.len())
             .filter(|&i| {
                 let (up, low) = extremes[usize::from(problem.group[i])];
@@ -216,6 +219,7 @@ impl<'a> Machine<'a> {
         }
         self.set = self.set.renumbered(|k| Some(active[k]));
         (self.problem, self.rows, self.source) = (problem, rows, source);
+        self.survey = self.problem.survey();
         true
     }
 }
@@ -233,7 +237,7 @@ impl Machine<'_> {
         let left = max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let mut block = self.block(segments, memory, par);
-        let gap = violation(&self.problem.extremes());
+        let gap = self.survey.violation();
         let whole = members.len() == self.problem.len();
         let wanted = if whole { tolerance } else { (0.1 * gap).max(0.5 * tolerance) };
         let most = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
@@ -262,7 +266,10 @@ impl Machine<'_> {
         if !whole {
             self.update_gradient(segments, &changed, &changes, par);
         }
-        self.resize_block(segments);
+        self.survey = self.problem.survey();
+        // A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
+        let wanted = (2 * self.survey.unbounded).next_power_of_two().min(self.tuning.largest_block);
+        self.set.size = self.set.size.max(wanted).min(room(&self.parts, segments));
     }
 
     /// The block's variables with their kernel values: gathered from cached rows, or computed.
@@ -341,13 +348,6 @@ impl Machine<'_> {
                 });
             }
         }
-    }
-
-    /// A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
-    fn resize_block(&mut self, segments: &[Segment<'_>]) {
-        let unbounded = (0..self.problem.len()).filter(|&i| self.problem.is_unbounded(i)).count();
-        let wanted = (2 * unbounded).next_power_of_two().min(self.tuning.largest_block);
-        self.set.size = self.set.size.max(wanted).min(room(&self.parts, segments));
     }
 }
 

@@ -48,9 +48,20 @@ pub(super) struct DualProblem {
 /// Smallest derivative upwards and largest derivative downwards of each group.
 pub(super) type Extremes = [(f64, f64); GROUPS];
 
-/// Largest violation of the optimality conditions: by how much a group's extremes are the wrong way round.
-pub(super) fn violation(extremes: &Extremes) -> f64 {
-    extremes.iter().map(|(up, low)| low - up).fold(f64::NEG_INFINITY, f64::max)
+/// What a round needs to know of all variables.
+#[derive(Clone, Copy)]
+pub(super) struct Survey {
+    /// The extremes of each group; a group without variables has infinite ones.
+    pub(super) extremes: Extremes,
+    /// Variables free to move both ways.
+    pub(super) unbounded: usize,
+}
+
+impl Survey {
+    /// Largest violation of the optimality conditions: by how much a group's extremes are the wrong way round.
+    pub(super) fn violation(&self) -> f64 {
+        self.extremes.iter().map(|(up, low)| low - up).fold(f64::NEG_INFINITY, f64::max)
+    }
 }
 
 impl DualProblem {
@@ -238,16 +249,18 @@ impl DualProblem {
         b > self.lower[i] && b < self.upper[i] && (self.kink == 0.0 || b != 0.0)
     }
 
-    /// The extremes of each group; a group without variables has none.
-    pub(super) fn extremes(&self) -> Extremes {
+    /// One look at all variables.
+    pub(super) fn survey(&self) -> Survey {
         let anchor = if self.anchored { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
         let mut extremes = [anchor, (f64::INFINITY, f64::NEG_INFINITY)];
+        let mut unbounded = 0;
         for i in 0..self.len() {
             let (up, low) = &mut extremes[usize::from(self.group[i])];
             *up = up.min(self.rise(i));
             *low = low.max(self.fall(i));
+            unbounded += usize::from(self.is_unbounded(i));
         }
-        extremes
+        Survey { extremes, unbounded }
     }
 }
 

@@ -4,7 +4,7 @@
 //! each other, then those that entered last. The rest are the worst violators, as many that should rise as should
 //! fall (the steepest feasible direction, (2.93)-(2.98)), of each group in turn. A partial selection finds them in O(n).
 
-use super::problem::{DualProblem, Extremes, violation};
+use super::problem::{DualProblem, Extremes};
 
 /// The block of one machine from round to round.
 #[derive(Default)]
@@ -69,7 +69,8 @@ impl WorkingSet {
             }
         }
         // The group with the worst pair goes first: a block of two must hold that pair.
-        if violation(&[extremes[1], extremes[1]]) > violation(&[extremes[0], extremes[0]]) {
+        let gap = |group: usize| extremes[group].1 - extremes[group].0;
+        if gap(1) > gap(0) {
             lists.rotate_left(2);
         }
         let mut lists = lists.map(Vec::into_iter);
@@ -89,7 +90,8 @@ impl WorkingSet {
                 break;
             }
         }
-        old.sort_by_key(|&(v, _)| problem.group[v]);
+        // In the order of the variables, so that kernel values are gathered front to back.
+        old.sort_unstable_by_key(|&(v, _)| (problem.group[v], v));
         (self.members, self.entered) = old.into_iter().unzip();
     }
 }
