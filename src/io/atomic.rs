@@ -51,6 +51,9 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         _ => PathBuf::from("."),
     };
 
+    // A missing directory is reported as the system words it, not as the failure of a temporary file.
+    fs::metadata(&directory)?;
+
     let mut builder = tempfile::Builder::new();
     builder.prefix(".marrow-");
     #[cfg(unix)]
