@@ -10,6 +10,9 @@ use crate::simd::micro::{PanelTile, SlotMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Most rows of a tile.
+const TILE_ROWS: usize = 96;
+
 /// Calls `sink(first_row, rows, panel, tile)` for every tile of K(block, panels[range]); a tile has one line of
 /// `panels.width()` values per row. At most `max_rows` rows a tile.
 pub(super) fn for_each_tile<T: Real>(
@@ -24,7 +27,7 @@ pub(super) fn for_each_tile<T: Real>(
     let Some((measure, epilogue)) = method::<T>(kernel) else { return };
     let width = panels.width();
     // Half of a second-level cache for the rows, so that they stay while the panels pass by.
-    let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, 96);
+    let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, TILE_ROWS);
     let mut tile = vec![T::ZERO; step.min(block.len()) * width];
     let mut slots = SlotMap::new(if panels.present(0).is_some() { features } else { 0 });
     for first in (0..block.len()).step_by(step) {
@@ -187,7 +190,7 @@ impl<'a> KernelRows<'a> {
                 &block,
                 panels,
                 panel_range,
-                96,
+                TILE_ROWS,
                 self.source.cols(),
                 |first, count, p, tile| {
                     let from = (p - task * group) * panels.width();
@@ -204,48 +207,56 @@ impl<'a> KernelRows<'a> {
         });
     }
 
-    /// out[t] += sum_i weights[i] k(x_rows[i], x_t) over all columns t, without storing a kernel value: tiles in the
-    /// precision of the packing, the same values that [`KernelRows::compute`] gives in single precision, sums in
-    /// double.
+    /// out[t] += sum_i weights[i] k(x_rows[i], x_t) over all columns t, without storing a kernel value: the very values
+    /// that [`KernelRows::compute`] writes in single precision, sums in double.
     pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) {
         assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));
         if rows.is_empty() || self.columns == 0 {
             return;
         }
-        let Packed::Single(panels) = &self.packed else {
-            // Kernels whose values are given or need double precision: stored a few rows at a time.
-            for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
-                let mut values = vec![0.0_f32; rows.len() * self.columns];
-                let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
-                self.compute(rows, &mut lines, par);
-                let lines: Vec<&[f32]> = values.chunks_exact(self.columns).collect();
-                add_rows(weights, &lines, 0, out);
+        match &self.packed {
+            Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par),
+            Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par),
+            Packed::Precomputed(_) => {
+                for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
+                    let mut values = vec![0.0_f32; rows.len() * self.columns];
+                    let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
+                    self.compute(rows, &mut lines, par);
+                    let lines: Vec<&[f32]> = values.chunks_exact(self.columns).collect();
+                    add_rows(weights, &lines, 0, out);
+                }
             }
-            return;
-        };
+        }
+    }
+
+    fn product_tiles<T: Real>(
+        &self,
+        panels: &Panels<T>,
+        rows: &[usize],
+        weights: &[f64],
+        out: &mut [f64],
+        par: Par,
+    ) {
         self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
         let block = panels.block(self.source, rows, &self.centre);
         let group = group_size(panels, par);
         let width = panels.width();
         par.for_each_chunk(out, group * width, |task, out| {
             let range = task * group..panels.count().min((task + 1) * group);
-            for_each_tile(
-                &self.kernel,
-                &block,
-                panels,
-                range,
-                96,
-                self.source.cols(),
-                |first, count, p, tile| {
-                    let from = (p - task * group) * width;
-                    let to = out.len().min(from + width);
-                    let mut lines: [&[f32]; 96] = [&[]; 96];
-                    for (line, tile) in lines.iter_mut().zip(tile.chunks_exact(width)).take(count) {
-                        *line = tile;
-                    }
-                    add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
-                },
-            );
+            let mut single = vec![0.0_f32; TILE_ROWS * width];
+            let add = |first: usize, count: usize, p: usize, tile: &[T]| {
+                let from = (p - task * group) * width;
+                let to = out.len().min(from + width);
+                for (single, value) in single.iter_mut().zip(&tile[..count * width]) {
+                    *single = value.to_f64() as f32;
+                }
+                let mut lines: [&[f32]; TILE_ROWS] = [&[]; TILE_ROWS];
+                for (line, tile) in lines.iter_mut().zip(single.chunks_exact(width)).take(count) {
+                    *line = tile;
+                }
+                add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
+            };
+            for_each_tile(&self.kernel, &block, panels, range, TILE_ROWS, self.source.cols(), add);
         });
     }
 

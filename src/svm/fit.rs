@@ -82,10 +82,13 @@ impl<'a> Columns<'a> {
         par: Par,
     ) -> Self {
         let start = Instant::now();
+        // Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
+        let bounded = kernel.constant_diagonal().is_some();
+        let precision = if bounded || !rows.is_f64() { Precision::Single } else { Precision::Double };
         let mut segments: Vec<Segment<'_>> = ranges
             .into_iter()
             .map(|positions| {
-                let source = KernelRows::new(kernel, rows, &order[positions.clone()], Precision::Single, par);
+                let source = KernelRows::new(kernel, rows, &order[positions.clone()], precision, par);
                 Segment { positions, source, cache: None }
             })
             .collect();
