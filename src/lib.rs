@@ -17,6 +17,8 @@ pub mod error;
 pub mod expansion;
 pub mod io;
 pub mod kernels;
+mod linalg;
+pub mod random;
 pub mod reduced_set;
 pub mod simd;
 pub mod svm;

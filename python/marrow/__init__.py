@@ -12,13 +12,14 @@ from importlib.metadata import version as _version
 from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.io import load
-from marrow.reduced_set import CompressionPath, ReducedSet, compress
+from marrow.reduced_set import CompressionPath, GradientSettings, ReducedSet, compress
 from marrow.svm import SVC
 
 __all__ = [
     "SVC",
     "CompressionPath",
     "ExpansionClassifier",
+    "GradientSettings",
     "KernelExpansion",
     "ReducedSet",
     "compress",

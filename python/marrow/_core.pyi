@@ -14,9 +14,11 @@ from marrow._progress import ProgressCallback
 __all__ = [
     "Expansion",
     "available_memory",
+    "centres",
     "fit_one_class_svm",
     "fit_svc",
     "fit_svr",
+    "gradient_vectors",
     "gram",
     "path_coefficients",
     "path_decisions",
@@ -62,6 +64,13 @@ class _Pursuit(TypedDict):
     factor: _Floats
     projections: _Floats
     residual_norms: _Floats
+    stop: str
+
+class _Construction(TypedDict):
+    vectors: NDArray[np.float32]
+    coefficients: _Floats
+    intercepts: _Floats
+    losses: _Floats
     stop: str
 
 @final
@@ -137,6 +146,20 @@ def pursuit(
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _Pursuit: ...
+def centres(x: _Rows, groups: _Indices | None, count: int, seed: int, n_jobs: int) -> NDArray[np.float32]: ...
+def gradient_vectors(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    start: NDArray[np.float32],
+    x: _Rows,
+    labels: _Indices | None,
+    settings: dict[str, Any],
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Construction: ...
 def path_coefficients(factor: _Floats, projections: _Floats, size: int) -> _Floats: ...
 def path_decisions(
     kernel: _Kernel,

@@ -15,6 +15,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod construction;
 mod error;
 mod expansion;
 mod io;
@@ -30,6 +31,8 @@ use pyo3::prelude::*;
 // Every class is frozen and every function works on its arguments alone, so the module needs no lock of its own.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use crate::construction::{centres, gradient_vectors};
     #[pymodule_export]
     use crate::expansion::Expansion;
     #[pymodule_export]

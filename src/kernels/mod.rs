@@ -7,16 +7,19 @@
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out |
 //! | `product` | K(X, Z) B without ever storing K |
+//! | `slope` | K(X, Z) B with its slopes in Z and B |
 
 mod gram;
 mod pack;
 mod pair;
 mod product;
+mod slope;
 mod tile;
 
 pub use gram::{diagonal, gram, gram_symmetric};
 pub use pair::pair;
 pub use product::Evaluator;
+pub(crate) use slope::{Batch, MovingExpansion, Workspace};
 pub use tile::{KernelRows, Precision, Value};
 
 use crate::data::Rows;

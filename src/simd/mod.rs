@@ -12,11 +12,13 @@
 //! | `exp` | the exponential |
 //! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
 //! | `epilogue` | from pairwise sums to kernel values |
+//! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
 //! | `scan` | the decomposition solver's pair selection |
 
 #![allow(unsafe_code)]
 
+pub(crate) mod adam;
 pub(crate) mod blas;
 pub(crate) mod epilogue;
 mod exp;

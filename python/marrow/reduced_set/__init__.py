@@ -4,14 +4,23 @@
 |---|---|
 | `convert` | any fitted model as a kernel expansion |
 | `path` | every size of a greedy compression, and the choice among them |
-| `compression` | `compress`, the door to both |
+| `construction` | new vectors, moved by their gradient |
+| `compression` | `compress`, the door to all |
 | `estimator` | `ReducedSet`, compression inside pipelines and grid searches |
 """
 
 from marrow.classifier import ExpansionClassifier
 from marrow.reduced_set.compression import compress
+from marrow.reduced_set.construction import GradientSettings
 from marrow.reduced_set.convert import as_expansion
 from marrow.reduced_set.estimator import ReducedSet
 from marrow.reduced_set.path import CompressionPath
 
-__all__ = ["CompressionPath", "ExpansionClassifier", "ReducedSet", "as_expansion", "compress"]
+__all__ = [
+    "CompressionPath",
+    "ExpansionClassifier",
+    "GradientSettings",
+    "ReducedSet",
+    "as_expansion",
+    "compress",
+]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from marrow._params import boolean, check, integer
 from marrow._progress import progress
 from marrow.classifier import ExpansionClassifier
-from marrow.reduced_set.compression import RULES, pursue
+from marrow.reduced_set.compression import RULES, make, pursue
 from marrow.reduced_set.convert import as_expansion
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from marrow.expansion import KernelExpansion
+    from marrow.reduced_set.construction import GradientSettings
 
 __all__ = ["ReducedSet"]
 
@@ -35,15 +36,20 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_vectors : int, default=100
         Largest number of vectors. A fitted model that has no more stays as it is, so that one value serves
         all folds of a search.
-    method : {"pursuit"}, default="pursuit"
+    method : {"pursuit", "gradient"}, default="pursuit"
         See `marrow.compress`.
     candidates : {"vectors", "rows"}, default="vectors"
-        Choose among the vectors of the fitted model, or among all training rows.
+        Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
+        and compares the models on all training rows.
     tune_threshold : bool, default=True
         Choose the thresholds anew on the training rows. With sample weights they stay as compression gives
         them, because the choice counts every row alike.
     tol : float, default=1e-5
         End with fewer vectors when the distance to the fitted model falls to this share of the model's norm.
+    settings : GradientSettings, default=None
+        How ``"gradient"`` moves the vectors; None takes the defaults.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ``"gradient"``. None always gives the same model.
     n_jobs : int, default=None
         Threads for compression and prediction. None means all cores that this process may use. The estimator
         has its own.
@@ -90,10 +96,12 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         estimator: Any,
         n_vectors: int = 100,
         *,
-        method: Literal["pursuit"] = "pursuit",
+        method: Literal["pursuit", "gradient"] = "pursuit",
         candidates: Literal["vectors", "rows"] = "vectors",
         tune_threshold: bool = True,
         tol: float = 1e-5,
+        settings: GradientSettings | None = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -103,6 +111,8 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.candidates = candidates
         self.tune_threshold = tune_threshold
         self.tol = tol
+        self.settings = settings
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -143,6 +153,19 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         needs_rows = tune or self.candidates == "rows"
         if self.candidates == "vectors" and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
+        elif self.method == "gradient":
+            with progress(self.verbose) as shown:
+                self.model_ = make(
+                    full,
+                    self.n_vectors,
+                    clip=True,
+                    X=X,
+                    y=np.asarray(y).reshape(-1),
+                    settings=self.settings,
+                    random_state=self.random_state,
+                    n_jobs=self.n_jobs,
+                    progress=shown.callback,
+                )
         else:
             with progress(self.verbose) as shown:
                 path = pursue(

@@ -1,0 +1,121 @@
+//! `marrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
+
+use marrow::control::Budget;
+use marrow::reduced_set::{self, Coding, GradientParams, Loss, Objective};
+use marrow::{Error, Result};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::array::{RowsArg, indices, matrix, matrix_array};
+use crate::error::to_python;
+use crate::expansion;
+use crate::params::KernelArg;
+use crate::run::{Cost, run};
+use crate::svm::duration;
+
+/// Cluster centres (count, d) of the rows, each group (n,) by itself.
+#[pyfunction]
+#[pyo3(signature = (x, groups, count, seed, n_jobs))]
+pub(crate) fn centres<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    groups: Option<PyReadonlyArray1<'py, i64>>,
+    count: usize,
+    seed: u64,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let rows = x.view()?;
+    let groups = groups.as_ref().map(|groups| indices("groups", groups)).transpose()?;
+    let values = run(py, n_jobs, Cost::Unknown, None, |_, par| {
+        reduced_set::centres(rows, groups.as_deref(), count, seed, par)
+    })?;
+    matrix_array(py, values, count, rows.cols())
+}
+
+/// The settings of a gradient run as Python passes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GradientArg {
+    loss: String,
+    coding: String,
+    sharpness: f64,
+    label_weight: f64,
+    steps: usize,
+    batch: usize,
+    vector_rate: f64,
+    coefficient_rate: f64,
+    noise: f64,
+    places: usize,
+    seed: u64,
+}
+
+impl GradientArg {
+    fn params(&self) -> Result<GradientParams> {
+        let loss = match self.loss.as_str() {
+            "matching" => Loss::Matching,
+            "agreement" => Loss::Agreement,
+            "hinge" => Loss::Hinge,
+            "squared_hinge" => Loss::SquaredHinge,
+            other => {
+                return Err(Error::param("loss", other, "one of matching, agreement, hinge, squared_hinge"));
+            }
+        };
+        let coding = match self.coding.as_str() {
+            "values" => Coding::Values,
+            "binary" => Coding::Sign,
+            "ovr" => Coding::Largest,
+            "ovo" => Coding::Pairs,
+            other => return Err(Error::param("coding", other, "one of values, binary, ovr, ovo")),
+        };
+        Ok(GradientParams {
+            objective: Objective { loss, coding, sharpness: self.sharpness, label_weight: self.label_weight },
+            steps: self.steps,
+            batch: self.batch,
+            vector_rate: self.vector_rate,
+            coefficient_rate: self.coefficient_rate,
+            noise: self.noise,
+            places: self.places,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Vectors and coefficients moved together from `start` to imitate an expansion on the rows `x`.
+///
+/// Returns a dict: `vectors` (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
+#[pyfunction]
+#[pyo3(signature = (vectors, coefficients, intercepts, kernel, start, x, labels, settings, max_time, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn gradient_vectors<'py>(
+    py: Python<'py>,
+    vectors: RowsArg<'py>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+    start: PyReadonlyArray2<'py, f32>,
+    x: RowsArg<'py>,
+    labels: Option<PyReadonlyArray1<'py, i64>>,
+    settings: GradientArg,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let (rows, (start, m, d)) = (x.view()?, matrix(&start)?);
+    Error::check_len("columns of the start", rows.cols(), d).map_err(to_python)?;
+    let labels = labels.as_ref().map(|labels| indices("labels", labels)).transpose()?;
+    let max_time = duration(max_time)?;
+    let params = settings.params().map_err(to_python)?;
+    let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        let budget = Budget::new(monitor, None, max_time);
+        reduced_set::gradient_vectors(&target, start, rows, labels.as_deref(), &params, &budget, par)
+    })?;
+    let result = PyDict::new(py);
+    result.set_item("vectors", matrix_array(py, made.vectors, m, d)?)?;
+    result.set_item("coefficients", matrix_array(py, made.coefficients, m, target.outputs())?)?;
+    result.set_item("intercepts", PyArray1::from_vec(py, made.intercepts))?;
+    result.set_item("losses", PyArray1::from_vec(py, made.losses))?;
+    result.set_item("stop", made.stop.reason.name())?;
+    Ok(result)
+}

@@ -1,0 +1,538 @@
+//! F = K(X, Z) B + 1 b' with its slopes in Z and B, for a batch of rows: what moving vectors needs (compressed SVM,
+//! eq. 10).
+//!
+//! With G = dL/dF (n, q) and the kernel's derivative in its own argument, s = x'z or what the kernel is made of,
+//!
+//! ```text
+//! dL/dB = K' G        dL/db = G' 1        D = G B'
+//! x'z kernels         dL/dZ = (D o k'(s))' X                         linear, polynomial, sigmoid
+//! rbf                 dL/dZ = W' X - diag(W' 1) Z,                    W = 2 gamma D o K
+//! laplacian           dL/dz_jf = sum_i W_ij sign(x_if - z_jf),        W = gamma D o K
+//! chi-squared         dL/dz_jf = sum_i W_ij (x - z) (3 x + z) / (x + z)^2
+//! ```
+//!
+//! Z lies in column panels, feature after feature, so K, D, K'G and W'X are all the same register tile with other
+//! operands, and a slope comes out in the layout of what it moves. Rows are taken in blocks of 48 in the first pass (K,
+//! F, G, W), panels in the second (the sums over all rows of the batch): every sum has one fixed order, so results do
+//! not depend on the number of threads. Everything is single precision: the rows of a batch are a sample anyway.
+//!
+//! Cost of a batch of n rows: 2 n m d + 3 n m q multiply-adds and n m kernel values; memory 2 n m numbers.
+
+use super::Kernel;
+use super::pack::method;
+use crate::control::Par;
+use crate::simd::epilogue::Epilogue;
+use crate::simd::lanes;
+use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelTile, panel_width};
+
+/// Rows of a task: a multiple of every register tile's height.
+const BLOCK: usize = 48;
+
+/// The vectors of one panel and what belongs to them, all as lines of one panel's width.
+#[derive(Debug, Clone)]
+pub(crate) struct MovingPanel {
+    /// Feature after feature, (d, width).
+    pub(crate) vectors: Vec<f32>,
+    /// Output after output, (q, width).
+    pub(crate) coefficients: Vec<f32>,
+    norms: Vec<f32>,
+    /// The coefficients of a fused product: lanes of outputs, (groups, width, lanes).
+    packed: Vec<f32>,
+    used: usize,
+}
+
+/// Slopes in the layout of a [`MovingPanel`].
+#[derive(Debug, Clone)]
+pub(crate) struct PanelSlopes {
+    pub(crate) vectors: Vec<f32>,
+    pub(crate) coefficients: Vec<f32>,
+}
+
+/// An expansion in single precision whose vectors and coefficients can be moved.
+#[derive(Debug, Clone)]
+pub(crate) struct MovingExpansion {
+    kernel: Kernel,
+    features: usize,
+    vectors: usize,
+    pub(crate) panels: Vec<MovingPanel>,
+    /// (q,)
+    pub(crate) intercepts: Vec<f32>,
+}
+
+/// A batch of dense rows, row-major and feature-major.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Batch {
+    rows: usize,
+    by_row: Vec<f32>,
+    by_feature: Vec<f32>,
+    norms: Vec<f32>,
+}
+
+impl Batch {
+    /// Takes n rows of d numbers.
+    pub(crate) fn fill(&mut self, by_row: &[f32], features: usize) {
+        self.rows = by_row.len() / features.max(1);
+        self.by_row.clear();
+        self.by_row.extend_from_slice(by_row);
+        transpose(by_row, self.rows, features, &mut self.by_feature);
+        self.norms.clear();
+        self.norms.extend(by_row.chunks_exact(features.max(1)).map(|x| x.iter().map(|v| v * v).sum::<f32>()));
+    }
+}
+
+/// (rows, columns) to (columns, rows), a square at a time so that both sides stay in the cache.
+fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) {
+    const SQUARE: usize = 16;
+    out.resize(rows * columns, 0.0);
+    for i in (0..rows).step_by(SQUARE) {
+        for j in (0..columns).step_by(SQUARE) {
+            for row in i..rows.min(i + SQUARE) {
+                for column in j..columns.min(j + SQUARE) {
+                    out[column * rows + row] = source[row * columns + column];
+                }
+            }
+        }
+    }
+}
+
+/// Memory of a pass, kept from batch to batch.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    blocks: Vec<BlockWork>,
+    slopes_by_output: Vec<f32>,
+    /// One for each panel.
+    pub(crate) slopes: Vec<PanelSlopes>,
+    /// (q,)
+    pub(crate) intercepts: Vec<f32>,
+}
+
+/// What the first pass leaves of a block of rows: K and W panel after panel, G row after row.
+#[derive(Debug, Default, Clone)]
+struct BlockWork {
+    first: usize,
+    rows: usize,
+    kernel: Vec<f32>,
+    weights: Vec<f32>,
+    sums: Vec<f32>,
+    outputs: Vec<f32>,
+    loss: f64,
+}
+
+impl MovingExpansion {
+    /// Packs Z (m, d) and B (m, q), both row-major.
+    pub(crate) fn new(
+        kernel: Kernel,
+        vectors: &[f32],
+        features: usize,
+        coefficients: &[f32],
+        intercepts: &[f32],
+    ) -> Self {
+        let (q, width) = (intercepts.len(), panel_width::<f32>());
+        let m = coefficients.len() / q;
+        let panels = (0..m.div_ceil(width))
+            .map(|p| {
+                let used = width.min(m - p * width);
+                let mut panel = MovingPanel {
+                    vectors: vec![0.0; features * width],
+                    coefficients: vec![0.0; q * width],
+                    norms: vec![0.0; width],
+                    packed: Vec::new(),
+                    used,
+                };
+                for j in 0..used {
+                    let row = p * width + j;
+                    for f in 0..features {
+                        panel.vectors[f * width + j] = vectors[row * features + f];
+                    }
+                    for k in 0..q {
+                        panel.coefficients[k * width + j] = coefficients[row * q + k];
+                    }
+                }
+                panel
+            })
+            .collect();
+        let mut expansion = Self { kernel, features, vectors: m, panels, intercepts: intercepts.to_vec() };
+        for panel in &mut expansion.panels {
+            panel.refresh(kernel);
+        }
+        expansion
+    }
+
+    /// Z (m, d) and B (m, q), row-major.
+    pub(crate) fn unpack(&self) -> (Vec<f32>, Vec<f32>) {
+        let (width, q) = (panel_width::<f32>(), self.intercepts.len());
+        let (mut z, mut b) = (vec![0.0; self.vectors * self.features], vec![0.0; self.vectors * q]);
+        for (p, panel) in self.panels.iter().enumerate() {
+            for j in 0..panel.used {
+                let row = p * width + j;
+                for f in 0..self.features {
+                    z[row * self.features + f] = panel.vectors[f * width + j];
+                }
+                for k in 0..q {
+                    b[row * q + k] = panel.coefficients[k * width + j];
+                }
+            }
+        }
+        (z, b)
+    }
+
+    /// The loss summed over a batch, and its slopes in `work`.
+    ///
+    /// `loss(row, outputs)` returns the row's loss and replaces its outputs by their slopes.
+    pub(crate) fn slopes(
+        &self,
+        batch: &Batch,
+        work: &mut Workspace,
+        loss: impl Fn(usize, &mut [f32]) -> f32 + Sync,
+        par: Par,
+    ) -> f64 {
+        let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
+        work.blocks.resize_with(n.div_ceil(BLOCK), BlockWork::default);
+        for (b, block) in work.blocks.iter_mut().enumerate() {
+            (block.first, block.rows) = (b * BLOCK, BLOCK.min(n - b * BLOCK));
+        }
+        par.for_each_chunk(&mut work.blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss));
+
+        work.slopes_by_output.resize(q * n, 0.0);
+        work.intercepts.clear();
+        work.intercepts.resize(q, 0.0);
+        for block in &work.blocks {
+            for (i, row) in block.outputs.chunks_exact(q).enumerate() {
+                for (k, &g) in row.iter().enumerate() {
+                    work.slopes_by_output[k * n + block.first + i] = g;
+                    work.intercepts[k] += g;
+                }
+            }
+        }
+        work.slopes.resize_with(self.panels.len(), || PanelSlopes {
+            vectors: vec![0.0; self.features * width],
+            coefficients: vec![0.0; q * width],
+        });
+        let (blocks, by_output) = (&work.blocks, &work.slopes_by_output);
+        par.for_each_chunk(&mut work.slopes, 1, |p, slopes| {
+            self.second_pass(batch, blocks, by_output, p, &mut slopes[0]);
+        });
+        work.blocks.iter().map(|block| block.loss).sum()
+    }
+
+    fn first_pass(
+        &self,
+        batch: &Batch,
+        work: &mut BlockWork,
+        loss: &(impl Fn(usize, &mut [f32]) -> f32 + Sync),
+    ) {
+        let Some((measure, epilogue)) = method::<f32>(&self.kernel) else { return };
+        let (q, width, lanes) = (self.intercepts.len(), panel_width::<f32>(), lanes::<f32>());
+        let (rows, tile) = (work.rows, work.rows * width);
+        let groups = q.div_ceil(lanes);
+        work.kernel.resize(self.panels.len() * tile, 0.0);
+        work.weights.resize(self.panels.len() * tile, 0.0);
+        work.sums.clear();
+        work.sums.resize(rows * groups * lanes, 0.0);
+        let inputs = Block::Dense { data: &batch.by_row, stride: self.features, depth: self.features };
+        for (panel, kernel) in self.panels.iter().zip(work.kernel.chunks_exact_mut(tile)) {
+            PanelTile {
+                measure,
+                epilogue,
+                block: inputs,
+                first: work.first,
+                rows,
+                block_norms: &batch.norms,
+                panel: &panel.vectors,
+                panel_norms: &panel.norms,
+                baseline: None,
+                out: kernel,
+                out_stride: width,
+            }
+            .compute();
+            ApplyCoefficients {
+                tile: kernel,
+                rows,
+                coefficients: &panel.packed,
+                groups,
+                out: &mut work.sums,
+            }
+            .compute();
+        }
+        work.outputs.clear();
+        for sums in work.sums.chunks_exact(groups * lanes) {
+            work.outputs.extend(sums.iter().zip(&self.intercepts).map(|(sum, b)| sum + b));
+        }
+        work.loss = 0.0;
+        for (i, outputs) in work.outputs.chunks_exact_mut(q).enumerate() {
+            work.loss += f64::from(loss(work.first + i, outputs));
+        }
+        let slopes = Block::Dense { data: &work.outputs, stride: q, depth: q };
+        let mut derivative =
+            vec![0.0; if matches!(self.kernel, Kernel::Polynomial { .. }) { tile } else { 0 }];
+        let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
+        for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
+            PanelTile {
+                measure: Measure::Inner,
+                epilogue: Epilogue::Identity,
+                block: slopes,
+                first: 0,
+                rows,
+                block_norms: &batch.norms[..rows],
+                panel: &panel.coefficients,
+                panel_norms: &panel.norms,
+                baseline: None,
+                out: weights,
+                out_stride: width,
+            }
+            .compute();
+            let values = weights.iter_mut().zip(kernel);
+            match self.kernel {
+                Kernel::Linear | Kernel::Precomputed => {}
+                Kernel::Rbf { gamma } => scale(weights, kernel, 2.0 * gamma as f32),
+                Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => {
+                    scale(weights, kernel, gamma as f32);
+                }
+                Kernel::Sigmoid { gamma, .. } => {
+                    values.for_each(|(w, k)| *w *= gamma as f32 * (1.0 - k * k));
+                }
+                Kernel::Polynomial { degree: 0, .. } => weights.fill(0.0),
+                Kernel::Polynomial { degree, gamma, coef0 } => {
+                    PanelTile {
+                        measure,
+                        epilogue: Epilogue::Power {
+                            gamma: gamma as f32,
+                            coef0: coef0 as f32,
+                            degree: degree - 1,
+                        },
+                        block: inputs,
+                        first: work.first,
+                        rows,
+                        block_norms: &batch.norms,
+                        panel: &panel.vectors,
+                        panel_norms: &panel.norms,
+                        baseline: None,
+                        out: &mut derivative,
+                        out_stride: width,
+                    }
+                    .compute();
+                    scale(weights, &derivative, gamma as f32 * degree as f32);
+                }
+            }
+        }
+    }
+
+    fn second_pass(
+        &self,
+        batch: &Batch,
+        blocks: &[BlockWork],
+        slopes_by_output: &[f32],
+        p: usize,
+        slopes: &mut PanelSlopes,
+    ) {
+        let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
+        let panel = &self.panels[p];
+        let gather = |part: fn(&BlockWork) -> &[f32]| {
+            let mut all = Vec::with_capacity(n * width);
+            for block in blocks {
+                all.extend_from_slice(&part(block)[p * block.rows * width..(p + 1) * block.rows * width]);
+            }
+            all
+        };
+        let zeros = vec![0.0; self.features.max(q)];
+        let sum_over_rows = |by_feature: &[f32], lines: usize, weights: &[f32], out: &mut [f32]| {
+            if lines == 0 {
+                return;
+            }
+            PanelTile {
+                measure: Measure::Inner,
+                epilogue: Epilogue::Identity,
+                block: Block::Dense { data: by_feature, stride: n, depth: n },
+                first: 0,
+                rows: lines,
+                block_norms: &zeros[..lines],
+                panel: weights,
+                panel_norms: &panel.norms,
+                baseline: None,
+                out,
+                out_stride: width,
+            }
+            .compute();
+        };
+        sum_over_rows(slopes_by_output, q, &gather(|block| &block.kernel), &mut slopes.coefficients);
+        // Behind the last vector there are zero vectors, whose coefficients must stay zero.
+        for line in slopes.coefficients.chunks_exact_mut(width) {
+            line[panel.used..].fill(0.0);
+        }
+        let weights = gather(|block| &block.weights);
+        match self.kernel {
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
+                let laplacian = matches!(self.kernel, Kernel::Laplacian { .. });
+                for ((x, z), out) in batch
+                    .by_feature
+                    .chunks_exact(n)
+                    .zip(panel.vectors.chunks_exact(width))
+                    .zip(slopes.vectors.chunks_exact_mut(width))
+                {
+                    out.fill(0.0);
+                    for (&x, weights) in x.iter().zip(weights.chunks_exact(width)) {
+                        for ((out, &z), &w) in out.iter_mut().zip(z).zip(weights) {
+                            *out += w * if laplacian { sign(x - z) } else { chi_squared_slope(x, z) };
+                        }
+                    }
+                }
+            }
+            _ => sum_over_rows(&batch.by_feature, self.features, &weights, &mut slopes.vectors),
+        }
+        if matches!(self.kernel, Kernel::Rbf { .. }) {
+            let mut totals = vec![0.0_f32; width];
+            for line in weights.chunks_exact(width) {
+                for (total, w) in totals.iter_mut().zip(line) {
+                    *total += w;
+                }
+            }
+            for (out, z) in slopes.vectors.chunks_exact_mut(width).zip(panel.vectors.chunks_exact(width)) {
+                for ((out, &z), &total) in out.iter_mut().zip(z).zip(&totals) {
+                    *out -= total * z;
+                }
+            }
+        }
+    }
+
+    /// The kernel.
+    pub(crate) fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+}
+
+fn scale(weights: &mut [f32], factors: &[f32], constant: f32) {
+    for (w, f) in weights.iter_mut().zip(factors) {
+        *w *= constant * f;
+    }
+}
+
+/// The Laplacian's corner at 0 counts as flat.
+fn sign(x: f32) -> f32 {
+    if x > 0.0 {
+        1.0
+    } else if x < 0.0 {
+        -1.0
+    } else {
+        0.0
+    }
+}
+
+/// -d/dz (x - z)^2 / (x + z) = (x - z) (3 x + z) / (x + z)^2, read as 0 at 0.
+fn chi_squared_slope(x: f32, z: f32) -> f32 {
+    let total = x + z;
+    if total > 0.0 { (x - z) * (3.0 * x + z) / (total * total) } else { 0.0 }
+}
+
+impl MovingPanel {
+    /// Brings what follows from vectors and coefficients up to date after they were moved; vectors that left the
+    /// kernel's domain are put back on its border.
+    pub(crate) fn refresh(&mut self, kernel: Kernel) {
+        let (width, lanes) = (self.norms.len(), lanes::<f32>());
+        if matches!(kernel, Kernel::ChiSquared { .. }) {
+            for v in &mut self.vectors {
+                *v = v.max(0.0);
+            }
+        }
+        self.norms.fill(0.0);
+        for line in self.vectors.chunks_exact(width) {
+            for (norm, v) in self.norms.iter_mut().zip(line) {
+                *norm += v * v;
+            }
+        }
+        let q = self.coefficients.len() / width;
+        self.packed.resize(q.div_ceil(lanes) * width * lanes, 0.0);
+        for (k, line) in self.coefficients.chunks_exact(width).enumerate() {
+            let group = &mut self.packed[k / lanes * width * lanes..];
+            for (j, &b) in line.iter().enumerate() {
+                group[j * lanes + k % lanes] = b;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseView;
+    use crate::kernels::pair;
+
+    /// Slopes against differences of the loss sum_i c_i' F_i computed in double precision.
+    #[test]
+    fn slopes_equal_differences_for_every_kernel() {
+        for kernel in [
+            Kernel::Linear,
+            Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 0.5 },
+            Kernel::Polynomial { degree: 1, gamma: 0.3, coef0: 0.5 },
+            Kernel::Rbf { gamma: 0.4 },
+            Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
+            Kernel::Laplacian { gamma: 0.3 },
+            Kernel::ChiSquared { gamma: 0.5 },
+        ] {
+            for (n, m, d, q) in [(61, 5, 3, 1), (100, 40, 7, 18)] {
+                let x: Vec<f32> = (0..n * d).map(|i| 0.1 + (i as f32 * 0.37).sin().abs()).collect();
+                let z: Vec<f32> = (0..m * d).map(|i| 0.1 + (i as f32 * 0.71).cos().abs()).collect();
+                let b: Vec<f32> = (0..m * q).map(|i| (i as f32 * 0.13).sin()).collect();
+                let intercepts = vec![0.25; q];
+                let c = |i: usize, k: usize| ((i * q + k) as f32 * 0.31).cos();
+                let expansion = MovingExpansion::new(kernel, &z, d, &b, &intercepts);
+                assert_eq!(expansion.unpack(), (z.clone(), b.clone()));
+                let (mut batch, mut work) = (Batch::default(), Workspace::default());
+                batch.fill(&x, d);
+                let linear = |i: usize, outputs: &mut [f32]| {
+                    let mut total = 0.0;
+                    for (k, f) in outputs.iter_mut().enumerate() {
+                        total += *f * c(i, k);
+                        *f = c(i, k);
+                    }
+                    total
+                };
+                let value = |z: &[f64], b: &[f64]| -> f64 {
+                    let x: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
+                    let rows = DenseView::new(&x, n, d).unwrap().into();
+                    let vectors = DenseView::new(z, m, d).unwrap().into();
+                    let mut total = 0.0;
+                    for i in 0..n {
+                        let values: Vec<f64> = (0..m).map(|j| pair(&kernel, rows, i, vectors, j)).collect();
+                        for k in 0..q {
+                            let f: f64 = (0..m).map(|j| values[j] * b[j * q + k]).sum();
+                            total += (f + 0.25) * f64::from(c(i, k));
+                        }
+                    }
+                    total
+                };
+                let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| f64::from(v)).collect() };
+                let (z64, b64) = (wide(&z), wide(&b));
+                let loss = expansion.slopes(&batch, &mut work, linear, Par::Threads);
+                let expected = value(&z64, &b64);
+                assert!(
+                    (loss - expected).abs() < 2e-3 * (1.0 + expected.abs()),
+                    "{kernel:?} {loss} {expected}"
+                );
+                let width = panel_width::<f32>();
+                let step = 1e-5;
+                for at in [0, d + 1, m * d - 1] {
+                    let (mut up, mut down) = (z64.clone(), z64.clone());
+                    up[at] += step;
+                    down[at] -= step;
+                    let expected = (value(&up, &b64) - value(&down, &b64)) / (2.0 * step);
+                    let found = work.slopes[at / d / width].vectors[at % d * width + at / d % width];
+                    assert!(
+                        (f64::from(found) - expected).abs() < 1e-3 * (1.0 + expected.abs()),
+                        "{kernel:?} z{at}: {found} {expected}"
+                    );
+                }
+                for at in [0, m * q - 1] {
+                    let (mut up, mut down) = (b64.clone(), b64.clone());
+                    up[at] += step;
+                    down[at] -= step;
+                    let expected = (value(&z64, &up) - value(&z64, &down)) / (2.0 * step);
+                    let found = work.slopes[at / q / width].coefficients[at % q * width + at / q % width];
+                    assert!((f64::from(found) - expected).abs() < 1e-3 * (1.0 + expected.abs()));
+                }
+                let alone = work.slopes[0].clone();
+                expansion.slopes(&batch, &mut work, linear, Par::Sequential);
+                assert!(alone.vectors == work.slopes[0].vectors, "threads must not change the sums");
+            }
+        }
+    }
+}

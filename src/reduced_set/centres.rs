@@ -1,0 +1,140 @@
+//! Where moving vectors start: the centres of clusters of the rows, found in each class by itself (k-means, Lloyd 1982),
+//! so that every class has its share of vectors however rare it is.
+//!
+//! Centres are a better start for moving than chosen rows are: they lie in the middle of what they stand for, and
+//! outliers, which a reduction by norm likes, have no weight. A sample of each class and a few rounds are enough,
+//! since the vectors are moved afterwards.
+//!
+//! Cost: rounds x sample x (centres of the class) x d.
+
+use crate::control::Par;
+use crate::data::{DenseView, Rows};
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, gram};
+use crate::random::Random;
+
+const ROUNDS: usize = 10;
+/// Rows of a sample for each centre.
+const ROWS_PER_CENTRE: usize = 100;
+
+/// `count` centres, (count, d) row-major, class after class; `groups` holds the class of each row, or nothing for all
+/// rows together.
+///
+/// # Errors
+/// [`Error::Param`] for more centres than rows or none, [`Error::Shape`] where there is not one group a row.
+pub fn centres(
+    rows: Rows<'_>,
+    groups: Option<&[usize]>,
+    count: usize,
+    seed: u64,
+    par: Par,
+) -> Result<Vec<f32>> {
+    let (n, d) = (rows.rows(), rows.cols());
+    if count == 0 || count > n {
+        return Err(Error::param("n_vectors", count, format!("between 1 and {n}, the number of rows")));
+    }
+    if let Some(groups) = groups {
+        Error::check_len("groups (one for each row)", n, groups.len())?;
+    }
+    let group_count = groups.map_or(1, |g| g.iter().max().map_or(1, |m| m + 1));
+    let mut members = vec![Vec::new(); group_count];
+    for i in 0..n {
+        members[groups.map_or(0, |g| g[i])].push(i);
+    }
+    // One centre each in turn until all are given out.
+    let mut shares = vec![0; group_count];
+    let mut left = count;
+    while left > 0 {
+        for (share, members) in shares.iter_mut().zip(&members) {
+            if left > 0 && *share < members.len() {
+                *share += 1;
+                left -= 1;
+            }
+        }
+    }
+    let mut random = Random::new(seed);
+    let mut out = Vec::with_capacity(count * d);
+    for (members, &share) in members.iter().zip(&shares) {
+        let sample: Vec<usize> = random
+            .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))
+            .into_iter()
+            .map(|i| members[i])
+            .collect();
+        out.extend(lloyd(rows, &sample, share, par)?);
+    }
+    Ok(out)
+}
+
+fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec<f32>> {
+    let d = rows.cols();
+    let mut points = vec![0.0; sample.len() * d];
+    if d == 0 || count == 0 {
+        return Ok(Vec::new());
+    }
+    for (point, &row) in points.chunks_exact_mut(d).zip(sample) {
+        rows.for_each_in_row(row, |k, v| point[k] = v);
+    }
+    // The sample is in random order.
+    let mut centres = points[..count * d].to_vec();
+    let view: Rows<'_> = DenseView::new(&points, sample.len(), d)?.into();
+    for _ in 0..ROUNDS {
+        let norms: Vec<f64> =
+            centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
+        let inner = gram(&Kernel::Linear, view, DenseView::new(&centres, count, d)?.into(), par)?;
+        let (mut sums, mut counts) = (vec![0.0; count * d], vec![0_usize; count]);
+        for (point, inner) in points.chunks_exact(d).zip(inner.chunks_exact(count)) {
+            let nearest = (0..count)
+                .min_by(|&a, &b| (norms[a] - inner[a]).total_cmp(&(norms[b] - inner[b])))
+                .unwrap_or(0);
+            counts[nearest] += 1;
+            for (sum, v) in sums[nearest * d..(nearest + 1) * d].iter_mut().zip(point) {
+                *sum += v;
+            }
+        }
+        let mut moved = false;
+        // A centre that lost all its rows stays.
+        for ((centre, sum), &size) in
+            centres.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(&counts).filter(|(_, size)| **size > 0)
+        {
+            for (c, s) in centre.iter_mut().zip(sum) {
+                let mean = s / size as f64;
+                moved |= mean != *c;
+                *c = mean;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    Ok(centres.into_iter().map(|v| v as f32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clouds_are_found_and_rare_classes_have_their_share() {
+        let mut random = Random::new(3);
+        let middles = [[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]];
+        let n = 3000;
+        let mut x = Vec::new();
+        let groups: Vec<usize> = (0..n).map(|i| usize::from(i % 100 == 0)).collect();
+        for i in 0..n {
+            let middle = if groups[i] == 1 { middles[2] } else { middles[i % 2] };
+            x.extend(middle.iter().map(|m| m + f64::from(random.bell())));
+        }
+        let rows = DenseView::new(&x, n, 2).unwrap().into();
+        let found = centres(rows, Some(&groups), 4, 0, Par::Sequential).unwrap();
+        assert_eq!(found.len(), 8);
+        // Class 0 has rows of both parities but i % 100 == 0 is even: its two centres are the first two middles.
+        for middle in &middles[..2] {
+            assert!(found[..4].chunks(2).any(|c| {
+                (f64::from(c[0]) - middle[0]).abs() < 0.3 && (f64::from(c[1]) - middle[1]).abs() < 0.3
+            }));
+        }
+        assert!(found[4..].chunks(2).all(|c| f64::from(c[1]) > 6.0));
+        assert!(centres(rows, None, n + 1, 0, Par::Sequential).is_err());
+        assert_eq!(centres(rows, None, 7, 0, Par::Sequential).unwrap().len(), 14);
+    }
+}

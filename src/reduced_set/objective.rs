@@ -1,0 +1,210 @@
+//! What moving vectors are moved for: the loss of one row from its outputs f (q,), the outputs f* of the machine that is
+//! approximated, and perhaps its label.
+//!
+//! | loss | formula | source |
+//! |---|---|---|
+//! | matching | 1/2 sum_k (f_k - f*_k)^2 | compressed SVM, eq. 10 |
+//! | agreement | cross-entropy between the probabilities of s f and the targets below, over s | Hinton et al., 2015 |
+//! | hinge | sum_k max(0, 1 - y_k f_k) | the SVM's own |
+//! | squared hinge | 1/2 sum_k max(0, 1 - y_k f_k)^2 | compressed SVM, eq. 1 |
+//!
+//! Agreement spends the few vectors where they change a decision: far from every boundary both sides' probabilities are
+//! 0 or 1, and nothing more is asked of f, whereas matching wants every value. Its targets are
+//! (1 - w) p(s f*) + w [label]: w = 0 imitates the machine, w = 1 is the logistic or softmax loss on the labels.
+//! Probabilities are the softmax where the largest output wins, and one sigmoid an output where signs count. In
+//! one-vs-one coding a label speaks only of the pairs of its class; the other targets stay the machine's.
+
+/// What the outputs mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// Numbers: no labels.
+    Values,
+    /// One output, positive for class 1.
+    Sign,
+    /// An output for every class, the largest wins.
+    Largest,
+    /// An output for every pair a < b of classes in the order (0, 1), (0, 2), ..., positive for a.
+    Pairs,
+}
+
+/// Which loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Squared difference of the outputs.
+    Matching,
+    /// Cross-entropy to the machine's probabilities, the labels, or between the two.
+    Agreement,
+    /// Hinge loss on the labels.
+    Hinge,
+    /// Squared hinge loss on the labels.
+    SquaredHinge,
+}
+
+/// A loss with its constants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Objective {
+    /// Which loss.
+    pub loss: Loss,
+    /// What the outputs mean.
+    pub coding: Coding,
+    /// s: outputs are multiplied by it before they become probabilities.
+    pub sharpness: f64,
+    /// w: share of the label in the targets of [`Loss::Agreement`].
+    pub label_weight: f64,
+}
+
+impl Objective {
+    /// Whether rows need labels.
+    pub fn needs_labels(&self) -> bool {
+        match self.loss {
+            Loss::Matching => false,
+            Loss::Agreement => self.label_weight > 0.0,
+            Loss::Hinge | Loss::SquaredHinge => true,
+        }
+    }
+
+    /// Number of classes that q outputs can tell apart, `None` for values.
+    pub fn classes(&self, q: usize) -> Option<usize> {
+        match self.coding {
+            Coding::Values => None,
+            Coding::Sign => Some(2),
+            Coding::Largest => Some(q),
+            Coding::Pairs => Some((1 + 8 * q).isqrt().div_ceil(2)),
+        }
+    }
+
+    /// The row's loss; `outputs` become its slopes. `signs` is what [`Objective::signs`] gives for its label.
+    pub(crate) fn slopes(&self, outputs: &mut [f32], machine: &[f32], signs: Option<&[f32]>) -> f32 {
+        let (s, w) = (self.sharpness as f32, self.label_weight as f32);
+        match self.loss {
+            Loss::Matching => {
+                let mut total = 0.0;
+                for (f, &wanted) in outputs.iter_mut().zip(machine) {
+                    *f -= wanted;
+                    total += 0.5 * *f * *f;
+                }
+                total
+            }
+            Loss::Agreement if self.coding == Coding::Largest => {
+                let (top, sum) = normaliser(outputs, s);
+                let (machine_top, machine_sum) = normaliser(machine, s);
+                let mut total = 0.0;
+                for (k, (f, &wanted)) in outputs.iter_mut().zip(machine).enumerate() {
+                    let mut target = (s * wanted - machine_top).exp() / machine_sum;
+                    if let Some(signs) = signs {
+                        target += w * (f32::from(u8::from(signs[k] > 0.0)) - target);
+                    }
+                    let logarithm = s * *f - top - sum.ln();
+                    total -= target * logarithm;
+                    *f = logarithm.exp() - target;
+                }
+                total / s
+            }
+            Loss::Agreement => {
+                let mut total = 0.0;
+                for (k, (f, &wanted)) in outputs.iter_mut().zip(machine).enumerate() {
+                    let mut target = sigmoid(s * wanted);
+                    if let Some(sign) = signs.map(|signs| signs[k]).filter(|&sign| sign != 0.0) {
+                        target += w * (0.5 * (1.0 + sign) - target);
+                    }
+                    // -t log p - (1 - t) log (1 - p) = log (1 + e^x) - t x
+                    let x = s * *f;
+                    total += x.max(0.0) + (-x.abs()).exp().ln_1p() - target * x;
+                    *f = sigmoid(x) - target;
+                }
+                total / s
+            }
+            Loss::Hinge | Loss::SquaredHinge => {
+                let mut total = 0.0;
+                for (k, f) in outputs.iter_mut().enumerate() {
+                    let y = signs.map_or(0.0, |signs| signs[k]);
+                    let lacking = (1.0 - y * *f).max(0.0) * y.abs();
+                    if self.loss == Loss::Hinge {
+                        total += lacking;
+                        *f = if lacking > 0.0 { -y } else { 0.0 };
+                    } else {
+                        total += 0.5 * lacking * lacking;
+                        *f = -y * lacking;
+                    }
+                }
+                total
+            }
+        }
+    }
+
+    /// The sign that every output should have for each class, 0 where it does not matter: (classes, q).
+    pub(crate) fn signs(&self, q: usize) -> Vec<Vec<f32>> {
+        let classes = self.classes(q).unwrap_or(0);
+        let sign = |wanted: bool| if wanted { 1.0 } else { -1.0 };
+        (0..classes)
+            .map(|class| match self.coding {
+                Coding::Values => Vec::new(),
+                Coding::Sign => vec![sign(class == 1)],
+                Coding::Largest => (0..q).map(|k| sign(k == class)).collect(),
+                Coding::Pairs => (0..classes)
+                    .flat_map(|a| (a + 1..classes).map(move |b| (a, b)))
+                    .map(|(a, b)| {
+                        if class == a {
+                            1.0
+                        } else if class == b {
+                            -1.0
+                        } else {
+                            0.0
+                        }
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+}
+
+/// max(s f) and sum e^(s f - max).
+fn normaliser(outputs: &[f32], s: f32) -> (f32, f32) {
+    let top = outputs.iter().fold(f32::NEG_INFINITY, |top, &f| top.max(s * f));
+    (top, outputs.iter().map(|&f| (s * f - top).exp()).sum())
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_equal_differences() {
+        let machine = [0.3_f32, -1.2, 0.9];
+        for coding in [Coding::Values, Coding::Largest, Coding::Pairs] {
+            for loss in [Loss::Matching, Loss::Agreement, Loss::Hinge, Loss::SquaredHinge] {
+                let objective = Objective { loss, coding, sharpness: 1.7, label_weight: 0.3 };
+                let signs = objective.signs(3);
+                for label in 0..signs.len().max(1) {
+                    let signs = signs.get(label).map(Vec::as_slice);
+                    let f = [0.2_f32, -0.4, 0.15];
+                    let value = |f: [f32; 3]| objective.slopes(&mut { f }, &machine, signs);
+                    let mut slopes = f;
+                    objective.slopes(&mut slopes, &machine, signs);
+                    for k in 0..3 {
+                        let (mut up, mut down) = (f, f);
+                        up[k] += 1e-2;
+                        down[k] -= 1e-2;
+                        let expected = (value(up) - value(down)) / 2e-2;
+                        assert!(
+                            (slopes[k] - expected).abs() < 1e-3,
+                            "{objective:?} {slopes:?} {k} {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_know_their_classes() {
+        let objective =
+            Objective { loss: Loss::Hinge, coding: Coding::Pairs, sharpness: 1.0, label_weight: 0.0 };
+        assert_eq!(objective.classes(45), Some(10));
+        assert_eq!(objective.signs(3)[1], [-1.0, 0.0, 1.0]);
+    }
+}

@@ -1,0 +1,80 @@
+//! One step of Adam (Kingma and Ba, 2015, algorithm 1) on a slice of parameters.
+
+use super::{Isa, Operation, run};
+
+/// Decay of the mean of the slopes.
+pub(crate) const MEAN_DECAY: f32 = 0.9;
+/// Decay of the mean of their squares.
+pub(crate) const SQUARE_DECAY: f32 = 0.99;
+
+struct Step<'a> {
+    rate: f32,
+    slopes: &'a [f32],
+    means: &'a mut [f32],
+    squares: &'a mut [f32],
+    parameters: &'a mut [f32],
+}
+
+impl Operation for Step<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        // Far below any slope that matters; keeps 0 / 0 away.
+        const TINY: f32 = 1e-18;
+        let state = self.means.iter_mut().zip(self.squares.iter_mut());
+        for ((parameter, &slope), (mean, square)) in self.parameters.iter_mut().zip(self.slopes).zip(state) {
+            *mean += (1.0 - MEAN_DECAY) * (slope - *mean);
+            *square += (1.0 - SQUARE_DECAY) * (slope * slope - *square);
+            *parameter -= self.rate * *mean / (square.sqrt() + TINY);
+        }
+    }
+}
+
+/// Moves `parameters` against the running mean of their slopes, each divided by its running size.
+///
+/// `rate` holds the correction of the running means for their start at zero, see [`corrected`].
+pub(crate) fn step(
+    rate: f32,
+    slopes: &[f32],
+    means: &mut [f32],
+    squares: &mut [f32],
+    parameters: &mut [f32],
+) {
+    let n = parameters.len();
+    assert!(slopes.len() == n && means.len() == n && squares.len() == n);
+    run(Step { rate, slopes, means, squares, parameters });
+}
+
+/// `rate` times sqrt(1 - b2^t) / (1 - b1^t) for step t = 1, 2, ...
+pub(crate) fn corrected(rate: f64, t: usize) -> f32 {
+    let power = |decay: f32| 1.0 - f64::from(decay).powi(t.min(1 << 20) as i32);
+    (rate * power(SQUARE_DECAY).sqrt() / power(MEAN_DECAY)) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_bottom_of_a_badly_scaled_bowl() {
+        let scales: Vec<f32> = (0..37).map(|i| 10.0_f32.powi(i % 5 - 2)).collect();
+        let mut x = vec![1.0_f32; 37];
+        let (mut means, mut squares) = (vec![0.0; 37], vec![0.0; 37]);
+        for t in 1..=2000 {
+            let slopes: Vec<f32> = x.iter().zip(&scales).map(|(x, s)| s * (x - 3.0)).collect();
+            let rate = corrected(0.05 * (1.0 - f64::from(t) / 2001.0), t as usize);
+            step(rate, &slopes, &mut means, &mut squares, &mut x);
+        }
+        assert!(x.iter().all(|x| (x - 3.0).abs() < 1e-2), "{x:?}");
+    }
+
+    #[test]
+    fn the_first_step_has_the_length_of_the_rate() {
+        let (mut x, mut means, mut squares) = (vec![0.0_f32; 5], vec![0.0; 5], vec![0.0; 5]);
+        step(corrected(0.25, 1), &[4.0, -1.0, 1e-6, 100.0, 0.0], &mut means, &mut squares, &mut x);
+        for (x, expected) in x.iter().zip([-0.25, 0.25, -0.25, -0.25, 0.0]) {
+            assert!((x - expected).abs() < 1e-5, "{x} {expected}");
+        }
+    }
+}
