@@ -34,15 +34,13 @@ class Problem:
         return int(self.y.max()) + 1
 
 
-def read_workloads() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The workloads of ``workloads.toml`` and its compression problems, defaults filled in."""
+def read_table() -> dict[str, Any]:
+    """``workloads.toml``: ``workload`` and ``compress`` with the defaults filled in, the tables of suites."""
     with (HERE / "workloads.toml").open("rb") as file:
         table = tomllib.load(file)
-    defaults = table["defaults"]
-    workloads, compressions = (
-        [defaults | entry for entry in table[kind]] for kind in ("workload", "compress")
-    )
-    return workloads, compressions
+    for kind in ("workload", "compress"):
+        table[kind] = [table["defaults"] | entry for entry in table[kind]]
+    return table
 
 
 def folder() -> Path:

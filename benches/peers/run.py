@@ -1,14 +1,16 @@
 """Run marrow and its peers side by side: same data, same problem, objective checked before a time.
 
     python benches/peers/run.py                     the first suite, three repeats, medians
-    python benches/peers/run.py --suite svm --json out.json --markdown
+    python benches/peers/run.py --suite svm --json out.json --plot peers.png --markdown
+    python benches/peers/run.py --suite growth,threads,latency
     python benches/peers/run.py --workloads usps,a9a --engines sklearn,marrow-f32
+    python benches/peers/run.py --suite svm --skip sklearn:mnist
     python benches/peers/run.py --suite compress
     python benches/peers/run.py --quick             a few hundred rows, to see that all of it runs
 
-Exit status 1 where marrow does not run, its solution differs from LIBSVM's or a compression misses its
-limit; a peer that is not installed, or data that are not here, are named and skipped. The method is in
-benches/README.md.
+Exit status 1 where marrow does not run, its solution differs from its peers' or a compression misses its
+limit; a peer that is not installed, or data that are not here, are named and skipped. A missed target of
+speed is a line of the result, not a failure. The method is in benches/README.md.
 """
 
 from __future__ import annotations
@@ -17,163 +19,235 @@ import argparse
 import json
 import subprocess
 import sys
-import tempfile
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import compress
 import data
-import numpy as np
+import growth
+import latency
 import report
-from engines import ENGINES, REFERENCE
-from objective import Dual, dual_objective
-from worker import UNAVAILABLE
+import speedup
+import targets
+from cells import LEFT_OUT, Cell
+from comparison import Comparison
+from engines import ENGINES
+from process import HERE, Settings, say
 
-HERE = Path(__file__).resolve().parent
-# A solution whose dual objective differs by more, relative to LIBSVM's, solved another problem: no time is
-# shown.
-OBJECTIVE_TOLERANCE = 1e-4
-# Single-precision sums of alpha leave about 1e-5; more than this is a solution outside the feasible set.
-FEASIBILITY_TOLERANCE = 1e-3
 # `--quick`: training rows and repeats.
 QUICK_ROWS = 600
-SUITES = ("first", "svm", "compress")
+COMPARISONS = ("first", "svm")
+SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency")
+# Joins every comparison that is checked: the others are judged by it.
+REFERENCE = "sklearn"
 
 
-def say(text: str) -> None:
-    """A line of progress."""
-    print(text, file=sys.stderr, flush=True)
+class Session:
+    """One command: runs its suites, prints their tables, keeps everything for a file."""
 
-
-class Comparison:
-    """All engines on one workload: runs them in turn, judges every solution, keeps what may be shown."""
-
-    def __init__(self, workload: dict[str, Any], options: argparse.Namespace) -> None:
-        self.workload = workload
+    def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.limit = QUICK_ROWS if options.quick else None
-        self.problem = data.load(workload, self.limit)
-        self.cells = {name: report.Cell(workload["name"], name) for name in options.engines}
-        self.judged: dict[bytes, Dual] = {}
-        self.reference: Dual | None = None
-        self.reference_predicted: np.ndarray | None = None
-
-    def run(self) -> list[report.Cell]:
-        """Every engine once, then every engine again, so that a slow minute of the machine hits them all."""
-        for repeat in range(self.options.repeat):
-            for name, cell in self.cells.items():
-                if repeat == 0 or cell.fit_seconds:
-                    self.once(name, cell)
-        return list(self.cells.values())
-
-    def once(self, name: str, cell: report.Cell) -> None:
-        """One engine, one process."""
-        with tempfile.TemporaryDirectory() as scratch:
-            output = Path(scratch) / "result.npz"
-            spec = {
-                "engine": name,
-                "workload": self.workload,
-                "limit": self.limit,
-                "threads": self.options.threads,
-                "output": str(output),
-            }
-            command = [sys.executable, str(HERE / "worker.py"), json.dumps(spec)]
-            try:
-                done = subprocess.run(
-                    command, stderr=subprocess.PIPE, text=True, timeout=self.options.timeout, check=False
-                )
-            except subprocess.TimeoutExpired:
-                cell.note = f"over {self.options.timeout:g} s"
-                say(f"  {name}: {cell.note}")
-                return
-            if done.returncode != 0:
-                reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-                cell.note = "not here" if done.returncode == UNAVAILABLE else "failed"
-                say(f"  {name}: {cell.note}: {reason}")
-                if cell.note == "failed":
-                    say(done.stderr)
-                return
-            with np.load(output, allow_pickle=False) as z:
-                self.judge(name, cell, {key: z[key] for key in z.files})
-
-    def judge(self, name: str, cell: report.Cell, result: dict[str, np.ndarray]) -> None:
-        """Check the solution, and only then take its times."""
-        measured = json.loads(str(result["measured"]))
-        cell.version, cell.vectors = measured["version"], len(result["support"])
-        cell.warnings = sorted({*cell.warnings, *measured["warnings"]})
-        if self.reference_predicted is None and name == REFERENCE:
-            self.reference_predicted = result["predicted"]
-        if self.reference_predicted is not None:
-            cell.agreement = float(np.mean(result["predicted"] == self.reference_predicted))
-        cell.error = float(np.mean(result["predicted"] != self.problem.y_test))
-        verdict = ""
-        if not self.options.no_objective:
-            dual = self.dual(result)
-            if name == REFERENCE and self.reference is None:
-                self.reference = dual
-            verdict = self.compare(cell, dual)
-        cell.fit_seconds.append(measured["fit_seconds"])
-        cell.predict_seconds.append(measured["predict_seconds"])
-        cell.peak_bytes.append(measured["peak_bytes"])
-        times = (
-            f"fit {cell.fit_seconds[-1]:.3f} s, predict {cell.predict_seconds[-1]:.4f} s"
-            if cell.trusted
-            else "no time is shown"
+        self.table = data.read_table()
+        for entry in self.table["workload"]:
+            entry["cache_megabytes"] = options.cache or entry["cache_megabytes"]
+        self.settings = Settings(
+            repeat=options.repeat,
+            threads=options.threads,
+            timeout=options.timeout,
+            check=not options.no_objective,
+            limit=QUICK_ROWS if options.quick else None,
         )
-        say(f"  {name}: {cell.vectors} vectors, agreement {cell.agreement:.2%}{verdict}; {times}")
+        self.cells: list[Cell] = []
+        self.failures: list[str] = []
+        self.record: dict[str, Any] = {
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": report.machine(),
+            "threads": options.threads,
+            "repeat": options.repeat,
+            "quick": options.quick,
+        }
 
-    def dual(self, result: dict[str, np.ndarray]) -> Dual:
-        """The common objective; equal solutions of two repeats are judged once."""
-        key = result["support"].tobytes() + result["dual_coef"].tobytes()
-        if key not in self.judged:
-            self.judged[key] = dual_objective(
-                self.problem.X,
-                self.problem.y,
-                result["support"],
-                result["dual_coef"],
-                C=self.workload["C"],
-                gamma=self.workload["gamma"],
+    def keep(self, suite: str, found: Any) -> None:
+        """Write what is known so far: a long run that is ended leaves its file."""
+        self.record[suite] = found
+        if self.options.json:
+            self.options.json.write_text(json.dumps(self.record, indent=1) + "\n")
+
+    def show(self, headings: list[str], rows: list[list[str]], *notes: object) -> None:
+        """A table on standard output, its notes, an empty line."""
+        print(report.table(headings, rows, markdown=self.options.markdown))
+        lines = [*([""] if self.options.markdown and notes else []), *notes, ""]
+        print(*lines, sep="\n", flush=True)
+
+    def judge(self, verdicts: list[targets.Verdict]) -> list[targets.Verdict]:
+        """Targets are for whole sets: not for a few hundred rows."""
+        return [] if self.options.quick else verdicts
+
+    def named(self, names: list[str]) -> list[dict[str, Any]]:
+        """Workloads by name, those whose rows are here; `--workloads` narrows the choice."""
+        chosen = [
+            entry
+            for entry in self.table["workload"]
+            if entry["name"] in names
+            and (not self.options.workloads or entry["name"] in self.options.workloads)
+        ]
+        return present(chosen)
+
+    def skipped(self, workload: str) -> list[str]:
+        """Engines that `--skip` leaves out of a workload."""
+        return [engine for engine, name in self.options.skip if name == workload]
+
+    def compare(self) -> None:
+        """The suites `first` and `svm`, or the named workloads."""
+        options, entries = self.options, self.table["workload"]
+        if options.workloads:
+            names = options.workloads
+        else:
+            names = [entry["name"] for entry in entries if set(entry["suites"]) & set(options.suite)]
+        workloads = self.named(names)
+        if options.quick and not options.workloads:
+            # Bundled rows first: `--quick` always has something to run.
+            workloads = [entry for entry in entries if "quick" in entry["suites"]] + workloads
+        asked = {*(options.engines or ENGINES), *([REFERENCE] if self.settings.check else [])}
+        engines = [name for name in ENGINES if name in asked]
+        for workload in workloads:
+            say(f"{workload['name']}: C={workload['C']:g}, gamma={workload['gamma']:g}")
+            left_out = self.skipped(workload["name"])
+            found = Comparison(workload, engines, self.settings, left_out).run()
+            self.blame(found)
+            self.cells += found
+            self.keep("comparison", [asdict(cell) for cell in self.cells])
+        if not self.cells:
+            return
+        self.show(
+            report.HEADINGS,
+            report.comparison(self.cells),
+            f"Medians of {options.repeat}; equal tolerance and cache; 'times as fast': the best peer = 1.",
+            report.versions(self.cells),
+            *self.judge(targets.of_comparison(self.cells)),
+        )
+        if options.plot:
+            import plot
+
+            try:
+                plot.draw(self.cells, options.plot)
+            except ValueError as error:
+                self.failures.append(f"--plot {options.plot}: {error}")
+
+    def blame(self, cells: list[Cell], where: str = "") -> None:
+        """Note what of ours did not run or differs, say what engines warned of."""
+        for cell in cells:
+            if cell.ours and cell.note != LEFT_OUT and (cell.note or not cell.trusted):
+                why = cell.note or "differs from the reference"
+                self.failures.append(f"{cell.workload}{where}: {cell.engine} {why}")
+            for warning in cell.warnings:
+                say(f"  {cell.engine} warned: {warning}")
+
+    def compress(self) -> None:
+        """Test error at several sizes."""
+        entries = [
+            entry for entry in self.table["compress"] if entry.get("quick", False) == self.options.quick
+        ]
+        results = []
+        for workload in present(entries):
+            say(f"compress {workload['name']}")
+            results.append(compress.run(workload))
+            self.failures += compress.missed(results[-1])
+            self.keep("compress", results)
+        if results:
+            self.show(compress.HEADINGS, [row for result in results for row in compress.lines(result)])
+
+    def growth(self) -> None:
+        """Fit time against rows."""
+        table, options = self.table["growth"], self.options
+        sizes = table["quick_sizes"] if options.quick else table["sizes"]
+        asked = options.engines or table["engines"]
+        engines = [name for name in ENGINES if name in asked]
+        settings = replace(self.settings, timeout=options.timeout or table["timeout"])
+        everything = []
+        for workload in self.named(table["workloads"]):
+            left_out = self.skipped(workload["name"])
+            kept = [name for name in engines if name not in left_out]
+            group = growth.run(workload, kept, sizes, settings, table["test"])
+            for series in group:
+                for size, cell in series.cells.items():
+                    self.blame([cell], f" ({size:,} rows)")
+            everything.append(group)
+            self.keep("growth", [asdict(series) for group in everything for series in group])
+        if everything:
+            self.show(
+                growth.headings(sizes),
+                [row for group in everything for row in growth.lines(group, sizes)],
+                f"Fit seconds, medians of {options.repeat}, by training rows; seconds = a rows^exponent.",
+                *(line for group in everything for line in growth.left_out(group)),
             )
-        return self.judged[key]
 
-    def compare(self, cell: report.Cell, dual: Dual) -> str:
-        """Set the cell's verdict; the worst repeat counts."""
-        if self.reference is None:
-            return ", objective not checked: no reference"
-        difference = (dual.value - self.reference.value) / abs(self.reference.value)
-        if not cell.checked or abs(difference) > abs(cell.objective or 0.0):
-            cell.objective = difference
-        cell.checked = True
-        cell.infeasibility = max(dual.infeasibility, cell.infeasibility or 0.0)
-        same = abs(cell.objective or 0.0) <= OBJECTIVE_TOLERANCE
-        cell.trusted = same and cell.infeasibility <= FEASIBILITY_TOLERANCE
-        return f", objective {difference:+.1e}, infeasibility {dual.infeasibility:.0e}"
+    def threads(self) -> None:
+        """Fit time against threads."""
+        table, options = self.table["threads"], self.options
+        asked = [name for name in options.engines or [] if name.startswith("marrow")] or table["engines"]
+        numbers = speedup.counts(min(options.threads or report.processors(), report.processors()))
+        results = []
+        for workload in self.named(table["workloads"]):
+            for engine in asked:
+                say(f"threads {workload['name']}: {engine}")
+                results.append(speedup.run(workload, engine, numbers, self.settings))
+                if results[-1].note:
+                    self.failures.append(f"{workload['name']}: {engine} {results[-1].note}")
+                self.keep("threads", [asdict(result) for result in results])
+        if results:
+            self.show(
+                speedup.HEADINGS,
+                [row for result in results for row in speedup.lines(result)],
+                f"Medians of {options.repeat}; objective: relative to one thread's.",
+                *self.judge(targets.of_threads(results)),
+            )
+
+    def latency(self) -> None:
+        """One row at a time."""
+        table = self.table["latency"]
+        say("latency")
+        spec = {"table": table, "threads": self.options.threads, "quick": self.options.quick}
+        command = [sys.executable, str(HERE / "latency.py"), json.dumps(spec)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            self.failures.append("latency: see the message above")
+            return
+        results = json.loads(done.stdout)
+        self.keep("latency", results)
+        self.show(
+            latency.headings(table),
+            latency.lines(results),
+            f"An RBF machine of {table['vectors']} vectors, {table['features']} features; medians of "
+            f"{latency.REPEATS} runs of timeit.",
+            *self.judge(targets.of_latency(results)),
+        )
+
+    def run(self) -> int:
+        """Every suite that is asked for; the exit status."""
+        options = self.options
+        if set(options.suite) & set(COMPARISONS) or (options.workloads and not options.suite):
+            self.compare()
+        for suite in ("compress", "growth", "threads", "latency"):
+            if suite in options.suite:
+                getattr(self, suite)()
+        machine = self.record["machine"]
+        count = options.threads or machine["processors"]
+        print(f"{machine['processor']}, {count} processors, {machine['system']}")
+        for failure in self.failures:
+            print(f"FAILED {failure}", file=sys.stderr)
+        return 1 if self.failures else 0
 
 
-def choose(options: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The workloads and compressions that are asked for and whose rows are here."""
-    workloads, compressions = data.read_workloads()
-    if options.workloads:
-        known = {entry["name"] for entry in workloads}
-        unknown = [name for name in options.workloads if name not in known]
-        if unknown:
-            raise SystemExit(f"--workloads {','.join(unknown)}: it must be among {', '.join(sorted(known))}")
-        chosen = [entry for entry in workloads if entry["name"] in options.workloads]
-    else:
-        chosen = [entry for entry in workloads if entry["suite"] in options.suite]
-    shrink = []
-    if "compress" in options.suite:
-        shrink = [entry for entry in compressions if entry.get("quick", False) == options.quick]
-    for entry in [*chosen, *shrink]:
+def present(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those whose rows are here; the others are named."""
+    for entry in entries:
         if not data.available(entry):
             where = f"no {entry['file']}.npz in {data.folder()}"
             say(f"SKIPPED {entry['name']}: {where} (MARROW_DATA names another folder)")
-    chosen, shrink = ([entry for entry in group if data.available(entry)] for group in (chosen, shrink))
-    if options.quick and not options.workloads:
-        # Bundled rows first: `--quick` always has something to run.
-        chosen = [entry for entry in workloads if entry["suite"] == "quick"] + chosen
-    return chosen, shrink
+    return [entry for entry in entries if data.available(entry)]
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -182,25 +256,41 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     def names(text: str) -> list[str]:
         return [part for part in text.split(",") if part]
 
+    def pairs(text: str) -> list[tuple[str, str]]:
+        found = []
+        for part in names(text):
+            engine, colon, workload = part.partition(":")
+            if not colon or engine not in ENGINES or workload not in known:
+                raise argparse.ArgumentTypeError(f"{part!r}: it must be ENGINE:WORKLOAD of known names")
+            found.append((engine, workload))
+        return found
+
+    known = [entry["name"] for entry in data.read_table()["workload"]]
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     add = parser.add_argument
     add(
         "--suite", type=names, help=f"some of {','.join(SUITES)} (default: first; with --quick also compress)"
     )
-    add("--workloads", type=names, default=[], help="names, instead of a suite")
-    add("--engines", type=names, default=list(ENGINES), help=f"some of {','.join(ENGINES)}")
+    add("--workloads", type=names, default=[], help="names, instead of a suite or to narrow it")
+    add("--engines", type=names, help=f"some of {','.join(ENGINES)} (default: the suite's)")
+    add("--skip", type=pairs, default=[], metavar="E:W", help="pairs to leave out, such as sklearn:mnist")
     add("--repeat", type=int, help="runs of each engine, the median is reported (default: 3)")
     add("--quick", action="store_true", help=f"{QUICK_ROWS} rows, one repeat")
     add("--threads", type=int, help="processors that every engine may use (default: all)")
-    add("--timeout", type=float, help="seconds after which a run is given up (default: none)")
+    add("--cache", type=int, metavar="MB", help="cache of every engine (default: the workload's, 4000)")
+    add("--timeout", type=float, help="seconds after which a run is given up (default: none; growth: 600)")
     add("--no-objective", action="store_true", help="skip the check (m^2 kernel values a solution)")
     add("--json", type=Path, metavar="FILE", help="write everything measured")
+    add("--plot", type=Path, metavar="FILE.png", help="draw the comparison")
     add("--markdown", action="store_true", help="tables as Markdown")
     options = parser.parse_args(arguments)
-    for name in options.engines:
+    for name in options.engines or []:
         if name not in ENGINES:
             parser.error(f"--engines {name}: it must be among {', '.join(ENGINES)}")
+    for name in options.workloads:
+        if name not in known:
+            parser.error(f"--workloads {name}: it must be among {', '.join(known)}")
     if options.suite is None:
         options.suite = ["first", "compress"] if options.quick else ["first"]
         if options.workloads:
@@ -208,63 +298,23 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for name in options.suite:
         if name not in SUITES:
             parser.error(f"--suite {name}: it must be among {', '.join(SUITES)}")
-    options.repeat = options.repeat or (1 if options.quick else 3)
-    if options.repeat < 1:
-        parser.error(f"--repeat {options.repeat}: it must be at least 1")
-    if options.threads is not None and options.threads < 1:
-        parser.error(f"--threads {options.threads}: it must be at least 1")
-    if not options.no_objective:
-        # The reference runs first and is always there: without it nothing can be checked.
-        options.engines = [REFERENCE, *(name for name in options.engines if name != REFERENCE)]
+    options.repeat = (1 if options.quick else 3) if options.repeat is None else options.repeat
+    for name in ("repeat", "threads", "cache"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name} {value}: it must be at least 1")
+    if options.plot:
+        try:
+            import plot  # noqa: F401
+        except ModuleNotFoundError as error:
+            # Before a run of an hour, not after it.
+            parser.error(f"--plot needs {error.name}: pip install '.[bench,plot]'")
     return options
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what was asked for; the exit status."""
-    options = parse(arguments)
-    workloads, compressions = choose(options)
-    cells: list[report.Cell] = []
-    results: list[dict[str, Any]] = []
-    failures: list[str] = []
-    for workload in workloads:
-        say(f"{workload['name']}: C={workload['C']:g}, gamma={workload['gamma']:g}")
-        found = Comparison(workload, options).run()
-        for cell in found:
-            ours = cell.engine.startswith("marrow")
-            if ours and (cell.note or not cell.trusted):
-                failures.append(f"{cell.workload}: {cell.engine} {cell.note or 'differs from LIBSVM'}")
-            for warning in cell.warnings:
-                say(f"  {cell.engine} warned: {warning}")
-        cells += found
-    for workload in compressions:
-        say(f"compress {workload['name']}")
-        result = compress.run(workload)
-        results.append(result)
-        failures += compress.missed(result)
-    if cells:
-        print(report.table(report.HEADINGS, report.comparison(cells), markdown=options.markdown))
-        print(f"\nMedians of {options.repeat}; equal tolerance and cache; 'times as fast': {REFERENCE} = 1.")
-        print(report.versions(cells))
-    if results:
-        rows = [row for result in results for row in compress.lines(result)]
-        print("\n" + report.table(compress.HEADINGS, rows, markdown=options.markdown))
-    machine = report.machine()
-    count = options.threads or machine["processors"]
-    print(f"{machine['processor']}, {count} processors, {machine['system']}")
-    if options.json:
-        everything = {
-            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "machine": machine,
-            "threads": options.threads,
-            "repeat": options.repeat,
-            "quick": options.quick,
-            "comparison": report.as_json(cells),
-            "compress": results,
-        }
-        options.json.write_text(json.dumps(everything, indent=1) + "\n")
-    for failure in failures:
-        print(f"FAILED {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    return Session(parse(arguments)).run()
 
 
 if __name__ == "__main__":

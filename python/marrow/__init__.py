@@ -13,14 +13,18 @@ from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.io import load
 from marrow.reduced_set import CompressionPath, GradientSettings, ReducedSet, compress
-from marrow.svm import SVC
+from marrow.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
+    "SVR",
     "CompressionPath",
     "ExpansionClassifier",
     "GradientSettings",
     "KernelExpansion",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "ReducedSet",
     "compress",
     "load",

@@ -4,17 +4,20 @@
 # shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
 
 import os
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marrow._kernel_function import TrainingKernel
 from marrow._progress import ProgressCallback
 
 __all__ = [
     "Expansion",
     "available_memory",
     "centres",
+    "estimate_svm_memory",
     "fit_one_class_svm",
     "fit_svc",
     "fit_svr",
@@ -41,6 +44,7 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
 
+_FitKernel: TypeAlias = _Kernel | TrainingKernel
 _Start: TypeAlias = tuple[_Indices, _Floats]
 
 class _Fit(TypedDict):
@@ -49,7 +53,9 @@ class _Fit(TypedDict):
     coefficients: _Floats
     intercepts: _Floats
     certificates: list[dict[str, Any]]
+    leave_one_out: list[dict[str, Any]]
     effort: dict[str, Any]
+    interrupted: bool
 
 class _MachineFit(TypedDict):
     support: _Indices
@@ -58,6 +64,7 @@ class _MachineFit(TypedDict):
     rho: float
     certificates: list[dict[str, Any]]
     effort: dict[str, Any]
+    interrupted: bool
 
 class _Pursuit(TypedDict):
     order: _Indices
@@ -89,7 +96,7 @@ def fit_svc(
     labels: _Indices,
     n_classes: int,
     upper: _Floats,
-    kernel: _Kernel,
+    kernel: _FitKernel,
     coding: Literal["ovo", "ovr"],
     tol: float,
     cache_bytes: int,
@@ -103,12 +110,13 @@ def fit_svc(
     nu: float = 0.5,
     fit_intercept: bool = True,
     start: _Start | None = None,
+    keep_interrupted: bool = False,
 ) -> _Fit: ...
 def fit_svr(
     x: _Rows,
     targets: _Floats,
     upper: _Floats,
-    kernel: _Kernel,
+    kernel: _FitKernel,
     epsilon: float,
     nu: float | None,
     tol: float,
@@ -120,11 +128,12 @@ def fit_svr(
     n_jobs: int,
     *,
     start: _Start | None = None,
+    keep_interrupted: bool = False,
 ) -> _MachineFit: ...
 def fit_one_class_svm(
     x: _Rows,
     weights: _Floats,
-    kernel: _Kernel,
+    kernel: _FitKernel,
     nu: float,
     tol: float,
     cache_bytes: int,
@@ -133,7 +142,13 @@ def fit_one_class_svm(
     max_time: float | None,
     progress: ProgressCallback | None,
     n_jobs: int,
+    *,
+    start: _Start | None = None,
+    keep_interrupted: bool = False,
 ) -> _MachineFit: ...
+def estimate_svm_memory(
+    x: _Rows, kernel: _Kernel | Callable[..., Any], machines: list[int], cache_bytes: int, n_jobs: int
+) -> dict[str, int]: ...
 def pursuit(
     vectors: _Rows,
     coefficients: _Floats,

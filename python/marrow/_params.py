@@ -22,6 +22,7 @@ __all__ = [
     "boolean",
     "check",
     "either",
+    "function",
     "integer",
     "kernel_rules",
     "mapping",
@@ -109,6 +110,9 @@ def either(*rules: Rule) -> Rule:
 
 
 boolean = Rule("True or False", _is_bool)
+function = Rule(
+    "a function of two blocks of rows", lambda value: callable(value) and not isinstance(value, type)
+)
 none = Rule("None", lambda value: value is None)
 mapping = Rule("a dict from class to weight", lambda value: isinstance(value, Mapping))
 

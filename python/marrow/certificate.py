@@ -8,7 +8,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Certificate", "MachineCertificate"]
+__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate"]
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """How many rows a binary machine could get wrong if each were left out of its training: upper bounds."""
+
+    #: Rows of the positive class.
+    positive: int
+    #: Rows of the negative class.
+    negative: int
+    #: Rows that Jaakkola and Haussler's bound does not clear; None for machines with an intercept.
+    bound: int | None
+    #: Positive rows that Joachims' xi-alpha does not clear.
+    missed: int
+    #: Negative rows that Joachims' xi-alpha does not clear.
+    false_alarms: int
+    #: Whether a support vector lies below C, without which xi-alpha is no bound.
+    stable: bool
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,8 @@ class MachineCertificate:
     bounded: int
     #: "converged", "max_iter", "max_time", "interrupted" or "stalled".
     stop: str
+    #: Bounds for the leave-one-out errors; None but for `SVC`.
+    leave_one_out: LeaveOneOut | None = None
 
 
 @dataclass(frozen=True)
@@ -97,5 +117,10 @@ class Certificate:
     @classmethod
     def of(cls, fitted: Mapping[str, Any]) -> Certificate:
         """From what the extension module returns of a fit."""
-        machines = tuple(MachineCertificate(**machine) for machine in fitted["certificates"])
+        certificates = fitted["certificates"]
+        estimates = fitted.get("leave_one_out") or [None] * len(certificates)
+        machines = tuple(
+            MachineCertificate(**machine, leave_one_out=None if rows is None else LeaveOneOut(**rows))
+            for machine, rows in zip(certificates, estimates, strict=True)
+        )
         return cls(machines=machines, **fitted["effort"])

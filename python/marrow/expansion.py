@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from marrow import _core
-from marrow._params import KERNELS, check, integer, one_of, real
+from marrow._kernel_function import KernelFunction, evaluate
+from marrow._params import KERNELS, check, either, function, integer, one_of, real
 from marrow._validation import as_rows, core_rows, threads
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelExpansion"]
 
 _RULES = {
-    "kernel": one_of(*KERNELS),
+    "kernel": either(one_of(*KERNELS), function),
     "gamma": real(least=0.0),
     "coef0": real(),
     "degree": integer(least=0, most=2**31 - 1),
@@ -54,8 +55,9 @@ class KernelExpansion:
         B.
     intercepts : array-like of shape (q,) or float
         b.
-    kernel : str, default="rbf"
-        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn.
+    kernel : str or callable, default="rbf"
+        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn; or
+        a function of two blocks of rows, which predicts and pickles but is neither compressed nor saved.
     gamma : float, default=1.0
         Kernel coefficient; not used by "linear" and "precomputed".
     coef0 : float, default=0.0
@@ -95,7 +97,7 @@ class KernelExpansion:
     vectors: Any
     coefficients: NDArray[np.float64]
     intercepts: NDArray[np.float64]
-    kernel: str
+    kernel: str | KernelFunction
     gamma: float
     coef0: float
     degree: int
@@ -106,7 +108,7 @@ class KernelExpansion:
         vectors: Any,
         coefficients: ArrayLike,
         intercepts: ArrayLike,
-        kernel: str = "rbf",
+        kernel: str | KernelFunction = "rbf",
         gamma: float = 1.0,
         coef0: float = 0.0,
         degree: int = 3,
@@ -125,7 +127,7 @@ class KernelExpansion:
             )
         if not (np.isfinite(B).all() and np.isfinite(b).all()):
             raise ValueError("coefficients and intercepts must be finite")
-        if kernel == "precomputed" and rows.shape[1] != 1:
+        if isinstance(kernel, str) and kernel == "precomputed" and rows.shape[1] != 1:
             raise ValueError(
                 "vectors of the precomputed kernel have one column, the index of the training row"
             )
@@ -150,6 +152,8 @@ class KernelExpansion:
     @property
     def kernel_spec(self) -> tuple[str, float, float, int]:
         """(name, gamma, coef0, degree), parameters that the kernel does not have at their defaults."""
+        if callable(self.kernel):
+            raise TypeError(f"kernel={self.kernel!r} is a Python function: it must be a built-in kernel here")
         has = _HAS[self.kernel]
         return (
             self.kernel,
@@ -192,6 +196,8 @@ class KernelExpansion:
 
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """As :meth:`decision_function` for rows that are known to be in order."""
+        if callable(self.kernel):
+            return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
         handle = self._handle
         if handle is None:
             handle = _core.Expansion(
@@ -235,16 +241,21 @@ class KernelExpansion:
         if not isinstance(other, KernelExpansion):
             return NotImplemented
         return (
-            self.kernel_spec == other.kernel_spec
+            self._kernel_identity == other._kernel_identity
             and np.array_equal(self.coefficients, other.coefficients)
             and np.array_equal(self.intercepts, other.intercepts)
             and _same_rows(self.vectors, other.vectors)
         )
 
+    @property
+    def _kernel_identity(self) -> object:
+        return self.kernel if callable(self.kernel) else self.kernel_spec
+
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        has = "".join(f", {name}={getattr(self, name):g}" for name in _HAS[self.kernel])
+        parameters = () if callable(self.kernel) else _HAS[self.kernel]
+        has = "".join(f", {name}={getattr(self, name):g}" for name in parameters)
         size = f"{self.n_vectors} vectors, {self.vectors.shape[1]} columns, {self.n_outputs} outputs"
         return f"<KernelExpansion: {size}, kernel={self.kernel!r}{has}>"
 

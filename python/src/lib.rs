@@ -8,6 +8,7 @@
 //! | `run` | the one gate out of the interpreter: threads, Ctrl-C, progress, panics |
 //! | `array` | NumPy arrays and CSR triples as views, results moved into NumPy |
 //! | `error` | the core's errors as Python exceptions |
+//! | `function` | kernels that are Python functions |
 //! | `params` | kernels and enumerations |
 //! | `memory` | how much memory may be used |
 //! | the others | the core module of the same name |
@@ -18,6 +19,7 @@ mod array;
 mod construction;
 mod error;
 mod expansion;
+mod function;
 mod io;
 mod kernels;
 mod memory;
@@ -46,5 +48,5 @@ mod _core {
     #[pymodule_export]
     use crate::reduced_set::{path_coefficients, path_decisions, pursuit, threshold_binary, threshold_joint};
     #[pymodule_export]
-    use crate::svm::{fit_one_class_svm, fit_svc, fit_svr};
+    use crate::svm::{estimate_svm_memory, fit_one_class_svm, fit_svc, fit_svr};
 }

@@ -109,11 +109,33 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let outcome = match cost {
-        Cost::About(cost) if cost < TINY => alone(work),
-        Cost::About(cost) if cost < SHORT => detached(py, || alone(work)),
-        _ => watched(py, n_jobs, progress, work)?,
-    };
+    match cost {
+        Cost::About(cost) if cost < TINY => result_of(alone(work)),
+        Cost::About(cost) if cost < SHORT => result_of(detached(py, || alone(work))),
+        _ => match run_and_keep(py, n_jobs, progress, work)? {
+            (result, None) => Ok(result),
+            (_, Some(raised)) => Err(raised),
+        },
+    }
+}
+
+/// Runs long work as [`run`] does, and gives what there is of its result beside the exception that ended it early.
+/// Where the work has no result, that exception is the error.
+pub(crate) fn run_and_keep<R: Send>(
+    py: Python<'_>,
+    n_jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+) -> PyResult<(R, Option<PyErr>)> {
+    let (outcome, raised) = watched(py, n_jobs, progress, work)?;
+    match (result_of(outcome), raised) {
+        (Ok(result), raised) => Ok((result, raised)),
+        (Err(_), Some(raised)) => Err(raised),
+        (Err(error), None) => Err(error),
+    }
+}
+
+fn result_of<R>(outcome: Outcome<R>) -> PyResult<R> {
     match outcome {
         Ok(result) => result.map_err(to_python),
         Err(panic) => Err(internal(panic.as_ref())),
@@ -129,7 +151,7 @@ fn watched<R: Send>(
     n_jobs: usize,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
-) -> PyResult<Outcome<R>> {
+) -> PyResult<(Outcome<R>, Option<PyErr>)> {
     let watch = Watch::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
@@ -146,10 +168,9 @@ fn watched<R: Send>(
         }
         Ok(())
     })?;
-    match (raised, watch.outcome.into_inner().unwrap_or_else(PoisonError::into_inner)) {
-        (None, Some(outcome)) => Ok(outcome),
-        (Some(error), _) => Err(error),
-        (None, None) => Err(internal(&"the working thread ended without a result")),
+    match watch.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(outcome) => Ok((outcome, raised)),
+        None => Err(internal(&"the working thread ended without a result")),
     }
 }
 

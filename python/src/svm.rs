@@ -3,19 +3,21 @@
 use std::time::Duration;
 
 use marrow::Error;
-use marrow::control::{Budget, Monitor};
+use marrow::control::{Budget, Monitor, Par};
+use marrow::kernels::KernelFunction;
 use marrow::svm::{
-    Certificate, Classification, ClassifierLoss, Coding, Effort, MachineModel, Regression, RegressionLoss,
-    Start, SvmParams, fit_classifier, fit_one_class, fit_regression,
+    Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, Regression,
+    RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class, fit_regression,
 };
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::array::{RowsArg, index_array, indices, matrix_array, vector};
 use crate::error::to_python;
-use crate::params::KernelArg;
-use crate::run::{Cost, run};
+use crate::function::{FunctionArg, WithKernel};
+use crate::run::run_and_keep;
 
 /// Coefficients to start from, as Python gives them: (support (m,), coefficients (m, q)).
 type StartArg<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>);
@@ -25,7 +27,7 @@ type StartArg<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>);
 /// Returns a dict: `support` (m,), `class_counts` (k,), `coefficients` (m, q), `intercepts` (q,), `certificates`, a
 /// dict for each machine, and `effort`, a dict for all together.
 #[pyfunction]
-#[pyo3(signature = (x, labels, n_classes, upper, kernel, coding, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, loss="hinge", nu=0.5, fit_intercept=true, start=None))]
+#[pyo3(signature = (x, labels, n_classes, upper, kernel, coding, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, loss="hinge", nu=0.5, fit_intercept=true, start=None, keep_interrupted=false))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit_svc<'py>(
     py: Python<'py>,
@@ -33,7 +35,7 @@ pub(crate) fn fit_svc<'py>(
     labels: PyReadonlyArray1<'py, i64>,
     n_classes: usize,
     upper: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    kernel: FunctionArg,
     coding: &str,
     tol: f64,
     cache_bytes: usize,
@@ -46,6 +48,7 @@ pub(crate) fn fit_svc<'py>(
     nu: f64,
     fit_intercept: bool,
     start: Option<StartArg<'py>>,
+    keep_interrupted: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
     let labels = indices("labels", &labels)?;
@@ -63,7 +66,8 @@ pub(crate) fn fit_svc<'py>(
     };
     let start = StartParts::new(start.as_ref())?;
     let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
-    let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+    let call = Call { progress, n_jobs, keep_interrupted };
+    let (model, interrupted) = call.fit(py, &kernel, &limits, |kernel, params, monitor, par| {
         let task = Classification {
             labels: &labels,
             classes: n_classes,
@@ -73,7 +77,7 @@ pub(crate) fn fit_svc<'py>(
             fit_intercept,
             start: start.as_ref().map(StartParts::view),
         };
-        limits.within(monitor, |params, monitor| fit_classifier(kernel.0, rows, &task, params, monitor, par))
+        fit_classifier(kernel, rows, &task, params, monitor, par)
     })?;
     let (m, q) = (model.support.len(), model.intercepts.len());
     let result = PyDict::new(py);
@@ -82,8 +86,11 @@ pub(crate) fn fit_svc<'py>(
     result.set_item("coefficients", matrix_array(py, model.coefficients, m, q)?)?;
     result.set_item("intercepts", PyArray1::from_vec(py, model.intercepts))?;
     let certificates = model.certificates.iter().map(|c| certificate(py, c)).collect::<PyResult<Vec<_>>>()?;
+    let estimates = model.leave_one_out.iter().map(|e| leave_one_out(py, e)).collect::<PyResult<Vec<_>>>()?;
+    result.set_item("leave_one_out", PyList::new(py, estimates)?)?;
     result.set_item("certificates", PyList::new(py, certificates)?)?;
     result.set_item("effort", effort(py, &model.effort)?)?;
+    result.set_item("interrupted", interrupted)?;
     Ok(result)
 }
 
@@ -91,14 +98,14 @@ pub(crate) fn fit_svc<'py>(
 ///
 /// Returns a dict as [`fit_svc`] does, with `rho` (minus the epsilon that nu-SVR found) and one certificate.
 #[pyfunction]
-#[pyo3(signature = (x, targets, upper, kernel, epsilon, nu, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, start=None))]
+#[pyo3(signature = (x, targets, upper, kernel, epsilon, nu, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, start=None, keep_interrupted=false))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit_svr<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
     targets: PyReadonlyArray1<'py, f64>,
     upper: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    kernel: FunctionArg,
     epsilon: f64,
     nu: Option<f64>,
     tol: f64,
@@ -109,30 +116,32 @@ pub(crate) fn fit_svr<'py>(
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
     start: Option<StartArg<'py>>,
+    keep_interrupted: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
     let (targets, upper) = (vector(&targets)?, vector(&upper)?);
     let loss = nu.map_or(RegressionLoss::Epsilon(epsilon), RegressionLoss::Nu);
     let start = StartParts::new(start.as_ref())?;
     let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
-    let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+    let call = Call { progress, n_jobs, keep_interrupted };
+    let (model, interrupted) = call.fit(py, &kernel, &limits, |kernel, params, monitor, par| {
         let task = Regression { targets, upper, loss, start: start.as_ref().map(StartParts::view) };
-        limits.within(monitor, |params, monitor| fit_regression(kernel.0, rows, &task, params, monitor, par))
+        fit_regression(kernel, rows, &task, params, monitor, par)
     })?;
-    machine_model(py, model)
+    machine_model(py, model, interrupted)
 }
 
 /// Trains a one-class machine; `weights` are the rows' weights.
 ///
 /// Returns a dict as [`fit_svr`] does.
 #[pyfunction]
-#[pyo3(signature = (x, weights, kernel, nu, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs))]
+#[pyo3(signature = (x, weights, kernel, nu, tol, cache_bytes, shrinking, max_iter, max_time, progress, n_jobs, *, start=None, keep_interrupted=false))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit_one_class_svm<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
     weights: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    kernel: FunctionArg,
     nu: f64,
     tol: f64,
     cache_bytes: usize,
@@ -141,16 +150,77 @@ pub(crate) fn fit_one_class_svm<'py>(
     max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
+    start: Option<StartArg<'py>>,
+    keep_interrupted: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
     let weights = vector(&weights)?;
+    let start = StartParts::new(start.as_ref())?;
     let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
-    let model = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        limits.within(monitor, |params, monitor| {
-            fit_one_class(kernel.0, rows, weights, nu, params, monitor, par)
-        })
+    let call = Call { progress, n_jobs, keep_interrupted };
+    let (model, interrupted) = call.fit(py, &kernel, &limits, |kernel, params, monitor, par| {
+        let start = start.as_ref().map(StartParts::view);
+        fit_one_class(kernel, rows, weights, nu, start, params, monitor, par)
     })?;
-    machine_model(py, model)
+    machine_model(py, model, interrupted)
+}
+
+/// Bytes that a fit of machines of so many variables takes, beside the rows: a dict of the parts.
+#[pyfunction]
+#[pyo3(signature = (x, kernel, machines, cache_bytes, n_jobs))]
+pub(crate) fn estimate_svm_memory<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    kernel: FunctionArg,
+    machines: Vec<usize>,
+    cache_bytes: usize,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let params = SvmParams { cache_bytes, ..SvmParams::default() };
+    let estimate = estimate_memory(kernel.function(), x.view()?, &machines, &params, n_jobs);
+    let dict = PyDict::new(py);
+    dict.set_item("packed", estimate.packed)?;
+    dict.set_item("cache", estimate.cache)?;
+    dict.set_item("blocks", estimate.blocks)?;
+    dict.set_item("variables", estimate.variables)?;
+    dict.set_item("least", estimate.least)?;
+    Ok(dict)
+}
+
+/// How a fit is run.
+struct Call<'py> {
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+    /// Whether Ctrl-C leaves the model as far as it is, and says so, instead of being raised.
+    keep_interrupted: bool,
+}
+
+impl<'py> Call<'py> {
+    /// Runs the fit; the model, and whether Ctrl-C ended it.
+    fn fit<R: Send>(
+        &self,
+        py: Python<'py>,
+        kernel: &FunctionArg,
+        limits: &Limits,
+        fit: impl FnOnce(KernelFunction<'_>, &SvmParams, &dyn Monitor, Par) -> marrow::Result<R> + Send,
+    ) -> PyResult<(R, bool)> {
+        let outcome = run_and_keep(py, self.n_jobs, self.progress.as_ref(), |monitor, par| {
+            let monitor = WithKernel { monitor, kernel };
+            limits.within(&monitor, |params, monitor| fit(kernel.function(), params, monitor, par))
+        });
+        if let Some(error) = kernel.raised() {
+            return Err(error);
+        }
+        match outcome? {
+            (model, None) => Ok((model, false)),
+            (model, Some(raised))
+                if self.keep_interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
+            {
+                Ok((model, true))
+            }
+            (_, Some(raised)) => Err(raised),
+        }
+    }
 }
 
 /// Parameters and budgets of a fit.
@@ -196,7 +266,7 @@ impl<'a> StartParts<'a> {
     }
 }
 
-fn machine_model(py: Python<'_>, model: MachineModel) -> PyResult<Bound<'_, PyDict>> {
+fn machine_model(py: Python<'_>, model: MachineModel, interrupted: bool) -> PyResult<Bound<'_, PyDict>> {
     let m = model.support.len();
     let result = PyDict::new(py);
     result.set_item("support", index_array(py, model.support))?;
@@ -205,6 +275,7 @@ fn machine_model(py: Python<'_>, model: MachineModel) -> PyResult<Bound<'_, PyDi
     result.set_item("rho", model.rho)?;
     result.set_item("certificates", PyList::new(py, [certificate(py, &model.certificate)?])?)?;
     result.set_item("effort", effort(py, &model.effort)?)?;
+    result.set_item("interrupted", interrupted)?;
     Ok(result)
 }
 
@@ -219,6 +290,17 @@ fn certificate<'py>(py: Python<'py>, certificate: &Certificate) -> PyResult<Boun
     dict.set_item("support", certificate.support)?;
     dict.set_item("bounded", certificate.bounded)?;
     dict.set_item("stop", certificate.stop.name())?;
+    Ok(dict)
+}
+
+fn leave_one_out<'py>(py: Python<'py>, estimate: &LeaveOneOut) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("positive", estimate.positive)?;
+    dict.set_item("negative", estimate.negative)?;
+    dict.set_item("bound", estimate.bound)?;
+    dict.set_item("missed", estimate.missed)?;
+    dict.set_item("false_alarms", estimate.false_alarms)?;
+    dict.set_item("stable", estimate.stable)?;
     Ok(dict)
 }
 

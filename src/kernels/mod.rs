@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `pair` | k(x, z) for one pair, in double precision: the oracle |
 //! | `pack` | rows of any layout repacked into column panels of one precision |
+//! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out |
 //! | `product` | K(X, Z) B without ever storing K |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
 
+mod function;
 mod gram;
 mod pack;
 mod pair;
@@ -16,7 +18,9 @@ mod product;
 mod slope;
 mod tile;
 
+pub use function::{KernelBlocks, KernelFunction};
 pub use gram::{diagonal, gram, gram_symmetric};
+pub use pack::packed_bytes;
 pub use pair::pair;
 pub use product::Evaluator;
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};

@@ -7,7 +7,7 @@
 
 use crate::control::Par;
 use crate::data::Rows;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelFunction};
 use crate::simd::micro::{Block, Measure, SlotMap, SparseBlock, panel_width};
 use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
@@ -62,6 +62,28 @@ impl Centre {
         };
         Self((0..d).map(near_mean).collect())
     }
+}
+
+/// Bytes of the rows packed in single precision, each once.
+pub fn packed_bytes(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
+    let n = rows.rows();
+    if kernel.built_in() == Kernel::Precomputed {
+        return n * size_of::<usize>();
+    }
+    let width = panel_width::<f32>();
+    let count = n.div_ceil(width);
+    if !rows.is_sparse() {
+        return 4 * count * width * (rows.cols() + 1);
+    }
+    let mut seen = vec![usize::MAX; rows.cols()];
+    let mut features = 0;
+    for row in 0..n {
+        rows.for_each_in_row(row, |k, _| {
+            features += usize::from(seen[k] != row / width);
+            seen[k] = row / width;
+        });
+    }
+    4 * (features * (width + 1) + 2 * count * width)
 }
 
 /// Squared norms in double precision of the values that will be computed with.

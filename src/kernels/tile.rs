@@ -1,5 +1,6 @@
 //! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
 
+use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
 use super::pack::{Centre, Panels, RowBlock, method};
 use super::{Kernel, pair};
 use crate::control::Par;
@@ -80,10 +81,11 @@ pub trait Value: Real {}
 impl Value for f32 {}
 impl Value for f64 {}
 
-enum Packed {
+enum Packed<'a> {
     Single(Panels<f32>),
     Double(Panels<f64>),
     Precomputed(Vec<usize>),
+    Blocks(&'a dyn KernelBlocks, Vec<usize>),
 }
 
 /// Kernel rows k(x_i, x_t) of one training set against a fixed list of columns, computed in batches.
@@ -91,7 +93,7 @@ pub struct KernelRows<'a> {
     kernel: Kernel,
     source: Rows<'a>,
     centre: Centre,
-    packed: Packed,
+    packed: Packed<'a>,
     columns: usize,
     /// Kernel values computed, by this source and by those made of it.
     computed: Arc<AtomicU64>,
@@ -99,10 +101,19 @@ pub struct KernelRows<'a> {
 
 impl<'a> KernelRows<'a> {
     /// Packs the rows named in `columns`, in that order. Holds about one single-precision copy of them.
-    pub fn new(kernel: Kernel, source: Rows<'a>, columns: &[usize], precision: Precision, par: Par) -> Self {
+    pub fn new(
+        kernel: impl Into<KernelFunction<'a>>,
+        source: Rows<'a>,
+        columns: &[usize],
+        precision: Precision,
+        par: Par,
+    ) -> Self {
+        let function = kernel.into();
+        let kernel = function.built_in();
         let centre = Centre::of(&kernel, source);
-        let packed = match (kernel, precision) {
-            (Kernel::Precomputed, _) => Packed::Precomputed(columns.to_vec()),
+        let packed = match (function, precision) {
+            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
+            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
             (_, Precision::Single) => Packed::Single(Panels::pack(source, columns, &centre, par)),
             (_, Precision::Double) => Packed::Double(Panels::pack(source, columns, &centre, par)),
         };
@@ -116,6 +127,7 @@ impl<'a> KernelRows<'a> {
             Packed::Single(_) => Packed::Single(Panels::pack(self.source, columns, &self.centre, par)),
             Packed::Double(_) => Packed::Double(Panels::pack(self.source, columns, &self.centre, par)),
             Packed::Precomputed(_) => Packed::Precomputed(columns.to_vec()),
+            Packed::Blocks(blocks, _) => Packed::Blocks(*blocks, columns.to_vec()),
         };
         Self {
             kernel: self.kernel,
@@ -142,7 +154,7 @@ impl<'a> KernelRows<'a> {
         match &self.packed {
             Packed::Single(panels) => panels.bytes(),
             Packed::Double(panels) => panels.bytes(),
-            Packed::Precomputed(columns) => columns.len() * size_of::<usize>(),
+            Packed::Precomputed(columns) | Packed::Blocks(_, columns) => columns.len() * size_of::<usize>(),
         }
     }
 
@@ -166,6 +178,18 @@ impl<'a> KernelRows<'a> {
                     self.source.for_each_in_row(row, |k, v| values[k] = v);
                     for (out, &column) in out.iter_mut().zip(columns) {
                         *out = O::from_f64(values[column]);
+                    }
+                }
+            }
+            Packed::Blocks(blocks, columns) => {
+                let count = (BLOCK / columns.len()).max(1);
+                for (rows, out) in rows.chunks(count).zip(out.chunks_mut(count)) {
+                    let mut values = vec![0.0; rows.len() * columns.len()];
+                    blocks.fill(rows, columns, &mut values);
+                    for (line, out) in values.chunks_exact(columns.len()).zip(out) {
+                        for (value, out) in line.iter().zip(out.iter_mut()) {
+                            *out = O::from_f64(f64::from(*value));
+                        }
                     }
                 }
             }
@@ -217,7 +241,7 @@ impl<'a> KernelRows<'a> {
         match &self.packed {
             Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par),
             Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par),
-            Packed::Precomputed(_) => {
+            Packed::Precomputed(_) | Packed::Blocks(..) => {
                 for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
                     let mut values = vec![0.0_f32; rows.len() * self.columns];
                     let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
@@ -260,8 +284,22 @@ impl<'a> KernelRows<'a> {
         });
     }
 
-    /// k(x_i, x_i) of a row of the source, exactly.
-    pub fn diagonal(&self, row: usize) -> f64 {
+    /// k(x_i, x_i) of rows of the source, exactly.
+    pub fn diagonal(&self, rows: &[usize]) -> Vec<f64> {
+        let Packed::Blocks(blocks, _) = self.packed else {
+            return rows.iter().map(|&row| self.diagonal_value(row)).collect();
+        };
+        let mut diagonal = Vec::with_capacity(rows.len());
+        let mut values = vec![0.0; DIAGONAL * DIAGONAL];
+        for rows in rows.chunks(DIAGONAL) {
+            let n = rows.len();
+            blocks.fill(rows, rows, &mut values[..n * n]);
+            diagonal.extend((0..n).map(|i| f64::from(values[i * n + i])));
+        }
+        diagonal
+    }
+
+    fn diagonal_value(&self, row: usize) -> f64 {
         if matches!(self.kernel, Kernel::Precomputed) {
             let mut value = 0.0;
             self.source.for_each_in_row(row, |k, v| {

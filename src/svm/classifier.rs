@@ -5,13 +5,14 @@
 //! all machines of x's class (thesis 4.5).
 
 use super::fit::{Columns, Start, check, check_nu, finish};
+use super::leave_one_out::{LeaveOneOut, leave_one_out};
 use super::machine::Machine;
 use super::params::{Certificate, Effort, SvmParams};
 use super::problem::DualProblem;
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::KernelFunction;
 
 /// How several classes are told apart by binary machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct Classification<'a> {
     pub loss: ClassifierLoss,
     /// Whether machines have an intercept.
     pub fit_intercept: bool,
-    /// Coefficients to start from; not for nu-SVC.
+    /// Coefficients to start from.
     pub start: Option<Start<'a>>,
 }
 
@@ -66,6 +67,8 @@ pub struct SvcModel {
     pub intercepts: Vec<f64>,
     /// One certificate a machine.
     pub certificates: Vec<Certificate>,
+    /// Bounds for the leave-one-out errors, one a machine; none for nu-SVC, whose C depends on the rows.
+    pub leave_one_out: Vec<LeaveOneOut>,
     /// What all machines cost together.
     pub effort: Effort,
 }
@@ -78,15 +81,16 @@ pub struct SvcModel {
 /// [`Error::Shape`] and [`Error::Param`] for inputs that contradict each other, fewer than two classes, a class
 /// without rows, a bound that is not positive and finite, a nu that the classes cannot meet, or rows outside the
 /// kernel's domain.
-pub fn fit_classifier(
-    kernel: Kernel,
-    rows: Rows<'_>,
+pub fn fit_classifier<'a>(
+    kernel: impl Into<KernelFunction<'a>>,
+    rows: Rows<'a>,
     task: &Classification<'_>,
     params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
+    let kernel = kernel.into();
     check(kernel, rows, upper, params)?;
     let counts = check_task(rows.rows(), task)?;
     let n = rows.rows();
@@ -140,11 +144,11 @@ pub fn fit_classifier(
         machines.push(machine);
     }
     columns.solve(&mut machines, params, monitor, par);
-    Ok(collect(&machines, &columns, task))
+    Ok(collect(&machines, &columns, kernel, task))
 }
 
 fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
-    let &Classification { labels, classes, loss, fit_intercept, start, .. } = task;
+    let &Classification { labels, classes, loss, fit_intercept, .. } = task;
     Error::check_len("labels", rows, labels.len())?;
     if classes < 2 {
         return Err(Error::param("classes", classes, "at least 2"));
@@ -153,9 +157,6 @@ fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
         check_nu(nu)?;
         if !fit_intercept {
             return Err(Error::param("fit_intercept", false, "true for nu-SVC"));
-        }
-        if start.is_some() {
-            return Err(Error::param("start", "given", "left out for nu-SVC"));
         }
     }
     let mut counts = vec![0; classes];
@@ -187,14 +188,24 @@ fn by_class(labels: &[usize], counts: &[usize]) -> Vec<usize> {
     order
 }
 
-fn collect(machines: &[Machine<'_>], columns: &Columns<'_>, task: &Classification<'_>) -> SvcModel {
+fn collect(
+    machines: &[Machine<'_>],
+    columns: &Columns<'_>,
+    kernel: KernelFunction<'_>,
+    task: &Classification<'_>,
+) -> SvcModel {
     let (q, order) = (machines.len(), &columns.order);
     let mut coefficient_of = vec![Vec::new(); order.len()];
     let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
+    let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
+    let mut estimates = Vec::new();
     for (j, machine) in machines.iter().enumerate() {
         let (b, rho, certificate) = finish(machine);
+        if !is_nu {
+            estimates.push(leave_one_out(&machine.problem, kernel, b, certificate.violation));
+        }
         // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
-        let scale = if matches!(task.loss, ClassifierLoss::Nu(_)) && rho > 0.0 { 1.0 / rho } else { 1.0 };
+        let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };
         for (first, positions) in machine.parts() {
             for (offset, position) in positions.enumerate() {
                 let beta = machine.problem.beta[first + offset];
@@ -216,5 +227,13 @@ fn collect(machines: &[Machine<'_>], columns: &Columns<'_>, task: &Classificatio
             coefficients[line + j] = beta;
         }
     }
-    SvcModel { support, class_counts, coefficients, intercepts, certificates, effort: columns.effort() }
+    SvcModel {
+        support,
+        class_counts,
+        coefficients,
+        intercepts,
+        certificates,
+        leave_one_out: estimates,
+        effort: columns.effort(),
+    }
 }

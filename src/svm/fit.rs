@@ -10,7 +10,7 @@ use crate::cache::RowCache;
 use crate::control::{Monitor, Par, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, KernelRows, Precision};
+use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -73,7 +73,7 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// Packs the rows in the given order, cut into the given ranges; the largest machine has `machine_size` variables.
     pub(super) fn new(
-        kernel: Kernel,
+        kernel: KernelFunction<'a>,
         rows: Rows<'a>,
         order: Vec<usize>,
         ranges: Vec<Range<usize>>,
@@ -82,9 +82,7 @@ impl<'a> Columns<'a> {
         par: Par,
     ) -> Self {
         let start = Instant::now();
-        // Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
-        let bounded = kernel.constant_diagonal().is_some();
-        let precision = if bounded || !rows.is_f64() { Precision::Single } else { Precision::Double };
+        let precision = precision(kernel, rows);
         let mut segments: Vec<Segment<'_>> = ranges
             .into_iter()
             .map(|positions| {
@@ -102,7 +100,7 @@ impl<'a> Columns<'a> {
                 segment.cache = Some(RowCache::new(order.len(), len, per_column * len));
             }
         }
-        let diagonal = order.iter().map(|&row| segments[0].source.diagonal(row)).collect();
+        let diagonal = segments[0].source.diagonal(&order);
         Self { segments, order, diagonal, depth, start }
     }
 
@@ -139,7 +137,7 @@ pub(super) fn finish(machine: &Machine<'_>) -> (f64, f64, Certificate) {
 /// Fits one machine over the rows named by `order` (each once, or twice for nu-SVR, whose halves are added).
 #[allow(clippy::too_many_arguments)]
 pub(super) fn single(
-    kernel: Kernel,
+    kernel: KernelFunction<'_>,
     rows: Rows<'_>,
     order: Vec<usize>,
     build: impl FnOnce(&[f64]) -> Result<DualProblem>,
@@ -153,7 +151,7 @@ pub(super) fn single(
     let mut problem = build(&columns.diagonal)?;
     if let Some(start) = start {
         let beta = start.of_machine(rows.rows(), 0, 1)?;
-        problem.start_from(&beta);
+        problem.start_from(&columns.order.iter().map(|&row| beta[row]).collect::<Vec<f64>>());
     }
     let cold = problem.beta.iter().all(|b| *b == 0.0);
     let mut machine = Machine::new(problem, &[0], &columns.segments, &columns.order, params.tuning);
@@ -173,10 +171,21 @@ pub(super) fn single(
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: columns.effort() })
 }
 
+/// Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
+pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Precision {
+    let bounded = kernel.built_in().constant_diagonal().is_some();
+    if bounded || !rows.is_f64() { Precision::Single } else { Precision::Double }
+}
+
+/// What a value of a function of the caller's is taken to cost, in features: always worth a cache.
+const FUNCTION_DEPTH: usize = 1 << 12;
+
 /// Features that a kernel value really touches, an estimate.
-fn depth(kernel: Kernel, rows: Rows<'_>) -> usize {
-    if kernel == Kernel::Precomputed {
-        return 0;
+pub(super) fn depth(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
+    match kernel {
+        KernelFunction::BuiltIn(Kernel::Precomputed) => return 0,
+        KernelFunction::Blocks(_) => return FUNCTION_DEPTH,
+        KernelFunction::BuiltIn(_) => {}
     }
     if !rows.is_sparse() {
         return rows.cols();
@@ -191,16 +200,23 @@ fn depth(kernel: Kernel, rows: Rows<'_>) -> usize {
 }
 
 /// Checks what every fit relies on; `weights` are the rows' C or weights.
-pub(super) fn check(kernel: Kernel, rows: Rows<'_>, weights: &[f64], params: &SvmParams) -> Result<()> {
+pub(super) fn check(
+    kernel: KernelFunction<'_>,
+    rows: Rows<'_>,
+    weights: &[f64],
+    params: &SvmParams,
+) -> Result<()> {
     params.check()?;
-    kernel.check()?;
-    kernel.check_rows("X", rows)?;
+    if let KernelFunction::BuiltIn(kernel) = kernel {
+        kernel.check()?;
+        kernel.check_rows("X", rows)?;
+    }
     let n = rows.rows();
     if n == 0 {
         return Err(Error::param("X", "no rows", "at least one row"));
     }
     Error::check_len("upper bounds", n, weights.len())?;
-    if kernel == Kernel::Precomputed {
+    if matches!(kernel, KernelFunction::BuiltIn(Kernel::Precomputed)) {
         Error::check_len("columns of precomputed X", n, rows.cols())?;
     }
     match weights.iter().find(|c| !(c.is_finite() && **c > 0.0)) {

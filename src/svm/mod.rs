@@ -20,6 +20,8 @@
 //! | `subproblem` | the inner tier: pair steps within a block |
 //! | `bias` | the intercept |
 //! | `certificate` | objectives, duality gap, violation |
+//! | `leave_one_out` | bounds for the errors on rows left out |
+//! | `memory` | what a fit will take |
 //! | `fit` | what the fits of the family share: columns, caches, warm starts, certificates |
 //! | `classifier` | one-vs-one and one-vs-rest on shared kernel rows |
 //! | `regression`, `one_class` | the single machines |
@@ -29,7 +31,9 @@ mod certificate;
 mod classifier;
 mod decomposition;
 mod fit;
+mod leave_one_out;
 mod machine;
+mod memory;
 mod one_class;
 mod params;
 mod problem;
@@ -39,6 +43,8 @@ mod working_set;
 
 pub use classifier::{Classification, ClassifierLoss, Coding, SvcModel, fit_classifier};
 pub use fit::{MachineModel, Start};
+pub use leave_one_out::LeaveOneOut;
+pub use memory::{MemoryEstimate, estimate_memory};
 pub use one_class::fit_one_class;
 pub use params::{Certificate, Effort, SvmParams, Tuning};
 pub use regression::{Regression, RegressionLoss, fit_regression};

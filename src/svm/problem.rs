@@ -178,9 +178,14 @@ impl DualProblem {
         }
     }
 
-    /// Takes other coefficients, clipped to the bounds and brought back to the sum they must keep. The gradient is the
+    /// Takes other coefficients, clipped to the bounds and brought back to the sums they must keep. The gradient is the
     /// caller's to renew.
     pub(super) fn start_from(&mut self, beta: &[f64]) {
+        let sums = self.sums();
+        if sums.iter().any(|sum| *sum != 0.0) {
+            self.start_from_one_sided(beta, sums);
+            return;
+        }
         for (v, &start) in beta.iter().enumerate() {
             self.beta[v] = start.clamp(self.lower[v], self.upper[v]);
         }
@@ -199,6 +204,55 @@ impl DualProblem {
         for b in self.beta.iter_mut().filter(|b| (**b > 0.0) == heavy) {
             *b *= scale;
         }
+    }
+
+    /// [`DualProblem::start_from`] where the coefficients of a group have one sign and a sum that is not zero: scaled to
+    /// the sum (which undoes the division by rho in a model of nu-SVC), clipped, and filled up, first those in use.
+    fn start_from_one_sided(&mut self, beta: &[f64], sums: [f64; GROUPS]) {
+        for (v, &start) in beta.iter().enumerate() {
+            let sign = if self.lower[v] < 0.0 { -1.0 } else { 1.0 };
+            self.beta[v] = if start * sign > 0.0 { start } else { 0.0 };
+        }
+        let scales = self.sums();
+        for v in 0..self.len() {
+            let g = usize::from(self.group[v]);
+            if scales[g] != 0.0 {
+                self.beta[v] *= sums[g] / scales[g];
+            }
+            self.beta[v] = self.beta[v].clamp(self.lower[v], self.upper[v]);
+            let bound = if self.lower[v] < 0.0 { self.lower[v] } else { self.upper[v] };
+            if (self.beta[v] - bound).abs() <= 1e-12 * bound.abs() {
+                // Rounding must not lift a coefficient off its bound.
+                self.beta[v] = bound;
+            }
+        }
+        let mut missing = self.sums();
+        for g in 0..GROUPS {
+            missing[g] = sums[g] - missing[g];
+            if missing[g].abs() <= 1e-12 * sums[g].abs() {
+                // Rounding, again.
+                missing[g] = 0.0;
+            }
+        }
+        for in_use in [true, false] {
+            for v in 0..self.len() {
+                let share = &mut missing[usize::from(self.group[v])];
+                if (self.beta[v] != 0.0) == in_use && share.abs() > 0.0 {
+                    let to = (self.beta[v] + *share).clamp(self.lower[v], self.upper[v]);
+                    *share -= to - self.beta[v];
+                    self.beta[v] = to;
+                }
+            }
+        }
+    }
+
+    /// Sum of the coefficients of each group.
+    fn sums(&self) -> [f64; GROUPS] {
+        let mut sums = [0.0; GROUPS];
+        for (&b, &group) in self.beta.iter().zip(&self.group) {
+            sums[usize::from(group)] += b;
+        }
+        sums
     }
 
     /// The problem of some of the variables, the others held fixed: their part stays in the gradients.

@@ -6,7 +6,7 @@ use super::problem::DualProblem;
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::KernelFunction;
 
 /// How far off an output may be for nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Regression<'a> {
     pub upper: &'a [f64],
     /// The loss.
     pub loss: RegressionLoss,
-    /// Coefficients to start from; epsilon-SVR only.
+    /// Coefficients to start from.
     pub start: Option<Start<'a>>,
 }
 
@@ -35,14 +35,15 @@ pub struct Regression<'a> {
 ///
 /// # Errors
 /// [`Error::Shape`] and [`Error::Param`] for inputs that contradict each other or their rules.
-pub fn fit_regression(
-    kernel: Kernel,
-    rows: Rows<'_>,
+pub fn fit_regression<'a>(
+    kernel: impl Into<KernelFunction<'a>>,
+    rows: Rows<'a>,
     task: &Regression<'_>,
     params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<MachineModel> {
+    let kernel = kernel.into();
     check(kernel, rows, task.upper, params)?;
     let n = rows.rows();
     Error::check_len("targets", n, task.targets.len())?;
@@ -61,13 +62,10 @@ pub fn fit_regression(
         }
         RegressionLoss::Nu(nu) => {
             check_nu(nu)?;
-            if task.start.is_some() {
-                return Err(Error::param("start", "given", "left out for nu-SVR"));
-            }
             let build = |diagonal: &[f64]| {
                 Ok(DualProblem::nu_regression(task.targets, task.upper, nu, &diagonal[..n]))
             };
-            single(kernel, rows, (0..n).chain(0..n).collect(), build, None, params, monitor, par)
+            single(kernel, rows, (0..n).chain(0..n).collect(), build, task.start, params, monitor, par)
         }
     }
 }

@@ -4,3 +4,4 @@ mod io;
 mod pursuit;
 mod reference;
 mod svm;
+mod svm_family;

@@ -355,7 +355,8 @@ fn every_member_of_the_family_closes_its_gap() {
                 let model = fit_regression(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
                 closed(&format!("{loss:?}"), model.certificate);
             }
-            let model = fit_one_class(kernel, x, &weights, 0.2, &params, &Silent, Par::Threads).unwrap();
+            let model =
+                fit_one_class(kernel, x, &weights, 0.2, None, &params, &Silent, Par::Threads).unwrap();
             closed("one-class", model.certificate);
             let total: f64 = weights.iter().sum();
             assert!((model.coefficients.iter().sum::<f64>() - 0.2 * total).abs() < 1e-9);

@@ -109,7 +109,7 @@ def describe(path: Path, model: Any) -> dict[str, Any]:
     converted = as_expansion(model)
     expansion = converted.expansion_ if isinstance(converted, ExpansionClassifier) else converted
     _, gamma, coef0, degree = expansion.kernel_spec
-    has = KERNEL_PARAMETERS[expansion.kernel]
+    has = KERNEL_PARAMETERS[expansion.kernel_spec[0]]
     facts: dict[str, Any] = {
         "file": str(path),
         "format": "libsvm" if is_libsvm(path) else "safetensors",

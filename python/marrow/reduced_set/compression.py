@@ -305,6 +305,8 @@ def pursue(
 
 
 def _refuse_precomputed(expansion: KernelExpansion) -> None:
+    if callable(expansion.kernel):
+        raise ValueError(f"kernel={expansion.kernel!r} cannot be compressed: it must be a built-in kernel")
     if expansion.kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' cannot be compressed: the model does not hold the kernel values "

@@ -1,0 +1,153 @@
+"""Ratios, targets and the picture, on figures whose answers are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import report
+import targets
+from cells import LEFT_OUT, Cell, best_peer, geometric_mean, times_as_fast
+from speedup import Speedup, counts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def cell(workload: str, engine: str, fit: float, predict: float, **rest: object) -> Cell:
+    """A cell of one repeat."""
+    times = {"fit_seconds": [fit], "predict_seconds": [predict], "peak_bytes": [1]}
+    return Cell(workload, engine, **times, **rest)  # type: ignore[arg-type]
+
+
+def figures() -> list[Cell]:
+    """Two workloads; the best peer differs between them, and between fit and prediction."""
+    return [
+        cell("a", "sklearn", 8.0, 2.0),
+        cell("a", "intelex-f32", 4.0, 6.0),
+        cell("a", "marrow-f32", 1.0, 1.0, bound_seconds=[0.5]),
+        cell("b", "sklearn", 9.0, 9.0),
+        cell("b", "intelex-f32", 27.0, 27.0),
+        cell("b", "marrow-f32", 1.0, 1.0, bound_seconds=[0.125]),
+    ]
+
+
+def text(verdicts: list[targets.Verdict]) -> list[str]:
+    """As printed."""
+    return [str(verdict) for verdict in verdicts]
+
+
+def test_best_peer_is_the_best_of_those_that_solved_the_workload() -> None:
+    """Not ours, not one whose solution differs, not one that did not run."""
+    cells = figures()
+    assert best_peer(cells, "a", "fit_seconds") == 4.0
+    assert best_peer(cells, "a", "predict_seconds") == 2.0
+    cells[1].trusted = False
+    assert best_peer(cells, "a", "fit_seconds") == 8.0
+    cells[0].fit_seconds = []
+    assert best_peer(cells, "a", "fit_seconds") is None
+    assert times_as_fast(cells, cells[2], "fit_seconds") is None
+
+
+def test_median_of_repeats() -> None:
+    """The middle one counts, and an untrusted cell has none."""
+    found = Cell("a", "sklearn", fit_seconds=[9.0, 1.0, 2.0])
+    assert found.seconds("fit_seconds") == 2.0
+    found.trusted = False
+    assert found.seconds("fit_seconds") is None
+
+
+def test_targets_met() -> None:
+    """Fit sqrt(4 x 9) = 6, prediction sqrt(2 x 9) = 4.24, over the bound sqrt(2 x 8) = 4."""
+    verdicts = targets.of_comparison(figures())
+    assert [verdict.met for verdict in verdicts] == [True] * 4
+    said = text(verdicts)
+    assert "6.00 times as fast" in said[0]
+    assert "on 2 of 2" in said[1]
+    assert "4.24 times as fast" in said[2]
+    assert "4.00 times the lower bound" in said[3]
+
+
+def test_targets_missed() -> None:
+    """A slower workload, a mean below 3, a bound too far, more memory than allowed: each is a line."""
+    cells = figures()
+    cells[2].fit_seconds, cells[5].fit_seconds = [5.0], [2.0]
+    cells[5].data_bytes, cells[5].cache_bytes, cells[5].added_bytes = 100, 900, [1100]
+    verdicts = targets.of_comparison(cells)
+    assert [verdict.met for verdict in verdicts] == [False, False, True, False, False]
+    said = text(verdicts)
+    assert all(line.startswith("MISSED") for line in said[:2] + said[3:])
+    assert "not on a 0.80" in said[1]
+    assert "109.1% of data, cache and 10 % (b)" in said[4]
+
+
+def test_no_time_of_ours_is_a_miss() -> None:
+    """A mean over the easy workloads does not meet a target."""
+    cells = figures()
+    cells[5].trusted = False
+    verdicts = targets.of_comparison(cells)
+    assert not verdicts[0].met
+    assert "no time: b" in verdicts[0].text
+
+
+def test_without_peers_nothing_is_claimed() -> None:
+    """No line on peers where none ran; the bound is still judged."""
+    verdicts = targets.of_comparison([entry for entry in figures() if entry.ours])
+    assert text(verdicts) == [
+        "met    marrow-f32 fit: 4.00 times the lower bound, geometric mean of 2 (at most 5)"
+    ]
+
+
+def test_speedup_and_its_target() -> None:
+    """Ratio of medians; 1.7 is the least."""
+    good = Speedup("a", "marrow-f32", {1: [2.0, 4.0, 3.0], 2: [1.5]})
+    bad = Speedup("b", "marrow-f32", {1: [3.0], 2: [2.0]})
+    none = Speedup("c", "marrow-f32", {1: [3.0], 2: []})
+    assert good.of(2) == 2.0
+    assert [verdict.met for verdict in targets.of_threads([good, bad, none])] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("processors", "expected"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])]
+)
+def test_thread_counts(processors: int, expected: list[int]) -> None:
+    """Powers of two, then all."""
+    assert counts(processors) == expected
+
+
+def test_table_has_every_pair_and_the_means() -> None:
+    """A pair that is left out stays in the table, under its name; the mean says over how many it is."""
+    cells = figures()
+    cells[3] = Cell("b", "sklearn", note=LEFT_OUT)
+    rows = report.comparison(cells)
+    assert all(len(row) == len(report.HEADINGS) for row in rows)
+    assert rows[3][:3] == ["b", "sklearn", LEFT_OUT]
+    means = {row[1]: (row[0], row[6]) for row in rows[6:]}
+    assert means["sklearn"] == ("geometric mean of 1", "0.50")
+    assert means["marrow-f32"] == ("geometric mean of 2", f"{geometric_mean([4.0, 27.0]):.2f}")
+    assert report.table(report.HEADINGS, rows, markdown=True).count("\n") == len(rows) + 1
+
+
+def test_picture(tmp_path: Path) -> None:
+    """Multiples of ours; no mean of an engine that lacks a workload; 800 pixels wide."""
+    plot = pytest.importorskip("plot", reason="matplotlib is not installed")
+    cells = [*figures(), Cell("c", "sklearn", note=LEFT_OUT), cell("c", "intelex-f32", 0.5, 1.0)]
+    cells.append(cell("c", "marrow-f32", 1.0, 1.0))
+    found = plot.multiples(cells, "marrow-f32", "fit_seconds")
+    assert found["a"] == {"sklearn": 8.0, "intelex-f32": 4.0}
+    assert found["c"] == {"intelex-f32": 0.5}
+    assert found[plot.MEAN] == {"intelex-f32": pytest.approx(geometric_mean([4.0, 27.0, 0.5]))}
+    plot.draw(cells, tmp_path / "peers.png")
+    header = (tmp_path / "peers.png").read_bytes()[:24]
+    assert header[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(header[16:20], "big") == plot.PIXELS
+    with pytest.raises(ValueError, match="nothing to draw"):
+        plot.draw([cell("a", "marrow-f32", 1.0, 1.0)], tmp_path / "none.png")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.0042, "4.2 ms"), (0.25, "0.25 s"), (3.21, "3.2 s"), (178.4, "178 s")]
+)
+def test_seconds_in_words(seconds: float, expected: str) -> None:
+    """Two digits are enough."""
+    assert pytest.importorskip("plot").seconds_text(seconds) == expected

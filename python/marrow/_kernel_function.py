@@ -1,0 +1,81 @@
+"""Kernels that are Python functions: called with two blocks of rows, never with a pair.
+
+``function(X_block, Y_block)`` gets rows as the estimator holds them (arrays, or CSR matrices for sparse data)
+and returns their kernel values, (rows of X_block, rows of Y_block). Blocks are cut so that a call gives at
+most `BLOCK` values unless a single row has more; the kernel matrix is never there in one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["KernelFunction", "TrainingKernel", "evaluate"]
+
+KernelFunction = Callable[[Any, Any], ArrayLike]
+
+#: Most kernel values asked for in one call at prediction.
+BLOCK = 2**22
+
+
+def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
+    """K(X, Z) from one call; a ``ValueError`` for what is not a matrix of that shape of finite numbers."""
+    values: Any = function(X, Z)
+    values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    expected = (int(X.shape[0]), int(Z.shape[0]))
+    if values.shape != expected:
+        raise ValueError(
+            f"the kernel function returned shape {values.shape} for blocks of {expected[0]} and "
+            f"{expected[1]} rows: it must return {expected}"
+        )
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"the kernel function returned values of type {values.dtype}: they must be numbers")
+    if not np.isfinite(values).all():
+        raise ValueError("the kernel function returned NaN or infinity: kernel values must be finite")
+    matrix: NDArray[Any] = values
+    return matrix
+
+
+class TrainingKernel:
+    """What the extension module calls: kernel values of training rows, in single precision."""
+
+    def __init__(self, function: KernelFunction, X: Any) -> None:
+        self.function = function
+        self.X = X
+
+    def __call__(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]:
+        values = kernel_values(self.function, self.X[_span(rows)], self.X[_span(columns)])
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if not np.isfinite(single).all():
+            raise ValueError("the kernel function returned values beyond the range of single precision")
+        return single
+
+
+def _span(indices: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Consecutive indices as a slice, which copies no rows."""
+    first, last = int(indices[0]), int(indices[-1])
+    if last - first + 1 == indices.size and bool((np.diff(indices) == 1).all()):
+        return slice(first, last + 1)
+    return indices
+
+
+def evaluate(
+    function: KernelFunction,
+    X: Any,
+    vectors: Any,
+    coefficients: NDArray[np.float64],
+    intercepts: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """K(X, vectors) B + b, block by block."""
+    n, m = int(X.shape[0]), int(vectors.shape[0])
+    out = np.tile(intercepts, (n, 1))
+    step = max(1, BLOCK // max(1, m))
+    for start in range(0, n if m else 0, step):
+        block = slice(start, start + step)
+        out[block] += kernel_values(function, X[block], vectors) @ coefficients
+    return out

@@ -1,0 +1,111 @@
+//! `marrow::kernels::KernelFunction`: kernels of the crate, and kernels that are Python functions of blocks of rows.
+//!
+//! A Python function is called as `function(rows, columns)` with two int64 arrays of indices of training rows, and
+//! gives a C-contiguous float32 matrix. The calling thread takes the interpreter lock for it. An exception is kept,
+//! further values are zeros, the monitor asks the fit to end, and the exception leaves the fit unchanged.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+use marrow::Error;
+use marrow::control::{Monitor, Progress, StopReason};
+use marrow::kernels::{Kernel, KernelBlocks, KernelFunction};
+use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+use crate::params::KernelArg;
+
+/// The kernel of a fit, from the tuple of [`KernelArg`] or from a function.
+pub(crate) enum FunctionArg {
+    /// A kernel of the crate.
+    BuiltIn(Kernel),
+    /// A function.
+    Function(PythonKernel),
+}
+
+/// A Python function, and the exception that it raised.
+pub(crate) struct PythonKernel {
+    function: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for FunctionArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_callable() {
+            let function = object.to_owned().unbind();
+            return Ok(Self::Function(PythonKernel { function, raised: Mutex::default() }));
+        }
+        Ok(Self::BuiltIn(object.extract::<KernelArg>()?.0))
+    }
+}
+
+impl FunctionArg {
+    /// As the core takes it.
+    pub(crate) fn function(&self) -> KernelFunction<'_> {
+        match self {
+            Self::BuiltIn(kernel) => (*kernel).into(),
+            Self::Function(function) => KernelFunction::Blocks(function),
+        }
+    }
+
+    /// What the function raised.
+    pub(crate) fn raised(&self) -> Option<PyErr> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::Function(function) => function.raised.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        }
+    }
+}
+
+impl PythonKernel {
+    fn has_raised(&self) -> bool {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn call(&self, py: Python<'_>, rows: &[usize], columns: &[usize], out: &mut [f32]) -> PyResult<()> {
+        let array = |list: &[usize]| PyArray1::from_iter(py, list.iter().map(|&i| i as i64));
+        let values = self.function.bind(py).call1((array(rows), array(columns)))?;
+        let values: PyReadonlyArray2<'_, f32> = values.extract()?;
+        let filled = values.as_slice().ok().filter(|_| values.shape() == [rows.len(), columns.len()]);
+        match filled {
+            Some(values) => out.copy_from_slice(values),
+            None => Err(to_python(Error::param(
+                "kernel values",
+                format!("{:?}", values.shape()),
+                format!("contiguous and ({}, {})", rows.len(), columns.len()),
+            )))?,
+        }
+        Ok(())
+    }
+}
+
+impl KernelBlocks for PythonKernel {
+    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f32]) {
+        if !self.has_raised() {
+            let Err(error) = Python::attach(|py| self.call(py, rows, columns, out)) else { return };
+            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+        out.fill(0.0);
+    }
+}
+
+/// A monitor that also ends the work when the kernel has raised.
+pub(crate) struct WithKernel<'a> {
+    pub(crate) monitor: &'a dyn Monitor,
+    pub(crate) kernel: &'a FunctionArg,
+}
+
+impl Monitor for WithKernel<'_> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+        self.monitor.tick(progress)?;
+        match self.kernel {
+            FunctionArg::Function(function) if function.has_raised() => {
+                ControlFlow::Break(StopReason::Interrupted)
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}

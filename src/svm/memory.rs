@@ -1,0 +1,61 @@
+//! How much memory a fit takes, before it is begun.
+//!
+//! Packed rows, which every fit holds; kernel rows, as many as the budget and the problem have room for; the matrices
+//! of the blocks that are solved at the same time; the variables of all machines. The caller's own rows are not counted.
+//!
+//! Cost: one look at the structure of sparse rows, nothing for dense ones.
+
+use super::fit::{depth, precision};
+use super::params::SvmParams;
+use crate::data::Rows;
+use crate::kernels::{KernelFunction, Precision, packed_bytes};
+
+/// Numbers in double precision that a machine keeps for each variable, a shrunk copy and the row's index included.
+const NUMBERS_A_VARIABLE: usize = 16;
+
+/// Bytes that a fit takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryEstimate {
+    /// Training rows as the kernels want them.
+    pub packed: usize,
+    /// Cached kernel rows: the budget, or less where all rows need less. 0 where values are computed again.
+    pub cache: usize,
+    /// Kernel matrices of the largest blocks.
+    pub blocks: usize,
+    /// The state of the machines.
+    pub variables: usize,
+    /// What a fit cannot do without: packed rows, variables, two cached rows, blocks as they begin.
+    pub least: usize,
+}
+
+/// The memory of a fit of machines of the given numbers of variables, `threads` at a time.
+pub fn estimate_memory<'a>(
+    kernel: impl Into<KernelFunction<'a>>,
+    rows: Rows<'a>,
+    machines: &[usize],
+    params: &SvmParams,
+    threads: usize,
+) -> MemoryEstimate {
+    let kernel = kernel.into();
+    let (n, tuning) = (rows.rows(), params.tuning);
+    let single = packed_bytes(kernel, rows);
+    let packed = if precision(kernel, rows) == Precision::Double { 2 * single } else { single };
+    let largest = machines.iter().copied().max().unwrap_or(0);
+    let is_cached = depth(kernel, rows) > tuning.cheap && largest > tuning.whole;
+    let all_rows = 4 * n * n;
+    let cache =
+        if is_cached { params.cache_bytes.saturating_sub(packed).min(all_rows).max(8 * n) } else { 0 };
+    // Blocks of a machine that keeps its rows cannot be larger than the cache has room for.
+    let room = if is_cached { (cache / (4 * n.max(1))).max(2) } else { usize::MAX };
+    // Those of the largest machines, which may be solved at the same time.
+    let blocks_of = |size: &dyn Fn(usize) -> usize| {
+        let mut sizes: Vec<usize> = machines.iter().map(|&variables| size(variables).min(room)).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        sizes.iter().take(threads.max(1)).map(|size| 4 * size * size).sum::<usize>()
+    };
+    let first = |variables: usize| tuning.first_block(variables);
+    let blocks = blocks_of(&|variables| first(variables).max(variables.min(tuning.largest_block)));
+    let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>();
+    let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
+    MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest }
+}
