@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REPEATS = 7
 # Seconds that one timeit run lasts at least.
-LEAST_SECONDS = 0.2
+LEAST_SECONDS = 0.05
 SEED = 20070
 #: The row of the target.
 BARE = "KernelExpansion.decision_function"

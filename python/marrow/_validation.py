@@ -37,6 +37,8 @@ CoreRows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[
 
 _DENSE: tuple[np.dtype[Any], ...] = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
 _SPARSE = _DENSE[:2]
+#: Elements of a dense matrix up to which single checks, not passes over the elements, are what validation costs.
+_FEW = 4096
 #: Elements of a dense matrix that are taken together in passes in double precision: 1 MB.
 _BLOCK = 2**17
 #: Share of the free memory that a fit may take for kernel rows.
@@ -96,6 +98,11 @@ def validated(
 
 def as_rows(X: Any, name: str = "X") -> Any:
     """Rows outside an estimator: a float64, float32 or uint8 array or a canonical CSR matrix, all finite."""
+    # A few rows in the form that the core takes cost a microsecond or two: every further look would double it.
+    if type(X) is np.ndarray and X.ndim == 2 and 0 < X.size <= _FEW and X.dtype in _DENSE:
+        flags = X.flags
+        if flags.c_contiguous and flags.aligned and np.isfinite(X).all():
+            return X
     if sp.issparse(X):
         kinds = [kind.type for kind in _SPARSE]
         return canonical(
@@ -118,7 +125,7 @@ def _is_finite(X: NDArray[Any]) -> bool:
 
 def core_rows(X: Any) -> CoreRows:
     """Rows in the form that the extension module takes; no copy."""
-    if sp.issparse(X):
+    if not isinstance(X, np.ndarray):
         return (X.data, X.indices, X.indptr, (int(X.shape[0]), int(X.shape[1])))
     rows: NDArray[Any] = X
     return rows
