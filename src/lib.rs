@@ -18,6 +18,7 @@ pub mod expansion;
 pub mod io;
 pub mod kernels;
 mod linalg;
+pub mod perceptron;
 pub mod random;
 pub mod reduced_set;
 pub mod simd;

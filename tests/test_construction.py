@@ -146,7 +146,7 @@ def test_refusals(svc, digits):
     ]:
         with pytest.raises(ValueError, match=message):
             compress(svc, **{"n_vectors": 5, "method": "gradient", **options})
-    with pytest.raises(ValueError, match="for method='gradient' only"):
+    with pytest.raises(ValueError, match="of no use for method='pursuit'"):
         compress(svc, 5, settings=QUICK)
     for name, value in [("sharpness", 0.0), ("label_weight", 1.5), ("batch", 0), ("loss", "none")]:
         with pytest.raises(ValueError, match=f"{name}="):

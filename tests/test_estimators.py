@@ -10,7 +10,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marrow import SVC
+from marrow import (
+    SVC,
+    BudgetPerceptron,
+    Forgetron,
+    KernelPerceptron,
+    PerceptronTreeClassifier,
+    Projectron,
+    ProjectronPlusPlus,
+    Stoptron,
+)
 
 # The checks compare a weighted fit with a fit on repeated rows to seven digits; the tolerance of an SVM gives
 # three, single-precision kernel rows six. test_svc.py checks the same at a tight tolerance. The linear and
@@ -66,3 +75,21 @@ def test_feature_names(datasets):
     assert svc.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(ValueError, match="feature names"):
         svc.predict(frame[["b", "a", "c", "d"]])
+
+
+@parametrize_with_checks(
+    [
+        KernelPerceptron(),
+        KernelPerceptron(prediction="averaged"),
+        KernelPerceptron(prediction="voted"),
+        Stoptron(),
+        BudgetPerceptron(removal="tightest"),
+        Forgetron(),
+        Projectron(),
+        ProjectronPlusPlus(),
+        PerceptronTreeClassifier(),
+        PerceptronTreeClassifier(split="zpq", budget=5),
+    ],
+)
+def test_scikit_learn_contract_of_online_learners(estimator, check):
+    check(estimator)

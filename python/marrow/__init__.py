@@ -12,20 +12,37 @@ from importlib.metadata import version as _version
 from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.io import load
-from marrow.reduced_set import CompressionPath, GradientSettings, ReducedSet, compress
+from marrow.perceptron import (
+    BudgetPerceptron,
+    Forgetron,
+    KernelPerceptron,
+    PerceptronTreeClassifier,
+    Projectron,
+    ProjectronPlusPlus,
+    Stoptron,
+)
+from marrow.reduced_set import CompressionPath, GradientSettings, ReducedSet, SelectionSettings, compress
 from marrow.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
     "SVR",
+    "BudgetPerceptron",
     "CompressionPath",
     "ExpansionClassifier",
+    "Forgetron",
     "GradientSettings",
     "KernelExpansion",
+    "KernelPerceptron",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "PerceptronTreeClassifier",
+    "Projectron",
+    "ProjectronPlusPlus",
     "ReducedSet",
+    "SelectionSettings",
+    "Stoptron",
     "compress",
     "load",
 ]

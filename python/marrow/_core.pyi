@@ -15,7 +15,9 @@ from marrow._progress import ProgressCallback
 
 __all__ = [
     "Expansion",
+    "PerceptronTree",
     "available_memory",
+    "box_budget_program",
     "centres",
     "estimate_svm_memory",
     "fit_one_class_svm",
@@ -25,13 +27,19 @@ __all__ = [
     "gram",
     "path_coefficients",
     "path_decisions",
+    "perceptron_stream",
+    "perceptron_tree",
+    "perceptron_tree_of",
+    "perceptron_tree_stream",
     "pursuit",
     "read_libsvm_model",
     "read_model",
     "read_svmlight",
+    "select_vectors",
     "simd_level",
     "threshold_binary",
     "threshold_joint",
+    "voted",
     "write_libsvm_model",
     "write_model",
     "write_svmlight",
@@ -160,6 +168,20 @@ def pursuit(
     max_time: float | None,
     progress: ProgressCallback | None,
     n_jobs: int,
+    pre_fitting: bool = False,
+) -> _Pursuit: ...
+def select_vectors(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    method: str,
+    settings: dict[str, Any],
+    max_vectors: int,
+    tolerance: float,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
 ) -> _Pursuit: ...
 def centres(x: _Rows, groups: _Indices | None, count: int, seed: int, n_jobs: int) -> NDArray[np.float32]: ...
 def gradient_vectors(
@@ -186,6 +208,75 @@ def path_decisions(
     sizes: _Indices,
     n_jobs: int,
 ) -> _Floats: ...
+def perceptron_stream(
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    kernel: _Kernel,
+    policy_name: str,
+    budget: int,
+    eta: float,
+    vectors: _Rows,
+    coefficients: _Floats,
+    born: _Indices,
+    matrix: _Floats,
+    scores: _Floats,
+    deviation: float,
+    random: int,
+    counters: tuple[int, int],
+    progress: ProgressCallback | None,
+) -> dict[str, Any]: ...
+def voted(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    born: _Indices,
+    seen: int,
+    n_classes: int,
+    x: _Rows,
+    n_jobs: int,
+) -> _Floats: ...
+@final
+class PerceptronTree:
+    def __new__(cls, kernel: _Kernel, tree: dict[str, Any]) -> PerceptronTree: ...
+    def decision(self, x: _Rows, n_jobs: int) -> _Floats: ...
+    def routes(self, x: _Rows, n_jobs: int) -> _Indices: ...
+
+def perceptron_tree(rows: _Rows, outputs: int, seed: int) -> dict[str, Any]: ...
+def perceptron_tree_stream(
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    kernel: _Kernel,
+    split: str,
+    budget: int,
+    child_budget: int,
+    sample: int,
+    draws: int,
+    max_leaves: int,
+    tree: dict[str, Any],
+    n_jobs: int,
+    progress: ProgressCallback | None,
+) -> tuple[dict[str, Any], _Indices]: ...
+def perceptron_tree_of(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    split: str,
+    budget: int,
+    sample: int,
+    draws: int,
+    refit: float | None,
+    seed: int,
+    n_jobs: int,
+    progress: ProgressCallback | None,
+) -> dict[str, Any]: ...
+def box_budget_program(q: _Floats, w: _Floats, most: float, tolerance: float) -> _Floats: ...
 def threshold_binary(scores: _Floats, positive: NDArray[np.bool_]) -> float: ...
 def threshold_joint(scores: _Floats, labels: _Indices) -> _Floats: ...
 def read_svmlight(

@@ -24,8 +24,11 @@ mod io;
 mod kernels;
 mod memory;
 mod params;
+mod perceptron;
+mod perceptron_tree;
 mod reduced_set;
 mod run;
+mod selection;
 mod svm;
 
 use pyo3::prelude::*;
@@ -46,7 +49,15 @@ mod _core {
     #[pymodule_export]
     use crate::memory::available_memory;
     #[pymodule_export]
+    use crate::perceptron::{perceptron_stream, voted};
+    #[pymodule_export]
+    use crate::perceptron_tree::{
+        PerceptronTree, box_budget_program, perceptron_tree, perceptron_tree_of, perceptron_tree_stream,
+    };
+    #[pymodule_export]
     use crate::reduced_set::{path_coefficients, path_decisions, pursuit, threshold_binary, threshold_joint};
+    #[pymodule_export]
+    use crate::selection::select_vectors;
     #[pymodule_export]
     use crate::svm::{estimate_svm_memory, fit_one_class_svm, fit_svc, fit_svr};
 }

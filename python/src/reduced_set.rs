@@ -1,7 +1,7 @@
 //! `marrow::reduced_set`: the greedy path and what is read from it.
 
 use marrow::control::Budget;
-use marrow::reduced_set::{self, PursuitParams, Selection, threshold};
+use marrow::reduced_set::{self, Path, PursuitParams, Selection, threshold};
 use marrow::{Error, Result};
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
@@ -20,7 +20,7 @@ use crate::svm::duration;
 ///
 /// Returns a dict: `order` (M,), `factor` (M, M), `projections` (M, q), `residual_norms` (M + 1,) and `stop`.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, max_vectors, tolerance, max_time, progress, n_jobs))]
+#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, max_vectors, tolerance, max_time, progress, n_jobs, pre_fitting=false))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn pursuit<'py>(
     py: Python<'py>,
@@ -34,16 +34,23 @@ pub(crate) fn pursuit<'py>(
     max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
+    pre_fitting: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
     let max_time = duration(max_time)?;
-    let params = PursuitParams { max_vectors, tolerance, selection: Selection::default() };
+    let selection = if pre_fitting { Selection::PreFitting } else { Selection::BackFitting };
+    let params = PursuitParams { max_vectors, tolerance, selection };
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
         reduced_set::pursuit(&target, candidates, &params, &budget, par)
     })?;
-    let (m, q) = (path.order.len(), target.outputs());
+    path_dict(py, path, target.outputs())
+}
+
+/// A path for Python.
+pub(crate) fn path_dict(py: Python<'_>, path: Path, q: usize) -> PyResult<Bound<'_, PyDict>> {
+    let m = path.order.len();
     let result = PyDict::new(py);
     result.set_item("order", index_array(py, path.order))?;
     result.set_item("factor", matrix_array(py, path.factor, m, m)?)?;

@@ -7,6 +7,7 @@
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out |
+//! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
 //! | `product` | K(X, Z) B without ever storing K |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
 
@@ -14,6 +15,7 @@ mod function;
 mod gram;
 mod pack;
 mod pair;
+mod pool;
 mod product;
 mod slope;
 mod tile;
@@ -22,6 +24,7 @@ pub use function::{KernelBlocks, KernelFunction};
 pub use gram::{diagonal, gram, gram_symmetric};
 pub use pack::packed_bytes;
 pub use pair::pair;
+pub(crate) use pool::{Formula, RowBuffer, RowWriter, VectorPool, self_value};
 pub use product::Evaluator;
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};
 pub use tile::{KernelRows, Precision, Value};

@@ -41,7 +41,7 @@ const CHUNK: usize = 64;
 const INSIDE: f64 = 1e-10;
 
 /// How the next vector is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
     /// By the angle between the residual and the candidate (TR-132). Measured on classifiers to keep the error lower
     /// than pre-fitting does, though the residual is a little larger.
@@ -49,6 +49,8 @@ pub enum Selection {
     BackFitting,
     /// By what the residual loses, the candidate's part inside the span left out (as orthogonal least squares does).
     PreFitting,
+    /// In a given order, with the best coefficients of every size; candidates inside the span are passed over.
+    Given(Vec<usize>),
 }
 
 /// Parameters of a pursuit.
@@ -70,6 +72,11 @@ impl PursuitParams {
                 self.max_vectors,
                 format!("between 1 and {candidates}, the number of candidates"),
             ));
+        }
+        if let Selection::Given(order) = &self.selection
+            && let Some(p) = order.iter().find(|&&p| p >= candidates)
+        {
+            return Err(Error::param("order", p, format!("below {candidates}, the number of candidates")));
         }
         if !(self.tolerance >= 0.0 && self.tolerance < 1.0) {
             return Err(Error::param("tolerance", self.tolerance, "in [0, 1)"));
@@ -131,6 +138,10 @@ pub fn pursuit(
     let mut scores: Vec<f64> =
         (0..count).map(|p| score(p, &correlations[p * q..(p + 1) * q], distance[p])).collect();
 
+    let mut given = match &params.selection {
+        Selection::Given(order) => Some(order.iter().copied()),
+        _ => None,
+    };
     let (mut order, mut projections, mut residual) = (Vec::new(), Vec::new(), norm);
     let mut residual_norms = vec![norm.sqrt()];
     let enough = params.tolerance * params.tolerance * norm;
@@ -148,8 +159,15 @@ pub fn pursuit(
         if let ControlFlow::Break(reason) = monitor.tick(&progress) {
             break reason;
         }
-        let best = (0..count).fold(0, |best, p| if scores[p] > scores[best] { p } else { best });
-        if !(scores[best] > 0.0) {
+        let best = match &mut given {
+            // A candidate without a share in the residual still has its place in a given order.
+            Some(given) => match given.find(|&p| scores[p] >= 0.0) {
+                Some(p) => p,
+                None => break StopReason::Converged,
+            },
+            None => (0..count).fold(0, |best, p| if scores[p] > scores[best] { p } else { best }),
+        };
+        if given.is_none() && !(scores[best] > 0.0) {
             break StopReason::Converged;
         }
         if !columns.contains_key(&best) {

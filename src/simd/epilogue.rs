@@ -12,6 +12,8 @@ pub(crate) enum Epilogue<T> {
     Power { gamma: T, coef0: T, degree: u32 },
     /// exp(-gamma max(0, n + m - 2 s)); rounding can make the squared distance of equal rows negative.
     Gauss { gamma: T },
+    /// max(0, n + m - 2 s)
+    Distance,
     /// tanh(gamma s + coef0)
     Tanh { gamma: T, coef0: T },
     /// exp(-gamma s)
@@ -66,6 +68,14 @@ pub(super) unsafe fn apply<V: Vector>(
                 for_each_vector!(tile, stride, row_norms.len(), |i, half, s| {
                     let norms = minus_c.mul_add(V::splat(*row_norms.get_unchecked(i)), columns[half]);
                     exp2_of_negative(two_c.mul_add(s, norms).min(V::zero()))
+                });
+            }
+            Epilogue::Distance => {
+                let two = V::splat(V::Elem::ONE).add(V::splat(V::Elem::ONE));
+                let columns = [V::load(column_norms.as_ptr()), V::load(column_norms.as_ptr().add(V::LANES))];
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| {
+                    let norms = V::splat(*row_norms.get_unchecked(i)).add(columns[half]);
+                    norms.sub(two.mul(s)).max(V::zero())
                 });
             }
             Epilogue::Tanh { gamma, coef0 } => {

@@ -4,6 +4,7 @@
 |---|---|
 | `convert` | any fitted model as a kernel expansion |
 | `path` | every size of a greedy compression, and the choice among them |
+| `selection` | settings of the methods that look at the whole kernel matrix |
 | `construction` | new vectors, moved by their gradient |
 | `compression` | `compress`, the door to all |
 | `estimator` | `ReducedSet`, compression inside pipelines and grid searches |
@@ -15,12 +16,14 @@ from marrow.reduced_set.construction import GradientSettings
 from marrow.reduced_set.convert import as_expansion
 from marrow.reduced_set.estimator import ReducedSet
 from marrow.reduced_set.path import CompressionPath
+from marrow.reduced_set.selection import SelectionSettings
 
 __all__ = [
     "CompressionPath",
     "ExpansionClassifier",
     "GradientSettings",
     "ReducedSet",
+    "SelectionSettings",
     "as_expansion",
     "compress",
 ]

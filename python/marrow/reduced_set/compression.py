@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,6 +16,7 @@ from marrow.expansion import KernelExpansion
 from marrow.reduced_set.construction import construct
 from marrow.reduced_set.convert import as_expansion
 from marrow.reduced_set.path import CompressionPath, rows_for
+from marrow.reduced_set.selection import SelectionSettings, selection_of
 from marrow.reduced_set.threshold import label_indices
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compress", "pursue"]
 
+METHODS = ("pursuit", "prefit", "rank", "l0", "l1", "lars", "gradient")
+Method: TypeAlias = Literal["pursuit", "prefit", "rank", "l0", "l1", "lars", "gradient"]
 RULES = {
-    "method": one_of("pursuit", "gradient"),
+    "method": one_of(*METHODS),
     "candidates": one_of("vectors", "rows"),
     "tol": real(least=0.0),
     "max_time": either(none, real(least=0.0)),
@@ -43,12 +46,12 @@ def compress(
     n_vectors: int,
     *,
     max_vectors: None = ...,
-    method: Literal["pursuit", "gradient"] = ...,
+    method: Method = ...,
     X: ArrayLike | None = ...,
     y: ArrayLike | None = ...,
     candidates: Literal["vectors", "rows"] = ...,
     tol: float = ...,
-    settings: GradientSettings | None = ...,
+    settings: GradientSettings | SelectionSettings | None = ...,
     random_state: int | np.random.RandomState | None = ...,
     max_time: float | None = ...,
     n_jobs: int | None = ...,
@@ -78,12 +81,12 @@ def compress(
     n_vectors: int | None = None,
     *,
     max_vectors: int | None = None,
-    method: Literal["pursuit", "gradient"] = "pursuit",
+    method: Method = "pursuit",
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     candidates: Literal["vectors", "rows"] = "vectors",
     tol: float = 1e-5,
-    settings: GradientSettings | None = None,
+    settings: GradientSettings | SelectionSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
     n_jobs: int | None = None,
@@ -103,11 +106,25 @@ def compress(
     max_vectors : int, default=None
         Largest number of vectors: the result is the path of all sizes up to it. Without `n_vectors` and
         `max_vectors` that is all candidates, at most 1000.
-    method : {"pursuit", "gradient"}, default="pursuit"
-        ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that brings
-        the approximation nearest and then solves for all coefficients again. ``"gradient"``: new vectors,
-        moved together with their coefficients until they do on the rows what the model does [2]_; takes
-        seconds instead of milliseconds, needs `n_vectors`, and is much better at small sizes.
+    method : str, default="pursuit"
+        How vectors are chosen, or made.
+
+        * ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that
+          makes the
+          smallest angle with what is missing and then solves for all coefficients again.
+        * ``"prefit"``: the same, but the vector that lowers the distance most.
+        * ``"rank"``: a basis of the span of all vectors, lossless; few only for kernels of low rank, such as
+          linear or polynomial ones.
+        * ``"l0"``: iterated shrinking towards the fewest vectors, lossless or not [1]_.
+        * ``"l1"``: the path of the l1 penalty [1]_.
+        * ``"lars"``: the path of the SVM trained again on its own vectors with an l1 penalty [2]_.
+        * ``"gradient"``: new vectors, moved together with their coefficients until they do on the rows what
+          the
+          model does [2]_; takes seconds instead of milliseconds, needs `n_vectors`, and is much better at
+          small
+          sizes.
+
+        ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"`` hold the kernel matrix of all vectors in memory.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
         Training rows. With `y`, the thresholds of each size are chosen anew on them. For ``"gradient"`` the
         rows on which the models are compared; without them, the model's own vectors.
@@ -118,8 +135,10 @@ def compress(
     tol : float, default=1e-5
         End when the distance to the model falls to this share of the model's norm; 0 goes on to the last
         vector.
-    settings : GradientSettings, default=None
-        How ``"gradient"`` moves the vectors; None takes the defaults.
+    settings : GradientSettings or SelectionSettings, default=None
+        The former for ``"gradient"``, the latter for ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"``; None
+        takes
+        the defaults.
     random_state : int, RandomState instance or None, default=None
         Seed of ``"gradient"``. None always gives the same model.
     max_time : float, default=None
@@ -191,8 +210,6 @@ def compress(
                 n_jobs=n_jobs,
                 progress=shown.callback,
             )
-    if settings is not None:
-        raise ValueError(f"settings={settings!r} are for method='gradient' only")
     with shown_progress(verbose) as shown:
         path = pursue(
             model,
@@ -203,6 +220,7 @@ def compress(
             y=y,
             candidates=candidates,
             tol=tol,
+            settings=settings,
             max_time=max_time,
             n_jobs=n_jobs,
             progress=shown.callback,
@@ -217,7 +235,7 @@ def make(
     clip: bool = False,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    settings: GradientSettings | None = None,
+    settings: Any = None,
     random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
     n_jobs: int | None = None,
@@ -233,7 +251,7 @@ def make(
         {"n_vectors": n_vectors, "max_time": max_time},
         {"n_vectors": integer(least=1), "max_time": RULES["max_time"]},
     )
-    _refuse_precomputed(expansion)
+    _refuse_unknown_values(expansion)
     if X is None and y is not None:
         raise ValueError("y is given without X")
     rows, labels = (None, None) if X is None else _tuning_rows(source, X, y, "rows")
@@ -262,6 +280,7 @@ def pursue(
     y: ArrayLike | None = None,
     candidates: str = "vectors",
     tol: float = 1e-5,
+    settings: GradientSettings | SelectionSettings | None = None,
     max_time: float | None = None,
     n_jobs: int | None = None,
     progress: ProgressCallback | None = None,
@@ -275,21 +294,26 @@ def pursue(
     expansion = source if isinstance(source, KernelExpansion) else source.expansion_
     options = {"method": method, "candidates": candidates, "tol": tol, "max_time": max_time, parameter: size}
     check(options, {**RULES, parameter: either(none, integer(least=1))})
-    _refuse_precomputed(expansion)
+    _refuse_unknown_values(expansion)
     rows, labels = _tuning_rows(source, X, y, candidates)
     pool = expansion.vectors if candidates == "vectors" else rows
-    path = _core.pursuit(
+    checked = _checked_size(size, parameter, pool.shape[0], candidates, clip=clip)
+    target = (
         core_rows(expansion.vectors),
         expansion.coefficients,
         expansion.intercepts,
         expansion.kernel_spec,
-        None if candidates == "vectors" else core_rows(pool),
-        _checked_size(size, parameter, pool.shape[0], candidates, clip=clip),
-        float(tol),
-        max_time,
-        progress,
-        threads(n_jobs),
     )
+    control = (float(tol), max_time, progress, threads(n_jobs))
+    if method in ("pursuit", "prefit"):
+        if settings is not None:
+            raise ValueError(f"settings={settings!r} are of no use for method={method!r}")
+        rivals = None if candidates == "vectors" else core_rows(pool)
+        path = _core.pursuit(*target, rivals, checked, *control, method == "prefit")
+    else:
+        if candidates != "vectors":
+            raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
+        path = _core.select_vectors(*target, method, selection_of(settings), checked, *control)
     if len(path["order"]) == 0 and path["stop"] == "max_time":
         raise ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
     if len(path["order"]) == 0:
@@ -304,7 +328,7 @@ def pursue(
     return CompressionPath(source, pool[path["order"]], path, tuning, n_jobs)
 
 
-def _refuse_precomputed(expansion: KernelExpansion) -> None:
+def _refuse_unknown_values(expansion: KernelExpansion) -> None:
     if callable(expansion.kernel):
         raise ValueError(f"kernel={expansion.kernel!r} cannot be compressed: it must be a built-in kernel")
     if expansion.kernel == "precomputed":

@@ -66,7 +66,7 @@ class GradientSettings:
     vector_rate : float, default=0.1
         Length of the first steps of a vector in each feature, as a share of the rows' root mean square
         deviation.
-    coefficient_rate : float, default=0.05
+    coefficient_rate : float, default=0.1
         Length of the first steps of a coefficient, as a share of the root mean square of the coefficients.
     noise : float, default=0.2
         Rows are displaced at random by this share of each feature's standard deviation, so that the models
@@ -81,7 +81,7 @@ class GradientSettings:
     steps: int = 20_000
     batch: int = 144
     vector_rate: float = 0.1
-    coefficient_rate: float = 0.05
+    coefficient_rate: float = 0.1
     noise: float = 0.2
     places: int = 2
 

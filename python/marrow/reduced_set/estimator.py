@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from marrow.expansion import KernelExpansion
+    from marrow.reduced_set.compression import Method
     from marrow.reduced_set.construction import GradientSettings
+    from marrow.reduced_set.selection import SelectionSettings
 
 __all__ = ["ReducedSet"]
 
@@ -36,7 +38,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_vectors : int, default=100
         Largest number of vectors. A fitted model that has no more stays as it is, so that one value serves
         all folds of a search.
-    method : {"pursuit", "gradient"}, default="pursuit"
+    method : str, default="pursuit"
         See `marrow.compress`.
     candidates : {"vectors", "rows"}, default="vectors"
         Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
@@ -46,8 +48,8 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         them, because the choice counts every row alike.
     tol : float, default=1e-5
         End with fewer vectors when the distance to the fitted model falls to this share of the model's norm.
-    settings : GradientSettings, default=None
-        How ``"gradient"`` moves the vectors; None takes the defaults.
+    settings : GradientSettings or SelectionSettings, default=None
+        See `marrow.compress`.
     random_state : int, RandomState instance or None, default=None
         Seed of ``"gradient"``. None always gives the same model.
     n_jobs : int, default=None
@@ -96,11 +98,11 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         estimator: Any,
         n_vectors: int = 100,
         *,
-        method: Literal["pursuit", "gradient"] = "pursuit",
+        method: Method = "pursuit",
         candidates: Literal["vectors", "rows"] = "vectors",
         tune_threshold: bool = True,
         tol: float = 1e-5,
-        settings: GradientSettings | None = None,
+        settings: GradientSettings | SelectionSettings | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -178,6 +180,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     y=np.asarray(y).reshape(-1) if tune else None,
                     candidates=self.candidates,
                     tol=self.tol,
+                    settings=self.settings,
                     n_jobs=self.n_jobs,
                     progress=shown.callback,
                 )

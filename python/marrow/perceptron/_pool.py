@@ -1,0 +1,98 @@
+"""Perceptrons that are one kernel expansion: one pool of vectors and a policy that keeps it small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from marrow import _core
+from marrow._progress import progress
+from marrow._validation import core_rows
+from marrow.expansion import KernelExpansion
+from marrow.perceptron._stream import StreamClassifier, as_classifier, rows_of, seed_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from marrow.classifier import ExpansionClassifier
+
+__all__ = ["PoolClassifier"]
+
+#: Most vectors where there is no budget: more than any memory holds.
+NO_BUDGET = 2**62
+
+
+class PoolClassifier(StreamClassifier):
+    """An online learner whose model is one `KernelExpansion`."""
+
+    expansion_: KernelExpansion
+    verbose: bool | int
+    random_state: int | None
+    _policy_name: ClassVar[str]
+
+    @property
+    def _policy(self) -> str:
+        return self._policy_name
+
+    def _empty(self, X: Any) -> dict[str, Any]:
+        return {
+            "rows": self._no_rows(X),
+            "coefficients": np.zeros((0, self._n_outputs)),
+            "born": np.zeros(0, dtype=np.int64),
+            "matrix": np.zeros((0, 0)),
+            "scores": np.zeros((0, self._n_outputs)),
+            "deviation": 0.0,
+            "random": seed_of(self.random_state) if self._policy == "random" else 0,
+        }
+
+    def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        state = self._state
+        with progress(self.verbose) as told:
+            result = _core.perceptron_stream(
+                core_rows(X),
+                labels,
+                int(self.classes_.size),
+                self._kernel_spec,
+                self._policy,
+                int(getattr(self, "budget", NO_BUDGET)),
+                float(getattr(self, "eta", 0.0)),
+                state["rows"],
+                state["coefficients"],
+                state["born"],
+                state["matrix"],
+                state["scores"],
+                state["deviation"],
+                state["random"],
+                (self.n_seen_, self.mistakes_),
+                told.callback,
+            )
+        self.mistake_rows_ = result["wrong"] + self.n_seen_
+        self.n_seen_, self.mistakes_ = result["counters"]
+        self._state = {
+            "rows": result["vectors"],
+            "coefficients": result["coefficients"],
+            "born": result["born"],
+            "matrix": result["matrix"],
+            "scores": result["scores"],
+            "deviation": result["deviation"],
+            "random": result["random"],
+        }
+        self.expansion_ = KernelExpansion(
+            rows_of(self._state["rows"]),
+            self._coefficients(),
+            np.zeros(self._n_outputs),
+            *self._kernel_spec,
+        )
+
+    def _coefficients(self) -> NDArray[np.float64]:
+        """Coefficients that answer: those of the last hypothesis."""
+        coefficients: NDArray[np.float64] = self._state["coefficients"]
+        return coefficients
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        return self.expansion_._evaluate(X, self.n_jobs)
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The model as an expansion with labels: what `marrow.compress` and `marrow.io.save` take."""
+        return as_classifier(self)

@@ -1,0 +1,67 @@
+//! `marrow::reduced_set`, the selections that need the whole kernel matrix.
+
+use marrow::control::Budget;
+use marrow::reduced_set::{self, Method, Norm};
+use marrow::{Error, Result};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::array::RowsArg;
+use crate::error::to_python;
+use crate::expansion;
+use crate::params::KernelArg;
+use crate::reduced_set::path_dict;
+use crate::run::{Cost, run};
+use crate::svm::duration;
+
+/// The settings of a selection as Python passes them; a method reads its own.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct SelectionArg {
+    joint: bool,
+    inverse_weights: bool,
+    cost: f64,
+    rank_tolerance: f64,
+    gamma: Option<f64>,
+}
+
+impl SelectionArg {
+    fn method(&self, name: &str) -> Result<Method> {
+        let norm = if self.joint { Norm::Joint } else { Norm::Each };
+        Ok(match name {
+            "rank" => Method::Rank { tolerance: self.rank_tolerance },
+            "l0" => Method::ZeroNorm { gamma: self.gamma },
+            "l1" => Method::L1 { norm, inverse_weights: self.inverse_weights },
+            "lars" => Method::Lars { norm, cost: self.cost },
+            other => return Err(Error::param("method", other, "one of rank, l0, l1, lars")),
+        })
+    }
+}
+
+/// The path of an expansion along the order in which a method chooses its vectors; a dict as `pursuit` gives.
+#[pyfunction]
+#[pyo3(signature = (vectors, coefficients, intercepts, kernel, method, settings, max_vectors, tolerance, max_time, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn select_vectors<'py>(
+    py: Python<'py>,
+    vectors: RowsArg<'py>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+    method: &str,
+    settings: SelectionArg,
+    max_vectors: usize,
+    tolerance: f64,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let (method, max_time) = (settings.method(method).map_err(to_python)?, duration(max_time)?);
+    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        let budget = Budget::new(monitor, None, max_time);
+        reduced_set::select(&target, method, max_vectors, tolerance, &budget, par)
+    })?;
+    path_dict(py, path, target.outputs())
+}

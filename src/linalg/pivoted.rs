@@ -1,0 +1,55 @@
+//! Pivoted Cholesky factorisation of a positive semidefinite A (m, m): A ~ L L' with L (m, r), the row with the largest
+//! remaining diagonal next (Higham, 1990), until that is at most `tolerance` times the largest diagonal of A.
+//!
+//! The rows chosen are a basis: what remains of the diagonal is the squared distance of every row from their span.
+//! Cost m r^2.
+
+use crate::simd::blas::dot;
+
+/// The rows chosen, in order, and L row-major with as many columns.
+pub(crate) fn pivoted(a: &[f64], m: usize, most: usize, tolerance: f64) -> (Vec<usize>, Vec<f64>) {
+    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).collect();
+    let enough = tolerance * distance.iter().copied().fold(0.0, f64::max);
+    let mut lines: Vec<Vec<f64>> = vec![Vec::new(); m];
+    let mut order = Vec::new();
+    while order.len() < most.min(m) {
+        let best = (0..m).fold(0, |best, i| if distance[i] > distance[best] { i } else { best });
+        if !(distance[best] > enough) {
+            break;
+        }
+        let pivot = distance[best].sqrt();
+        let line = lines[best].clone();
+        for i in 0..m {
+            let value = if i == best { pivot } else { (a[best * m + i] - dot(&lines[i], &line)) / pivot };
+            // Rows already chosen are in the span: what the formula gives for them is rounding.
+            let value = if distance[i] == 0.0 && i != best { 0.0 } else { value };
+            lines[i].push(value);
+            distance[i] = if i == best { 0.0 } else { (distance[i] - value * value).max(0.0) };
+        }
+        order.push(best);
+    }
+    (order, lines.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_is_found_and_the_product_is_the_matrix() {
+        let (m, d) = (30, 4);
+        let x: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.77 + (i * i) as f64 * 0.013).sin()).collect();
+        let a: Vec<f64> =
+            (0..m * m).map(|i| dot(&x[i / m * d..(i / m + 1) * d], &x[i % m * d..(i % m + 1) * d])).collect();
+        let (order, l) = pivoted(&a, m, m, 1e-12);
+        assert_eq!(order.len(), d);
+        for i in 0..m {
+            for j in 0..m {
+                let product = dot(&l[i * d..(i + 1) * d], &l[j * d..(j + 1) * d]);
+                assert!((product - a[i * m + j]).abs() < 1e-12);
+            }
+        }
+        assert_eq!(pivoted(&a, m, 2, 0.0).0.len(), 2);
+        assert!(pivoted(&[0.0; 9], 3, 3, 0.0).0.is_empty());
+    }
+}

@@ -1,0 +1,288 @@
+//! Budgets: what makes room when a mistake finds the pool full.
+//!
+//! | policy | who leaves | source |
+//! |---|---|---|
+//! | oldest | the vector that came first | Dekel, Shalev-Shwartz and Singer, SIAM J. Comput. 37, 2008, without shrinking |
+//! | Forgetron | the same, after all coefficients shrank by phi | ibid., self-tuned Forgetron, figure 3 |
+//! | margin | argmax of the margin of z_i without z_i | Crammer, Kandola and Singer, NIPS 16, 2004 |
+//! | random | anyone | Cavallanti, Cesa-Bianchi and Gentile, Machine Learning 69, 2007 |
+//! | tighter | argmin of the pool's errors without z_i, then the largest margin | Weston, Bordes and Bottou, AISTATS 2005 |
+//!
+//! The new row takes the column of the one that leaves, so removal moves nothing. A vector's own class is the output
+//! with its positive coefficient, its rival the one with the negative: shrinking keeps signs.
+//!
+//! Forgetron: with sigma the coefficient of the oldest vector r and mu its margin after the update, removal after
+//! shrinking by phi costs Psi = phi^2 (sigma^2 ||phi_r||^2 - 2 sigma mu) + 2 phi sigma, and phi is the largest number in
+//! (0, 1] with Psi + Q <= 15/32 M, Q the sum of the earlier Psi and M the number of mistakes. The guarantee holds for
+//! k(x, x) <= 1.
+
+use super::kernel::{Learner, Policy};
+use super::{direction, margin};
+use crate::simd::Real;
+use crate::simd::blas::{axpy, dot};
+
+/// The outputs at the vectors of the pool, output by output, and for the tighter budget the Gram matrix, row by row.
+///
+/// Invariant: both are those of the current pool and coefficients.
+pub(super) struct Bookkeeping {
+    scores: Option<Vec<Vec<f64>>>,
+    gram: Option<Vec<Vec<f64>>>,
+    removed: Vec<f64>,
+}
+
+impl Bookkeeping {
+    pub(super) fn new(policy: Policy, scores: &[f64], matrix: &[f64], m: usize, q: usize) -> Self {
+        let keeps_scores = matches!(policy, Policy::Margin | Policy::Tightest);
+        let keeps_gram = matches!(policy, Policy::Tightest);
+        let by_output = || (0..q).map(|j| scores.iter().skip(j).step_by(q).copied().collect()).collect();
+        let by_row = || (0..m).map(|i| matrix[i * m..(i + 1) * m].to_vec()).collect();
+        Self { scores: keeps_scores.then(by_output), gram: keeps_gram.then(by_row), removed: Vec::new() }
+    }
+
+    /// Scores (m, q) and the Gram matrix (m, m), row-major; empty where they are not kept.
+    pub(super) fn into_parts(self) -> (Vec<f64>, Vec<f64>) {
+        let columns = self.scores.unwrap_or_default();
+        let m = columns.first().map_or(0, Vec::len);
+        let scores = (0..m).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
+        (scores, self.gram.unwrap_or_default().concat())
+    }
+
+    /// The row with kernel values `values` against the m vectors joins as the last one; `scores` are its outputs
+    /// without itself.
+    pub(super) fn added(
+        &mut self,
+        m: usize,
+        values: &[f64],
+        self_value: f64,
+        scores: &[f64],
+        label: usize,
+        rival: Option<usize>,
+    ) {
+        if let Some(columns) = &mut self.scores {
+            for (column, &score) in columns.iter_mut().zip(scores) {
+                column.push(score);
+            }
+            for (output, sign) in direction(label, rival) {
+                axpy(sign, values, &mut columns[output][..m]);
+                columns[output][m] += sign * self_value;
+            }
+        }
+        if let Some(gram) = &mut self.gram {
+            for (row, &value) in gram.iter_mut().zip(values) {
+                row.push(value);
+            }
+            gram.push(values.iter().copied().chain(std::iter::once(self_value)).collect());
+        }
+    }
+
+    /// The row takes the place `at`; `gone` are the kernel values and `coefficients` those of the vector that was
+    /// there.
+    #[allow(clippy::too_many_arguments)]
+    fn replaced(
+        &mut self,
+        at: usize,
+        gone: &[f64],
+        coefficients: &[f64],
+        values: &[f64],
+        self_value: f64,
+        scores: &[f64],
+        label: usize,
+        rival: Option<usize>,
+    ) {
+        if let Some(columns) = &mut self.scores {
+            for (column, (&coefficient, &score)) in columns.iter_mut().zip(coefficients.iter().zip(scores)) {
+                if coefficient != 0.0 {
+                    axpy(-coefficient, gone, column);
+                }
+                column[at] = score - coefficient * values[at];
+            }
+            for (output, sign) in direction(label, rival) {
+                let own = columns[output][at] + sign * self_value;
+                axpy(sign, values, &mut columns[output]);
+                columns[output][at] = own;
+            }
+        }
+        if let Some(gram) = &mut self.gram {
+            for (row, &value) in gram.iter_mut().zip(values) {
+                row[at] = value;
+            }
+            gram[at].copy_from_slice(values);
+            gram[at][at] = self_value;
+        }
+    }
+}
+
+/// The class of a vector of the pool and its rival, from the signs of its coefficients.
+fn class_of<T: Real>(learner: &Learner<T>, at: usize) -> (usize, Option<usize>) {
+    let columns = &learner.coefficients;
+    if columns.len() == 1 {
+        return (usize::from(columns[0][at] > 0.0), None);
+    }
+    let find = |sign: f64| columns.iter().position(|column| column[at] * sign > 0.0);
+    (find(1.0).unwrap_or(0), find(-1.0))
+}
+
+/// A full pool learns from a mistake; `scores` are the outputs of the current row.
+pub(super) fn make_room<T: Real>(
+    learner: &mut Learner<T>,
+    books: &mut Bookkeeping,
+    scores: &[f64],
+    label: usize,
+    rival: Option<usize>,
+) {
+    let m = learner.pool.len();
+    let mut scale = 1.0;
+    let at = match learner.params.policy {
+        Policy::Unlimited | Policy::Stop | Policy::Projectron { .. } => return,
+        Policy::Oldest => oldest(learner),
+        Policy::Random => learner.random.below(m as u64) as usize,
+        Policy::Forgetron => {
+            let at = oldest(learner);
+            scale = forget(learner, books, at, label, rival);
+            at
+        }
+        Policy::Margin => best(m, |i| (0, margin_without(learner, books, i))),
+        Policy::Tightest => {
+            best(m, |i| (errors_without(learner, books, i), margin_without(learner, books, i)))
+        }
+    };
+    if books.scores.is_some() {
+        let mut gone = std::mem::take(&mut books.removed);
+        learner.values_of(at, &mut gone);
+        let coefficients: Vec<f64> = learner.coefficients.iter().map(|column| column[at]).collect();
+        let value = learner.self_value();
+        books.replaced(at, &gone, &coefficients, &learner.values, value, scores, label, rival);
+        books.removed = gone;
+    }
+    learner.replace(at, label, rival, scale);
+}
+
+/// The vector that came first: m comparisons beside the m d multiplications that the row has cost.
+fn oldest<T>(learner: &Learner<T>) -> usize {
+    learner.born.iter().enumerate().min_by_key(|&(_, born)| born).map_or(0, |(at, _)| at)
+}
+
+/// The vector with the fewest errors, among them the one with the largest margin, among them the first.
+fn best(m: usize, rank: impl Fn(usize) -> (usize, f64)) -> usize {
+    let mut winner = (0, rank(0));
+    for i in 1..m {
+        let (errors, margin) = rank(i);
+        if errors < winner.1.0 || (errors == winner.1.0 && margin > winner.1.1) {
+            winner = (i, (errors, margin));
+        }
+    }
+    winner.0
+}
+
+/// The margin of vector `at` without itself.
+fn margin_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize) -> f64 {
+    let Some(columns) = &books.scores else { return 0.0 };
+    let own = learner.own[at];
+    let (label, _) = class_of(learner, at);
+    if columns.len() == 1 {
+        let score = columns[0][at] - learner.coefficients[0][at] * own;
+        return if label == 1 { score } else { -score };
+    }
+    let scores: Vec<f64> = columns
+        .iter()
+        .zip(&learner.coefficients)
+        .map(|(scores, coefficients)| scores[at] - coefficients[at] * own)
+        .collect();
+    margin(&scores, label).0
+}
+
+/// How many vectors of the pool are misclassified without vector `at`.
+fn errors_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize) -> usize {
+    let (Some(columns), Some(gram)) = (&books.scores, &books.gram) else { return 0 };
+    let gone = &gram[at];
+    if let [column] = columns.as_slice() {
+        let coefficient = learner.coefficients[0][at];
+        return learner.coefficients[0]
+            .iter()
+            .zip(column)
+            .zip(gone)
+            .filter(|((own, score), value)| !(**own * (**score - coefficient * **value) > 0.0))
+            .count();
+    }
+    let mut scores = vec![0.0; columns.len()];
+    (0..gone.len())
+        .filter(|&i| {
+            for (score, (column, coefficients)) in
+                scores.iter_mut().zip(columns.iter().zip(&learner.coefficients))
+            {
+                *score = column[i] - coefficients[at] * gone[i];
+            }
+            !(margin(&scores, class_of(learner, i).0).0 > 0.0)
+        })
+        .count()
+}
+
+/// Shrinks all coefficients so that the oldest vector may leave; the new row counts already. Returns phi.
+fn forget<T: Real>(
+    learner: &mut Learner<T>,
+    books: &mut Bookkeeping,
+    at: usize,
+    label: usize,
+    rival: Option<usize>,
+) -> f64 {
+    let mut values = std::mem::take(&mut books.removed);
+    learner.values_of(at, &mut values);
+    let mut scores: Vec<f64> = learner.coefficients.iter().map(|column| dot(column, &values)).collect();
+    for (output, sign) in direction(label, rival) {
+        scores[output] += sign * learner.values[at];
+    }
+    books.removed = values;
+    let (class, opponent) = class_of(learner, at);
+    // The margin against the rival that the vector was added against: the direction that leaves.
+    let (sigma, mu, norm) = match opponent {
+        None => {
+            let coefficient = learner.coefficients[0][at];
+            (coefficient.abs(), if class == 1 { scores[0] } else { -scores[0] }, 1.0)
+        }
+        Some(opponent) => (learner.coefficients[class][at], scores[class] - scores[opponent], 2.0),
+    };
+    let norm = norm * learner.own[at];
+    let room = 15.0 / 32.0 * learner.mistakes as f64 - learner.deviation;
+    let (square, linear) = (sigma * sigma * norm - 2.0 * sigma * mu, 2.0 * sigma);
+    let phi = largest_shrink(square, linear, room);
+    learner.deviation += square * phi * phi + linear * phi;
+    for column in &mut learner.coefficients {
+        for c in column {
+            *c *= phi;
+        }
+    }
+    phi
+}
+
+/// The largest phi in (0, 1] with square phi^2 + linear phi <= room, for room > 0.
+fn largest_shrink(square: f64, linear: f64, room: f64) -> f64 {
+    if square + linear <= room {
+        return 1.0;
+    }
+    // The parabola rises through 0 at phi = 0 and is above `room` at 1: its first crossing, without cancellation.
+    let root = (linear * linear + 4.0 * square * room).max(0.0).sqrt();
+    (2.0 * room / (linear + root)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::largest_shrink;
+
+    #[test]
+    fn shrinking_is_the_largest_allowed() {
+        for (square, linear, room) in [
+            (0.5, 2.0, 1.0),
+            (-0.9, 2.0, 0.4),
+            (-3.0, 2.0, 0.2),
+            (0.0, 2.0, 0.5),
+            (-1.5, 2.0, 5.0),
+            (3.0, 2.0, 0.1),
+        ] {
+            let phi = largest_shrink(square, linear, room);
+            let cost = |phi: f64| square * phi * phi + linear * phi;
+            assert!(phi > 0.0 && phi <= 1.0 && cost(phi) <= room + 1e-12);
+            // With a negative square a larger phi can be allowed again only at 1, which was tried first.
+            assert!(phi == 1.0 || (cost(phi) - room).abs() < 1e-12);
+        }
+    }
+}

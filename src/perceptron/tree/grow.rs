@@ -1,0 +1,321 @@
+//! Algorithm 2 over a stream: a row goes to its leaf, which answers and learns; a leaf above the budget is split.
+//!
+//! A leaf keeps a uniform sample of the rows that came to it (Vitter's algorithm R); at a split the children inherit
+//! what their side of the sample holds, as a sample of their share of the rows. A mistake on a row that is a vector of
+//! its leaf already adds to that vector's coefficients.
+//!
+//! Between two rows no leaf has more than B vectors. Where no rule divides the sample of a leaf (all rows alike), it
+//! stays a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split, see `split`.
+
+use super::route::{Leaf, Node, Rule, route};
+use super::rows::Store;
+use super::split::{Cut, Problem, Selection, Split, Strategy};
+use super::{TreeParams, TreeState};
+use crate::control::{Monitor, Par};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::{Formula, RowBuffer, VectorPool};
+use crate::perceptron::kernel::{Watch, check_piece};
+use crate::perceptron::{direction, margin, outputs};
+use crate::random::Random;
+use crate::simd::Real;
+
+/// Learns from a piece of a stream, row by row in the given order. Returns the new state and which rows of the piece
+/// were mistakes.
+///
+/// # Errors
+/// As [`crate::perceptron::partial_fit`].
+pub fn partial_fit(
+    params: &TreeParams,
+    state: &TreeState,
+    rows: Rows<'_>,
+    labels: &[usize],
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<(TreeState, Vec<u64>)> {
+    params.check()?;
+    let kept = state.rows.view();
+    check_piece(&params.kernel, params.classes, kept.cols(), rows, labels)?;
+    Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs)?;
+    if kept.is_f64() {
+        learn::<f64>(params, state, rows, labels, monitor, par)
+    } else {
+        learn::<f32>(params, state, rows, labels, monitor, par)
+    }
+}
+
+fn learn<T: Real>(
+    params: &TreeParams,
+    state: &TreeState,
+    rows: Rows<'_>,
+    labels: &[usize],
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<(TreeState, Vec<u64>)> {
+    let kept = state.rows.view();
+    let (nodes, store) = state.build::<T>(true)?;
+    for node in &nodes {
+        if let Node::Leaf(leaf) = node
+            && leaf.ids.len() > params.budget
+        {
+            let rule = format!("at least {}, the vectors of the largest leaf", leaf.ids.len());
+            return Err(Error::param("budget", params.budget, rule));
+        }
+    }
+    let formula = Formula::of(&params.kernel, kept.is_sparse())
+        .ok_or_else(|| Error::param("kernel", params.kernel.name(), "computed from rows"))?;
+    let mut tree = Tree {
+        params: *params,
+        formula,
+        nodes,
+        store,
+        random: Random::new(state.random),
+        row: RowBuffer::new(kept.cols(), kept.is_sparse()),
+        other: RowBuffer::new(kept.cols(), kept.is_sparse()),
+        lines: Vec::new(),
+        scores: vec![0.0; state.outputs],
+        // A binary tree of n nodes has (n + 1) / 2 leaves.
+        leaves: state.kinds.len().div_ceil(2),
+        par,
+    };
+    let mut watch = Watch::new(monitor, labels.len() as u64);
+    let (mut wrong, mut splits) = (Vec::new(), 0);
+    for (i, &label) in labels.iter().enumerate() {
+        // A split takes as long as thousands of rows.
+        watch.row(((params.budget + splits * 1000 * params.budget) * rows.cols().max(8)) as u64)?;
+        tree.row.load(&rows, i);
+        let (mistake, split) = tree.learn(label);
+        splits = usize::from(split);
+        if mistake {
+            wrong.push(i as u64);
+        }
+    }
+    let mut next = TreeState::of(&tree.nodes, &tree.store, state.outputs, &mut tree.row, kept.is_f64());
+    next.random = tree.random.state();
+    next.seen = state.seen + labels.len() as u64;
+    next.mistakes = state.mistakes + wrong.len() as u64;
+    Ok((next, wrong))
+}
+
+/// A tree that learns.
+pub(super) struct Tree<T> {
+    pub(super) params: TreeParams,
+    pub(super) formula: Formula<T>,
+    pub(super) nodes: Vec<Node<T>>,
+    pub(super) store: Store<T>,
+    pub(super) random: Random,
+    pub(super) row: RowBuffer<T>,
+    /// Room for a row that is looked up.
+    pub(super) other: RowBuffer<T>,
+    pub(super) lines: Vec<T>,
+    pub(super) scores: Vec<f64>,
+    pub(super) leaves: usize,
+    pub(super) par: Par,
+}
+
+impl<T: Real> Tree<T> {
+    /// The current row is answered and learnt from; whether it was a mistake, and whether a leaf was split.
+    fn learn(&mut self, label: usize) -> (bool, bool) {
+        let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
+        let Node::Leaf(leaf) = &mut self.nodes[at] else { return (false, false) };
+        leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
+        let (margin, rival) = margin(&self.scores, label);
+        leaf.seen += 1;
+        if leaf.sample.len() < self.params.sample {
+            leaf.sample.push((self.store.intern(&self.row), label as u32));
+        } else {
+            let place = self.random.below(leaf.seen) as usize;
+            if place < leaf.sample.len() {
+                let id = self.store.intern(&self.row);
+                let (old, _) = std::mem::replace(&mut leaf.sample[place], (id, label as u32));
+                self.store.release(old, &mut self.other);
+            }
+        }
+        if margin > 0.0 {
+            return (false, false);
+        }
+        let id = self.store.intern(&self.row);
+        let q = self.scores.len();
+        let grown = self.leaves >= self.params.max_leaves;
+        let known = leaf.ids.iter().position(|&known| known == id);
+        let slot = known.unwrap_or(leaf.ids.len());
+        if known.is_none() && grown && leaf.ids.len() >= self.params.budget {
+            self.store.release(id, &mut self.other);
+            return (true, false);
+        }
+        if known.is_some() {
+            // The leaf holds its one reference already.
+            self.store.release(id, &mut self.other);
+        } else {
+            leaf.ids.push(id);
+            leaf.pool.push(&self.row);
+            leaf.coefficients.resize(leaf.ids.len() * q, 0.0);
+        }
+        for (output, value) in direction(label, rival) {
+            leaf.coefficients[slot * q + output] += value;
+        }
+        if leaf.ids.len() > self.params.budget {
+            self.split(at);
+            return (true, true);
+        }
+        (true, false)
+    }
+
+    /// SPLIT of algorithm 2.
+    fn split(&mut self, at: usize) {
+        let (features, sparse) = (self.row.features(), self.row.is_sparse());
+        let empty = Node::Leaf(Leaf {
+            ids: Vec::new(),
+            pool: VectorPool::new(features, sparse),
+            coefficients: Vec::new(),
+            intercepts: Vec::new(),
+            sample: Vec::new(),
+            seen: 0,
+        });
+        let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return };
+        let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id));
+        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
+        let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget);
+        if let Some(split) = found {
+            self.branch(at, leaf, rows, &split);
+            return;
+        }
+        let child = self.child(&leaf, &kept);
+        let child = Leaf { sample: leaf.sample.clone(), seen: leaf.seen, ..child };
+        for &(id, _) in &child.sample {
+            self.store.retain(id);
+        }
+        self.forget(&leaf);
+        self.nodes[at] = Node::Leaf(child);
+    }
+
+    /// The rows of some ids.
+    pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Vec<RowBuffer<T>> {
+        ids.map(|id| {
+            let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
+            self.store.read(id, &mut row);
+            row
+        })
+        .collect()
+    }
+
+    /// A split of a leaf, or else the vectors that it keeps.
+    pub(super) fn divide(
+        &mut self,
+        leaf: &Leaf<T>,
+        rows: &[RowBuffer<T>],
+        labels: &[u32],
+        most: usize,
+    ) -> (Option<Split<T>>, Vec<bool>) {
+        let (n, m) = (rows.len(), leaf.ids.len());
+        let mut kernel = vec![0.0; n * m];
+        for (i, row) in rows.iter().enumerate() {
+            for (j, value) in leaf.pool.values(&self.formula, row, &mut self.lines).iter().enumerate() {
+                kernel[j * n + i] = value.to_f64();
+            }
+        }
+        let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
+        let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Vec::new() };
+        let mut gram = Vec::with_capacity(vectors.len() * m);
+        for vector in &vectors {
+            gram.extend(
+                leaf.pool.values(&self.formula, vector, &mut self.lines).iter().map(|value| value.to_f64()),
+            );
+        }
+        let problem = Problem {
+            rows,
+            labels,
+            vectors: &vectors,
+            kernel: &kernel,
+            gram: &gram,
+            coefficients: &leaf.coefficients,
+            outputs: self.scores.len(),
+            most,
+            draws: self.params.draws,
+            par: self.par,
+        };
+        match problem.split(self.params.strategy, &mut self.random) {
+            Some(split) => (Some(split), Vec::new()),
+            None => (None, problem.reduce(&mut self.random)),
+        }
+    }
+
+    /// A leaf with some of the vectors of another one, each counted once more.
+    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Leaf<T> {
+        let q = self.scores.len();
+        let mut child = Leaf {
+            ids: Vec::new(),
+            pool: VectorPool::new(self.row.features(), self.row.is_sparse()),
+            coefficients: Vec::new(),
+            intercepts: leaf.intercepts.clone(),
+            sample: Vec::new(),
+            seen: 0,
+        };
+        let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
+        for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
+            self.store.retain(id);
+            self.store.read(id, &mut row);
+            child.ids.push(id);
+            child.pool.push(&row);
+            child.coefficients.extend_from_slice(&leaf.coefficients[j * q..(j + 1) * q]);
+        }
+        child
+    }
+
+    /// The branching rule of a split; rows that it keeps are counted once more.
+    pub(super) fn rule(
+        &mut self,
+        leaf: &Leaf<T>,
+        rows: &[RowBuffer<T>],
+        sample: &[u32],
+        split: &Split<T>,
+    ) -> Rule<T> {
+        let (features, sparse) = (self.row.features(), self.row.is_sparse());
+        match &split.cut {
+            Cut::Linear { direction, threshold } => {
+                Rule::Linear { direction: direction.clone(), threshold: *threshold }
+            }
+            Cut::Vector { vector, threshold } => {
+                let mut chosen = vec![false; leaf.ids.len()];
+                chosen[*vector] = true;
+                let alone = self.child(leaf, &chosen);
+                Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold }
+            }
+            Cut::Nearest => {
+                let mut pool = VectorPool::new(features, sparse);
+                for (row, &id) in rows.iter().zip(sample) {
+                    pool.push(row);
+                    self.store.retain(id);
+                }
+                Rule::Nearest { ids: sample.to_vec(), rows: pool, left: split.rows.clone() }
+            }
+        }
+    }
+
+    fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) {
+        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).collect();
+        let rule = self.rule(&leaf, &rows, &sample, split);
+        let mut children = [self.child(&leaf, &split.left), self.child(&leaf, &split.right)];
+        for (&(id, label), &left) in leaf.sample.iter().zip(&split.rows) {
+            self.store.retain(id);
+            children[usize::from(!left)].sample.push((id, label));
+        }
+        for child in &mut children {
+            child.seen =
+                (leaf.seen as f64 * child.sample.len() as f64 / leaf.sample.len() as f64).round() as u64;
+        }
+        self.forget(&leaf);
+        self.leaves += 1;
+        let left = self.nodes.len();
+        self.nodes[at] = Node::Branch { rule, left, right: left + 1 };
+        self.nodes.extend(children.map(Node::Leaf));
+    }
+
+    /// Gives back what a leaf refers to.
+    fn forget(&mut self, leaf: &Leaf<T>) {
+        let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
+        for &id in leaf.ids.iter().chain(leaf.sample.iter().map(|(id, _)| id)) {
+            self.store.release(id, &mut row);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The store of rows that a tree remembers: equal rows once, with a count of those who refer to them.
+//!
+//! Invariant: an id is valid while its count is positive; a row that nobody refers to is gone and its id is given
+//! again. What a tree does depends on the rows, never on ids. Cost: O(d) for each operation.
+
+use crate::kernels::RowBuffer;
+use crate::simd::Real;
+use std::collections::HashMap;
+
+/// Rows in the layout of their stream.
+enum Memory<T> {
+    Dense(Vec<T>),
+    Sparse(Vec<Vec<(u32, T)>>),
+}
+
+/// The store.
+pub(super) struct Store<T> {
+    features: usize,
+    memory: Memory<T>,
+    counts: Vec<u32>,
+    free: Vec<u32>,
+    by_hash: HashMap<u64, Vec<u32>>,
+}
+
+impl<T: Real> Store<T> {
+    pub(super) fn new(features: usize, sparse: bool) -> Self {
+        Self {
+            features,
+            memory: if sparse { Memory::Sparse(Vec::new()) } else { Memory::Dense(Vec::new()) },
+            counts: Vec::new(),
+            free: Vec::new(),
+            by_hash: HashMap::new(),
+        }
+    }
+
+    /// The id of a row, which is stored if it is new; counts one more reference.
+    pub(super) fn intern(&mut self, row: &RowBuffer<T>) -> u32 {
+        let hash = hash(row);
+        let known =
+            self.by_hash.get(&hash).and_then(|ids| ids.iter().copied().find(|&id| self.equals(id, row)));
+        let id = known.unwrap_or_else(|| self.insert(hash, row));
+        self.counts[id as usize] += 1;
+        id
+    }
+
+    /// One more reference.
+    pub(super) fn retain(&mut self, id: u32) {
+        self.counts[id as usize] += 1;
+    }
+
+    /// One reference less.
+    pub(super) fn release(&mut self, id: u32, buffer: &mut RowBuffer<T>) {
+        self.counts[id as usize] -= 1;
+        if self.counts[id as usize] > 0 {
+            return;
+        }
+        self.read(id, buffer);
+        let hash = hash(buffer);
+        if let Some(ids) = self.by_hash.get_mut(&hash) {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.by_hash.remove(&hash);
+            }
+        }
+        if let Memory::Sparse(rows) = &mut self.memory {
+            rows[id as usize] = Vec::new();
+        }
+        self.free.push(id);
+    }
+
+    /// Copies a row out.
+    pub(super) fn read(&self, id: u32, buffer: &mut RowBuffer<T>) {
+        match &self.memory {
+            Memory::Dense(_) => buffer.load_dense(self.dense(id).iter().copied()),
+            Memory::Sparse(rows) => buffer.load_entries(|push| {
+                for &(k, v) in &rows[id as usize] {
+                    push(k as usize, v);
+                }
+            }),
+        }
+    }
+
+    fn dense(&self, id: u32) -> &[T] {
+        match &self.memory {
+            Memory::Dense(data) => &data[id as usize * self.features..][..self.features],
+            Memory::Sparse(_) => &[],
+        }
+    }
+
+    fn equals(&self, id: u32, row: &RowBuffer<T>) -> bool {
+        match &self.memory {
+            Memory::Dense(_) => self.dense(id) == row.values(),
+            Memory::Sparse(rows) => {
+                let (features, values) = row.entries();
+                let stored = &rows[id as usize];
+                stored.len() == features.len()
+                    && stored
+                        .iter()
+                        .zip(features.iter().zip(values))
+                        .all(|(a, (k, v))| a.0 == *k && a.1 == *v)
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u64, row: &RowBuffer<T>) -> u32 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.counts.push(0);
+            match &mut self.memory {
+                Memory::Dense(data) => data.resize(data.len() + self.features, T::ZERO),
+                Memory::Sparse(rows) => rows.push(Vec::new()),
+            }
+            (self.counts.len() - 1) as u32
+        });
+        match &mut self.memory {
+            Memory::Dense(data) => {
+                data[id as usize * self.features..][..self.features].copy_from_slice(row.values());
+            }
+            Memory::Sparse(rows) => row.for_each(|k, v| rows[id as usize].push((k as u32, v))),
+        }
+        self.by_hash.entry(hash).or_default().push(id);
+        id
+    }
+}
+
+/// Equal for equal rows: zeros do not count, so the sign of a zero does not either.
+fn hash<T: Real>(row: &RowBuffer<T>) -> u64 {
+    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+    row.for_each(|k, v| {
+        if v != T::ZERO {
+            let bits = v.to_f64().to_bits() ^ (k as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            hash = (hash ^ bits).wrapping_mul(0x0000_0100_0000_01B3);
+            hash ^= hash >> 29;
+        }
+    });
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DenseView, Rows};
+
+    #[test]
+    fn equal_rows_are_one_and_forgotten_rows_make_room() {
+        let data = [1.0_f32, 0.0, 2.0, 3.0, 1.0, -0.0, 4.0, 5.0];
+        let rows: Rows<'_> = DenseView::new(&data, 4, 2).unwrap().into();
+        for sparse in [false, true] {
+            let (mut store, mut row) = (Store::new(2, sparse), RowBuffer::<f32>::new(2, sparse));
+            let ids: Vec<u32> = (0..3)
+                .map(|i| {
+                    row.load(&rows, i);
+                    store.intern(&row)
+                })
+                .collect();
+            assert_eq!(ids, [0, 1, 0]);
+            store.release(0, &mut row);
+            row.load(&rows, 0);
+            assert_eq!(store.intern(&row), 0);
+            store.release(0, &mut row);
+            store.release(0, &mut row);
+            row.load(&rows, 3);
+            assert_eq!(store.intern(&row), 0);
+            store.read(0, &mut row);
+            let mut values = Vec::new();
+            row.for_each(|_, v| values.push(v));
+            assert_eq!(values, [4.0, 5.0]);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The selection of a child's vectors (section 3.2): min 1/2 p'Qp - w'p, 0 <= p <= 1, sum p <= C, Q positive
+//! semidefinite; its fractional relaxation is solved exactly, then rounded by draws.
+//!
+//! A slack variable s in [0, C] without cost turns the budget into sum p + s = C. Then pair steps as in a decomposition
+//! solver: the steepest variable that can rise, and the partner that promises the largest decrease. Between two steps
+//! p is feasible and `gradient` = Qp - w; it ends when no feasible pair has a slope above `tolerance`. Cost: O(m) a step
+//! and m^2 at the beginning; a start near the solution saves most steps.
+
+use crate::random::Random;
+use crate::simd::blas::dot;
+
+/// Curvatures below this are treated as flat.
+const FLAT: f64 = 1e-14;
+
+/// Steps after which the program ends where it is, for each variable: far more than it needs.
+pub(super) const STEPS: usize = 2000;
+
+/// Solves the relaxed program in place from a feasible start; `q` is (m, m) row-major and symmetric.
+///
+/// `tolerance` is relative to the largest entry of w. Returns the objective.
+pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &mut [f64]) -> f64 {
+    solve_within(q, w, most, tolerance, STEPS, p)
+}
+
+/// As [`box_budget_program`], within so many steps for each variable.
+pub(super) fn solve_within(
+    q: &[f64],
+    w: &[f64],
+    most: f64,
+    tolerance: f64,
+    steps: usize,
+    p: &mut [f64],
+) -> f64 {
+    let m = p.len();
+    assert!(q.len() == m * m && w.len() == m, "the sizes of a program agree");
+    let row = |i: usize| &q[i * m..(i + 1) * m];
+    let mut gradient: Vec<f64> = (0..m).map(|i| dot(row(i), p) - w[i]).collect();
+    let mut slack = most - p.iter().sum::<f64>();
+    let scale = w.iter().fold(0.0_f64, |largest, w| largest.max(w.abs()));
+    // Index m is the slack: gradient 0, no curvature.
+    for _ in 0..steps * m.max(1) {
+        let (mut up, mut steepest) = if slack < most { (m, 0.0) } else { (usize::MAX, f64::INFINITY) };
+        for (i, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
+            if g < steepest && p < 1.0 {
+                (up, steepest) = (i, g);
+            }
+        }
+        if up == usize::MAX {
+            break;
+        }
+        let own = if up == m { 0.0 } else { q[up * m + up] };
+        let (mut down, mut gain, mut slope) = (usize::MAX, 0.0, tolerance * scale);
+        let mut steep = 0.0;
+        if slack > 0.0 && up != m && -steepest > slope {
+            (down, gain, steep) = (m, steepest * steepest / own.max(FLAT), -steepest);
+        }
+        for (j, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
+            let difference = g - steepest;
+            if p > 0.0 && difference > slope && j != up {
+                let cross = if up == m { 0.0 } else { q[up * m + j] };
+                let decrease = difference * difference / (own + q[j * m + j] - 2.0 * cross).max(FLAT);
+                if decrease > gain {
+                    (down, gain, steep) = (j, decrease, difference);
+                }
+            }
+        }
+        slope = steep;
+        if down == usize::MAX {
+            break;
+        }
+        let room_up = if up == m { most - slack } else { 1.0 - p[up] };
+        let room_down = if down == m { slack } else { p[down] };
+        let step = (gain / slope).min(room_up).min(room_down);
+        for (index, sign, bound) in [(up, 1.0, step == room_up), (down, -1.0, step == room_down)] {
+            let limit = if sign < 0.0 {
+                0.0
+            } else if index == m {
+                most
+            } else {
+                1.0
+            };
+            let value = if index == m { &mut slack } else { &mut p[index] };
+            *value = if bound { limit } else { *value + sign * step };
+            if index < m {
+                crate::simd::blas::axpy(sign * step, row(index), &mut gradient);
+            }
+        }
+    }
+    objective(q, w, p)
+}
+
+/// 1/2 p'Qp - w'p
+fn objective(q: &[f64], w: &[f64], p: &[f64]) -> f64 {
+    let m = p.len();
+    (0..m).filter(|&i| p[i] != 0.0).map(|i| p[i] * (0.5 * dot(&q[i * m..(i + 1) * m], p) - w[i])).sum()
+}
+
+/// At most `most` members, by repeated draws with the fractional solution as probabilities, the best draw kept
+/// (section 3.2). The largest fractions are tried first, so the result is never worse than theirs.
+pub(super) fn rounded(
+    q: &[f64],
+    w: &[f64],
+    most: usize,
+    draws: usize,
+    p: &[f64],
+    random: &mut Random,
+) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
+    let mut best = vec![0.0; p.len()];
+    for &i in order.iter().take(most).filter(|&&i| p[i] > 0.0) {
+        best[i] = 1.0;
+    }
+    let mut value = objective(q, w, &best);
+    let mut draw = vec![0.0; p.len()];
+    for _ in 0..draws {
+        let mut left = most;
+        // In the order of the fractions, so that a draw of too many loses the least likely.
+        for &i in &order {
+            draw[i] = f64::from(u8::from(random.uniform() < p[i] && left > 0));
+            left -= draw[i] as usize;
+        }
+        let found = objective(q, w, &draw);
+        if found < value {
+            value = found;
+            best.copy_from_slice(&draw);
+        }
+    }
+    best.into_iter().map(|chosen| chosen == 1.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(m: usize, rank: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
+        let mut random = Random::new(seed);
+        let g: Vec<f64> = (0..m * rank).map(|_| random.normal()).collect();
+        let q: Vec<f64> =
+            (0..m * m).map(|t| dot(&g[t / m * rank..][..rank], &g[t % m * rank..][..rank])).collect();
+        let w = (0..m).map(|i| q[i * m..(i + 1) * m].iter().sum()).collect();
+        (q, w)
+    }
+
+    #[test]
+    fn no_feasible_pair_has_a_slope() {
+        for (m, rank, most) in [(30, 40, 12.0), (30, 7, 12.0), (25, 25, 40.0), (1, 1, 1.0), (40, 60, 1.0)] {
+            let (q, w) = program(m, rank, 5);
+            let mut p = vec![0.0; m];
+            box_budget_program(&q, &w, most, 1e-10, &mut p);
+            let total: f64 = p.iter().sum();
+            assert!(total <= most + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
+            let gradient: Vec<f64> = (0..m).map(|i| dot(&q[i * m..(i + 1) * m], &p) - w[i]).collect();
+            let full = total > most - 1e-9;
+            // Lagrange multiplier of the budget: at least 0, and 0 where it is not spent.
+            let rise = (0..m).filter(|&i| p[i] < 1.0).map(|i| -gradient[i]).fold(f64::MIN, f64::max);
+            let fall = (0..m).filter(|&i| p[i] > 0.0).map(|i| -gradient[i]).fold(f64::MAX, f64::min);
+            let scale = w.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
+            let multiplier = if full { rise.max(0.0) } else { 0.0 };
+            assert!(
+                rise <= multiplier + 1e-8 * scale && fall >= multiplier - 1e-8 * scale,
+                "{m} {rank} {most}"
+            );
+        }
+    }
+
+    #[test]
+    fn rounding_keeps_the_budget_and_finds_integer_solutions() {
+        let (q, w) = program(12, 20, 9);
+        let mut p = vec![0.0; 12];
+        let relaxed = box_budget_program(&q, &w, 4.0, 1e-10, &mut p);
+        let chosen = rounded(&q, &w, 4, 200, &p, &mut Random::new(1));
+        assert!(chosen.iter().filter(|c| **c).count() <= 4);
+        let value = |mask: u32| {
+            let p: Vec<f64> = (0..12).map(|i| f64::from(mask >> i & 1)).collect();
+            objective(&q, &w, &p)
+        };
+        let best = (0..1_u32 << 12).filter(|mask| mask.count_ones() <= 4).map(value).fold(f64::MAX, f64::min);
+        let mask = chosen.iter().enumerate().map(|(i, c)| u32::from(*c) << i).sum();
+        assert!(relaxed <= best + 1e-9 && value(mask) <= 0.8 * best, "{relaxed} {best} {}", value(mask));
+    }
+}

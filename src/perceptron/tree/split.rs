@@ -1,0 +1,503 @@
+//! How a leaf is split (sections 3 and 4): a partition z of its sampled rows by a branching rule, and selections p and q
+//! of its m vectors for the left and the right child.
+//!
+//! With G_c the (n, m) matrix a_jc K_ij of output c and r_c = G_c 1: c_p(x_i) = sum_c (G_c p - r_c)_i^2, and the cost of a
+//! split is sum_i z_i c_p(x_i) + (1 - z_i) c_q(x_i) (2), over all outputs together. For fixed z the selection is the
+//! program of `selection` with Q_L = (A A') o (K' diag(z) K) and w_L = Q_L 1; Q_R = Q - Q_L.
+//!
+//! | strategy | partition |
+//! |---|---|
+//! | joint, nearest (ZPQ) | z = the n/2 rows with the smallest c_p - c_q; new rows follow their nearest neighbour |
+//! | joint, linear (WPQ) | w = -d/|d|, d = sum_i (c_p - c_q)(x_i) x_i/|x_i|; z = [w'x > median] |
+//! | random (RNDW) | a random hyperplane through the median |
+//! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
+//! | entropy (ENT) | the b_j with the least entropy of a side, or of both weighted by their size |
+//!
+//! The joint strategies alternate (algorithm 3) from random p and q while the cost falls; selections are fractional
+//! until the end. Cost: a round O(n m^2 / 4) and the programs; BAL with the programs does so for each vector.
+//!
+//! Invariant: every partition has rows on both sides; where no rule can do that there is no split.
+
+use super::route::projection;
+use super::selection::{STEPS, rounded, solve_within};
+use crate::control::Par;
+use crate::kernels::RowBuffer;
+use crate::random::Random;
+use crate::simd::Real;
+use crate::simd::blas::{axpy, dot};
+
+/// Rounds of algorithm 3, at most; it mostly ends after a few.
+const ROUNDS: usize = 30;
+/// Part of the cost by which a round must be better.
+const PROGRESS: f64 = 1e-4;
+/// Vectors above which neither the rounds nor their programs go on to the end.
+const LARGE: usize = 512;
+/// Tolerance of the programs, relative.
+const TOLERANCE: f64 = 1e-4;
+
+/// Where the children's rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partition {
+    /// RNDW.
+    RandomHyperplane,
+    /// BAL.
+    Balanced,
+    /// ENT as printed: the purer side counts.
+    Entropy,
+    /// ENT with both sides, weighted by size.
+    WeightedEntropy,
+}
+
+/// Where the children's vectors come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// RNDS: random ones.
+    Random,
+    /// INDS: where the branching rule sends them; of too many the newest.
+    Induced,
+    /// OPTS: by the programs.
+    Optimised,
+}
+
+/// How a leaf is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// WPQ.
+    JointLinear,
+    /// ZPQ.
+    JointNearest,
+    /// A partition crossed with a selection.
+    Heuristic(Partition, Selection),
+}
+
+impl Strategy {
+    /// From the paper's names: "wpq", "zpq", or a partition and a selection such as "bal-opts".
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "wpq" => return Some(Self::JointLinear),
+            "zpq" => return Some(Self::JointNearest),
+            _ => {}
+        }
+        let (partition, selection) = name.split_once('-')?;
+        let partition = match partition {
+            "rndw" => Partition::RandomHyperplane,
+            "bal" => Partition::Balanced,
+            "ent" => Partition::Entropy,
+            "went" => Partition::WeightedEntropy,
+            _ => return None,
+        };
+        let selection = match selection {
+            "rnds" => Selection::Random,
+            "inds" => Selection::Induced,
+            "opts" => Selection::Optimised,
+            _ => return None,
+        };
+        Some(Self::Heuristic(partition, selection))
+    }
+}
+
+/// A branching rule in terms of the leaf.
+pub(super) enum Cut<T> {
+    /// Left where w'x/|x| > threshold.
+    Linear { direction: Vec<T>, threshold: f64 },
+    /// Left where k(x, b_j) <= threshold.
+    Vector { vector: usize, threshold: f64 },
+    /// Left where the nearest sampled row went left.
+    Nearest,
+}
+
+/// A split of a leaf.
+pub(super) struct Split<T> {
+    pub(super) cut: Cut<T>,
+    /// Which sampled rows went left.
+    pub(super) rows: Vec<bool>,
+    /// Which vectors the children take over.
+    pub(super) left: Vec<bool>,
+    pub(super) right: Vec<bool>,
+}
+
+/// A leaf that is to be split.
+pub(super) struct Problem<'a, T> {
+    /// n sampled rows and their classes.
+    pub(super) rows: &'a [RowBuffer<T>],
+    pub(super) labels: &'a [u32],
+    /// The vectors as rows, where a selection is induced.
+    pub(super) vectors: &'a [RowBuffer<T>],
+    /// K, column after column: n values for each of the m vectors.
+    pub(super) kernel: &'a [f64],
+    /// Kernel values between the vectors, (m, m), where a selection is induced.
+    pub(super) gram: &'a [f64],
+    /// A, (m, q).
+    pub(super) coefficients: &'a [f64],
+    pub(super) outputs: usize,
+    /// C.
+    pub(super) most: usize,
+    pub(super) draws: usize,
+    pub(super) par: Par,
+}
+
+/// Fractional or whole selections and what they cost.
+struct Selected {
+    left: Vec<f64>,
+    right: Vec<f64>,
+    cost: f64,
+}
+
+impl<T: Real> Problem<'_, T> {
+    fn n(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn m(&self) -> usize {
+        self.coefficients.len() / self.outputs
+    }
+
+    fn column(&self, j: usize) -> &[f64] {
+        &self.kernel[j * self.n()..(j + 1) * self.n()]
+    }
+
+    /// sum_c (G_c p)_i of each output, output after output.
+    fn fitted(&self, p: &[f64]) -> Vec<f64> {
+        let n = self.n();
+        let mut out = vec![0.0; n * self.outputs];
+        for (j, &p) in p.iter().enumerate().filter(|(_, p)| **p != 0.0) {
+            for (c, out) in out.chunks_exact_mut(n).enumerate() {
+                let a = self.coefficients[j * self.outputs + c];
+                if a != 0.0 {
+                    axpy(p * a, self.column(j), out);
+                }
+            }
+        }
+        out
+    }
+
+    /// c_p of each row.
+    fn costs(&self, p: &[f64], target: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.n()];
+        for (fitted, target) in self.fitted(p).chunks_exact(self.n()).zip(target.chunks_exact(self.n())) {
+            for (out, (f, r)) in out.iter_mut().zip(fitted.iter().zip(target)) {
+                *out += (f - r) * (f - r);
+            }
+        }
+        out
+    }
+
+    /// Q of the rows that `z` marks, (m, m).
+    fn quadratic(&self, z: &[bool]) -> Vec<f64> {
+        let (m, q) = (self.m(), self.outputs);
+        let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
+        let size = chosen.len();
+        let mut columns = vec![0.0; m * size];
+        for (j, column) in columns.chunks_exact_mut(size.max(1)).enumerate() {
+            let all = self.column(j);
+            for (to, &i) in column.iter_mut().zip(&chosen) {
+                *to = all[i];
+            }
+        }
+        let mut out = vec![0.0; m * m];
+        self.par.for_each_chunk(&mut out, m, |j, line| {
+            for (k, value) in line.iter_mut().enumerate().take(j + 1) {
+                let a = &self.coefficients[j * q..(j + 1) * q];
+                let b = &self.coefficients[k * q..(k + 1) * q];
+                let cross: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+                if cross != 0.0 {
+                    *value =
+                        cross * dot(&columns[j * size..(j + 1) * size], &columns[k * size..(k + 1) * size]);
+                }
+            }
+        });
+        for j in 0..m {
+            for k in 0..j {
+                out[k * m + j] = out[j * m + k];
+            }
+        }
+        out
+    }
+
+    /// The split, if a rule divides the rows.
+    pub(super) fn split(&self, strategy: Strategy, random: &mut Random) -> Option<Split<T>> {
+        if self.n() < 2 {
+            return None;
+        }
+        let (m, target) = (self.m(), self.fitted(&vec![1.0; self.m()]));
+        let total = self.quadratic(&vec![true; self.n()]);
+        let (cut, rows, selected) = match strategy {
+            Strategy::JointLinear | Strategy::JointNearest => {
+                self.joint(strategy, &target, &total, random)?
+            }
+            Strategy::Heuristic(partition, selection) => {
+                let (cut, rows) = match partition {
+                    Partition::RandomHyperplane => self.random_hyperplane(random)?,
+                    Partition::Balanced => self.balanced(selection, &target, &total, random)?,
+                    Partition::Entropy | Partition::WeightedEntropy => self.purest(partition)?,
+                };
+                let selected = self.select(selection, &cut, &rows, &target, &total, random);
+                (cut, rows, selected)
+            }
+        };
+        let (left_q, right_q) = self.both(&rows, &total);
+        let mut whole = |q: &[f64], p: &[f64]| rounded(q, &row_sums(q, m), self.most, self.draws, p, random);
+        Some(Split {
+            left: whole(&left_q, &selected.left),
+            right: whole(&right_q, &selected.right),
+            cut,
+            rows,
+        })
+    }
+
+    /// The vectors that stay where the rows cannot be divided: the best C for all of them.
+    pub(super) fn reduce(&self, random: &mut Random) -> Vec<bool> {
+        let m = self.m();
+        let q = self.quadratic(&vec![true; self.n()]);
+        let w = row_sums(&q, m);
+        let mut p = vec![self.most.min(m) as f64 / m as f64; m];
+        solve_within(&q, &w, self.most as f64, TOLERANCE, steps(m), &mut p);
+        rounded(&q, &w, self.most, self.draws, &p, random)
+    }
+
+    /// Q of the left and of the right rows.
+    fn both(&self, z: &[bool], total: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let left = self.quadratic(z);
+        let right = total.iter().zip(&left).map(|(all, left)| all - left).collect();
+        (left, right)
+    }
+
+    /// Solves both programs from where the selections are.
+    fn solve(&self, z: &[bool], target: &[f64], total: &[f64], left: &mut [f64], right: &mut [f64]) -> f64 {
+        let m = self.m();
+        let (left_q, right_q) = self.both(z, total);
+        for (q, p) in [(&left_q, &mut *left), (&right_q, &mut *right)] {
+            solve_within(q, &row_sums(q, m), self.most as f64, TOLERANCE, steps(m), p);
+        }
+        self.cost(z, target, left, right)
+    }
+
+    /// (2)
+    fn cost(&self, z: &[bool], target: &[f64], left: &[f64], right: &[f64]) -> f64 {
+        let (p, q) = (self.costs(left, target), self.costs(right, target));
+        z.iter().zip(p.iter().zip(&q)).map(|(&z, (p, q))| if z { p } else { q }).sum()
+    }
+
+    /// Algorithm 3.
+    fn joint(
+        &self,
+        strategy: Strategy,
+        target: &[f64],
+        total: &[f64],
+        random: &mut Random,
+    ) -> Option<(Cut<T>, Vec<bool>, Selected)> {
+        let mut draw = || {
+            let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).collect();
+            let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
+            p.into_iter().map(|p| p * scale).collect::<Vec<f64>>()
+        };
+        let (mut left, mut right) = (draw(), draw());
+        let mut best: Option<(Cut<T>, Vec<bool>, Selected)> = None;
+        for _ in 0..if self.m() > LARGE { ROUNDS / 6 } else { ROUNDS } {
+            let (p, q) = (self.costs(&left, target), self.costs(&right, target));
+            let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).collect();
+            let divided = match strategy {
+                Strategy::JointNearest => Some((Cut::Nearest, smallest_half(&gains))),
+                _ => self.hyperplane(&gains),
+            };
+            let Some((cut, rows)) = divided else { break };
+            let cost = self.solve(&rows, target, total, &mut left, &mut right);
+            if best.as_ref().is_some_and(|(_, _, best)| cost >= best.cost * (1.0 - PROGRESS)) {
+                break;
+            }
+            best = Some((cut, rows, Selected { left: left.clone(), right: right.clone(), cost }));
+        }
+        best
+    }
+
+    /// LP_w of section 3.3 with its threshold at the median.
+    fn hyperplane(&self, gains: &[f64]) -> Option<(Cut<T>, Vec<bool>)> {
+        let mut d = vec![0.0; self.rows[0].features()];
+        for (row, gain) in self.rows.iter().zip(gains) {
+            let length = row.squared_norm().sqrt();
+            if length > 0.0 {
+                row.for_each(|k, v| d[k] -= gain * v.to_f64() / length);
+            }
+        }
+        self.halved(d)
+    }
+
+    fn random_hyperplane(&self, random: &mut Random) -> Option<(Cut<T>, Vec<bool>)> {
+        self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect())
+    }
+
+    fn halved(&self, d: Vec<f64>) -> Option<(Cut<T>, Vec<bool>)> {
+        let length = d.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if !(length > 0.0) {
+            return None;
+        }
+        let direction: Vec<T> = d.into_iter().map(|v| T::from_f64(v / length)).collect();
+        let values: Vec<f64> = self.rows.iter().map(|row| projection(&direction, row)).collect();
+        let threshold = median(&values)?;
+        let rows = values.iter().map(|v| *v > threshold).collect();
+        Some((Cut::Linear { direction, threshold }, rows))
+    }
+
+    /// Algorithm 4's partition by vector j.
+    fn by_vector(&self, j: usize) -> Option<(Cut<T>, Vec<bool>)> {
+        let threshold = median(self.column(j))?;
+        let rows = self.column(j).iter().map(|k| *k <= threshold).collect();
+        Some((Cut::Vector { vector: j, threshold }, rows))
+    }
+
+    fn balanced(
+        &self,
+        selection: Selection,
+        target: &[f64],
+        total: &[f64],
+        random: &mut Random,
+    ) -> Option<(Cut<T>, Vec<bool>)> {
+        let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).collect();
+        let costs = self.par.map(self.m(), |j| {
+            let (cut, rows) = self.by_vector(j)?;
+            Some(self.select(selection, &cut, &rows, target, total, &mut Random::new(seeds[j])).cost)
+        });
+        let best = costs.iter().enumerate().filter_map(|(j, cost)| cost.map(|cost| (j, cost)));
+        let (j, _) = best.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        self.by_vector(j)
+    }
+
+    fn purest(&self, partition: Partition) -> Option<(Cut<T>, Vec<bool>)> {
+        let score = |rows: &[bool]| {
+            let (left, a) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
+            let (right, b) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
+            match partition {
+                Partition::WeightedEntropy => (left * a as f64 + right * b as f64) / (a + b) as f64,
+                _ => left.min(right),
+            }
+        };
+        let scores = (0..self.m()).filter_map(|j| Some((j, score(&self.by_vector(j)?.1))));
+        let (j, _) = scores.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        self.by_vector(j)
+    }
+
+    /// Selections for a partition: fractional for OPTS, whole else.
+    fn select(
+        &self,
+        selection: Selection,
+        cut: &Cut<T>,
+        rows: &[bool],
+        target: &[f64],
+        total: &[f64],
+        random: &mut Random,
+    ) -> Selected {
+        let (m, most) = (self.m(), self.most.min(self.m()));
+        let (mut left, mut right) = (vec![0.0; m], vec![0.0; m]);
+        match selection {
+            Selection::Optimised => {
+                left.fill(most as f64 / m as f64);
+                right.fill(most as f64 / m as f64);
+                let cost = self.solve(rows, target, total, &mut left, &mut right);
+                return Selected { left, right, cost };
+            }
+            Selection::Random => {
+                for side in [&mut left, &mut right] {
+                    for j in random.sample(m, most) {
+                        side[j] = 1.0;
+                    }
+                }
+            }
+            Selection::Induced => {
+                let mut room = [most; 2];
+                for j in (0..m).rev() {
+                    let goes_left = match cut {
+                        Cut::Linear { direction, threshold } => {
+                            projection(direction, &self.vectors[j]) > *threshold
+                        }
+                        Cut::Vector { vector, threshold } => self.gram[vector * m + j] <= *threshold,
+                        Cut::Nearest => false,
+                    };
+                    let (side, room) =
+                        if goes_left { (&mut left, &mut room[0]) } else { (&mut right, &mut room[1]) };
+                    if *room > 0 {
+                        side[j] = 1.0;
+                        *room -= 1;
+                    }
+                }
+            }
+        }
+        let cost = self.cost(rows, target, &left, &right);
+        Selected { left, right, cost }
+    }
+}
+
+/// Steps of a program for each variable. A leaf's is solved to the tolerance; those of a large expansion, which only
+/// say what to divide further, end sooner.
+fn steps(m: usize) -> usize {
+    if m <= LARGE { STEPS } else { 10 }
+}
+
+fn row_sums(q: &[f64], m: usize) -> Vec<f64> {
+    q.chunks_exact(m).map(|row| row.iter().sum()).collect()
+}
+
+/// A threshold near the median with values on both sides, above it and not above it.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (middle, largest) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() - 1]);
+    if middle < largest {
+        return Some(middle);
+    }
+    sorted.into_iter().rev().find(|v| *v < largest)
+}
+
+/// LP_z: the half with the smallest gains.
+fn smallest_half(gains: &[f64]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..gains.len()).collect();
+    order.sort_by(|&a, &b| gains[a].total_cmp(&gains[b]));
+    let mut z = vec![false; gains.len()];
+    for &i in &order[..gains.len() / 2] {
+        z[i] = true;
+    }
+    z
+}
+
+/// Entropy of some classes, and how many rows there are.
+fn entropy(labels: impl Iterator<Item = u32>) -> (f64, usize) {
+    let mut counts: Vec<usize> = Vec::new();
+    for label in labels {
+        if counts.len() <= label as usize {
+            counts.resize(label as usize + 1, 0);
+        }
+        counts[label as usize] += 1;
+    }
+    let total: usize = counts.iter().sum();
+    let parts = counts.iter().filter(|c| **c > 0).map(|c| *c as f64 / total as f64);
+    (parts.map(|p| -p * p.ln()).sum(), total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_divide() {
+        assert_eq!(median(&[3.0, 1.0, 2.0, 4.0]), Some(2.0));
+        assert_eq!(median(&[1.0, 5.0, 5.0, 5.0]), Some(1.0));
+        assert_eq!(median(&[5.0, 5.0]), None);
+        assert_eq!(smallest_half(&[0.3, -1.0, 2.0, 0.0, 0.0]), [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn entropies_by_hand() {
+        let (h, n) = entropy([0, 0, 1, 1].into_iter());
+        assert!((h - std::f64::consts::LN_2).abs() < 1e-15 && n == 4);
+        assert_eq!(entropy([2, 2].into_iter()), (0.0, 2));
+    }
+
+    #[test]
+    fn names_of_the_paper() {
+        assert_eq!(Strategy::from_name("zpq"), Some(Strategy::JointNearest));
+        assert_eq!(
+            Strategy::from_name("bal-opts"),
+            Some(Strategy::Heuristic(Partition::Balanced, Selection::Optimised))
+        );
+        assert_eq!(Strategy::from_name("bal"), None);
+    }
+}

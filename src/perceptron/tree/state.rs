@@ -1,0 +1,272 @@
+//! A tree as plain arrays: what a stream is saved as between two pieces.
+//!
+//! Node t is a leaf (kind 0), or sends rows by a linear (1), kernel (2) or nearest-neighbour (3) rule to
+//! `children[2 t]` (left) or `children[2 t + 1]`. Its members are `members[starts[t]..starts[t + 1]]`, indices of rows:
+//! the vectors of a leaf, the vector of a kernel rule, the rows of a nearest-neighbour rule. `weights` has one line of q
+//! numbers for each member: the coefficients in a leaf; else unused but for a nearest-neighbour rule, where the first
+//! is 1 for rows that went left. Linear rules take the lines of `directions` in the order of their nodes.
+//!
+//! Invariant: rows are numbered in the order in which nodes refer to them, so that equal trees have equal arrays.
+
+use super::route::{Leaf, Node, Rule};
+use super::rows::Store;
+use crate::data::{OwnedRows, Rows};
+use crate::error::{Error, Result};
+use crate::kernels::{RowBuffer, RowWriter, VectorPool};
+use crate::simd::Real;
+use std::collections::HashMap;
+
+const LEAF: u8 = 0;
+const LINEAR: u8 = 1;
+const KERNEL: u8 = 2;
+const NEAREST: u8 = 3;
+
+/// Everything that the rest of the stream depends on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeState {
+    /// The distinct rows.
+    pub rows: OwnedRows,
+    /// Number of outputs q.
+    pub outputs: usize,
+    /// Rule of each node, (nodes,).
+    pub kinds: Vec<u8>,
+    /// Left and right child of each node, (nodes, 2); 0 for leaves.
+    pub children: Vec<u64>,
+    /// theta or t of each node, (nodes,); 0 where there is none.
+    pub thresholds: Vec<f64>,
+    /// Where the members of each node begin, (nodes + 1,).
+    pub starts: Vec<u64>,
+    /// Rows that nodes refer to.
+    pub members: Vec<u64>,
+    /// (members, q).
+    pub weights: Vec<f64>,
+    /// w of the linear rules, (linear nodes, d).
+    pub directions: Vec<f64>,
+    /// (nodes, q); 0 for inner nodes.
+    pub intercepts: Vec<f64>,
+    /// Where the sample of each node begins, (nodes + 1,).
+    pub sample_starts: Vec<u64>,
+    /// Rows of the samples.
+    pub sample: Vec<u64>,
+    /// Their classes.
+    pub sample_labels: Vec<u64>,
+    /// Rows that came to each leaf, (nodes,).
+    pub leaf_seen: Vec<u64>,
+    /// State of the random generator; the seed at the beginning.
+    pub random: u64,
+    /// Rows seen.
+    pub seen: u64,
+    /// Mistakes made.
+    pub mistakes: u64,
+}
+
+impl TreeState {
+    /// One empty leaf; `like` tells columns, layout and precision of the stream.
+    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Self {
+        Self {
+            rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
+            outputs,
+            kinds: vec![LEAF],
+            children: vec![0; 2],
+            thresholds: vec![0.0],
+            starts: vec![0; 2],
+            members: Vec::new(),
+            weights: Vec::new(),
+            directions: Vec::new(),
+            intercepts: vec![0.0; outputs],
+            sample_starts: vec![0; 2],
+            sample: Vec::new(),
+            sample_labels: Vec::new(),
+            leaf_seen: vec![0],
+            random: seed,
+            seen: 0,
+            mistakes: 0,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let (n, q, rows) = (self.kinds.len(), self.outputs, self.rows.view());
+        let linear = self.kinds.iter().map(|&kind| usize::from(kind == LINEAR)).sum::<usize>();
+        let lengths = [
+            ("nodes of a tree", 1, n.min(1)),
+            ("outputs of a tree", 1, q.min(1)),
+            ("children of a tree", 2 * n, self.children.len()),
+            ("thresholds of a tree", n, self.thresholds.len()),
+            ("starts of a tree", n + 1, self.starts.len()),
+            ("sample starts of a tree", n + 1, self.sample_starts.len()),
+            ("intercepts of a tree", n * q, self.intercepts.len()),
+            ("weights of a tree", self.members.len() * q, self.weights.len()),
+            ("labels of the samples of a tree", self.sample.len(), self.sample_labels.len()),
+            ("counts of the leaves of a tree", n, self.leaf_seen.len()),
+            ("directions of a tree", linear * rows.cols(), self.directions.len()),
+        ];
+        for (what, expected, found) in lengths {
+            Error::check_len(what, expected, found)?;
+        }
+        let broken = |what: &str| Err(Error::param("tree", what, "the arrays that a fitted tree has kept"));
+        for (starts, end) in [(&self.starts, self.members.len()), (&self.sample_starts, self.sample.len())] {
+            if starts[0] != 0 || starts[n] != end as u64 || starts.windows(2).any(|w| w[0] > w[1]) {
+                return broken("starts that do not rise");
+            }
+        }
+        if self.members.iter().chain(&self.sample).any(|&row| row >= rows.rows() as u64) {
+            return broken("members that are not rows");
+        }
+        for node in 0..n {
+            // A child comes after its parent, so that every way ends.
+            let children = &self.children[2 * node..2 * node + 2];
+            let inner = self.kinds[node] != LEAF;
+            if inner && children.iter().any(|&c| c <= node as u64 || c >= n as u64) {
+                return broken("children before their parent");
+            }
+            let members = self.starts[node + 1] - self.starts[node];
+            match self.kinds[node] {
+                LEAF | LINEAR => {}
+                KERNEL if members == 1 => {}
+                NEAREST if members >= 1 => {}
+                _ => return broken("nodes of an unknown kind"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes, with samples if asked for, and the store of their rows.
+    pub(super) fn build<T: Real>(&self, samples: bool) -> Result<(Vec<Node<T>>, Store<T>)> {
+        self.check()?;
+        let (view, q) = (self.rows.view(), self.outputs);
+        let (features, sparse) = (view.cols(), view.is_sparse());
+        let mut store = Store::new(features, sparse);
+        let mut row = RowBuffer::<T>::new(features, sparse);
+        let mut directions = self.directions.chunks_exact(features.max(1));
+        let mut nodes = Vec::with_capacity(self.kinds.len());
+        for node in 0..self.kinds.len() {
+            let range = self.starts[node] as usize..self.starts[node + 1] as usize;
+            let weights = &self.weights[range.start * q..range.end * q];
+            let mut pool = VectorPool::new(features, sparse);
+            let mut ids = Vec::with_capacity(range.len());
+            for &member in &self.members[range] {
+                row.load(&view, member as usize);
+                pool.push(&row);
+                ids.push(if samples { store.intern(&row) } else { member as u32 });
+            }
+            let threshold = self.thresholds[node];
+            let rule = match self.kinds[node] {
+                LINEAR => Rule::Linear {
+                    direction: directions
+                        .next()
+                        .unwrap_or_default()
+                        .iter()
+                        .map(|&w| T::from_f64(w))
+                        .collect(),
+                    threshold,
+                },
+                KERNEL => Rule::Kernel { id: ids[0], vector: pool, threshold },
+                NEAREST => Rule::Nearest {
+                    ids,
+                    rows: pool,
+                    left: weights.chunks_exact(q).map(|w| w[0] != 0.0).collect(),
+                },
+                _ => {
+                    let mut sample = Vec::new();
+                    if samples {
+                        for at in self.sample_starts[node] as usize..self.sample_starts[node + 1] as usize {
+                            row.load(&view, self.sample[at] as usize);
+                            sample.push((store.intern(&row), self.sample_labels[at] as u32));
+                        }
+                    }
+                    nodes.push(Node::Leaf(Leaf {
+                        ids,
+                        pool,
+                        coefficients: weights.to_vec(),
+                        intercepts: self.intercepts[node * q..(node + 1) * q].to_vec(),
+                        sample,
+                        seen: self.leaf_seen[node],
+                    }));
+                    continue;
+                }
+            };
+            let (left, right) = (self.children[2 * node] as usize, self.children[2 * node + 1] as usize);
+            nodes.push(Node::Branch { rule, left, right });
+        }
+        Ok((nodes, store))
+    }
+
+    /// The arrays of a tree; the counts are left at 0.
+    pub(super) fn of<T: Real>(
+        nodes: &[Node<T>],
+        store: &Store<T>,
+        outputs: usize,
+        row: &mut RowBuffer<T>,
+        double: bool,
+    ) -> Self {
+        let mut state =
+            Self::new(RowWriter::new(row.features(), row.is_sparse(), double).finish().view(), outputs, 0);
+        let mut writer = RowWriter::new(row.features(), row.is_sparse(), double);
+        let mut numbers: HashMap<u32, u64> = HashMap::new();
+        let mut number = |id: u32| {
+            let next = numbers.len() as u64;
+            *numbers.entry(id).or_insert_with(|| {
+                store.read(id, row);
+                writer.push(row);
+                next
+            })
+        };
+        state.kinds.clear();
+        state.children.clear();
+        state.thresholds.clear();
+        state.intercepts.clear();
+        state.leaf_seen.clear();
+        state.starts.truncate(1);
+        state.sample_starts.truncate(1);
+        for node in nodes {
+            let (mut threshold_of, mut children, mut intercepts, mut seen) =
+                (0.0, [0, 0], vec![0.0; outputs], 0);
+            let kind = match node {
+                Node::Leaf(leaf) => {
+                    state.members.extend(leaf.ids.iter().map(|&id| number(id)));
+                    state.weights.extend_from_slice(&leaf.coefficients);
+                    for &(id, label) in &leaf.sample {
+                        state.sample.push(number(id));
+                        state.sample_labels.push(u64::from(label));
+                    }
+                    intercepts.copy_from_slice(&leaf.intercepts);
+                    seen = leaf.seen;
+                    LEAF
+                }
+                Node::Branch { rule, left, right } => {
+                    children = [*left as u64, *right as u64];
+                    match rule {
+                        Rule::Linear { direction, threshold } => {
+                            state.directions.extend(direction.iter().map(|w| w.to_f64()));
+                            threshold_of = *threshold;
+                            LINEAR
+                        }
+                        Rule::Kernel { id, threshold, .. } => {
+                            state.members.push(number(*id));
+                            state.weights.extend(std::iter::repeat_n(0.0, outputs));
+                            threshold_of = *threshold;
+                            KERNEL
+                        }
+                        Rule::Nearest { ids, left, .. } => {
+                            for (&id, &left) in ids.iter().zip(left) {
+                                state.members.push(number(id));
+                                state.weights.push(f64::from(u8::from(left)));
+                                state.weights.extend(std::iter::repeat_n(0.0, outputs - 1));
+                            }
+                            NEAREST
+                        }
+                    }
+                }
+            };
+            state.kinds.push(kind);
+            state.thresholds.push(threshold_of);
+            state.children.extend(children);
+            state.intercepts.extend(intercepts);
+            state.leaf_seen.push(seen);
+            state.starts.push(state.members.len() as u64);
+            state.sample_starts.push(state.sample.len() as u64);
+        }
+        state.rows = writer.finish();
+        state
+    }
+}

@@ -1,0 +1,63 @@
+//! The voted perceptron (Freund and Schapire, Large margin classification using the perceptron algorithm, Machine
+//! Learning 37, 1999): every hypothesis of the pass votes, with as many votes as it saw rows.
+//!
+//! Hypothesis i is the sum over the first i vectors, so the votes of all of them follow from one row of kernel values by
+//! prefix sums: O(m (d + q)) a row.
+
+use super::outputs;
+use crate::control::Par;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::expansion::ExpansionView;
+use crate::kernels::gram;
+
+/// Rows whose kernel values are held together.
+const BLOCK: usize = 256;
+
+/// The share of votes of each class, (n, classes), row-major.
+///
+/// `expansion` is the last hypothesis, its vectors in the order of their mistakes; `born[i]` rows had been seen when
+/// vector i came, and `seen` in all.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Param`] where the parts do not fit each other.
+pub fn voted(
+    expansion: &ExpansionView<'_>,
+    born: &[u64],
+    seen: u64,
+    classes: usize,
+    rows: Rows<'_>,
+    par: Par,
+) -> Result<Vec<f64>> {
+    let (m, q) = (expansion.len(), expansion.outputs());
+    Error::check_len("born (one for each vector)", m, born.len())?;
+    Error::check_len("outputs of the expansion", outputs(classes), q)?;
+    if born.windows(2).any(|pair| pair[0] > pair[1]) || born.last().is_some_and(|&last| last >= seen.max(1)) {
+        return Err(Error::param("born", "(...)", "rising and below the number of rows seen"));
+    }
+    let all: Vec<usize> = (0..rows.rows()).collect();
+    let mut votes = vec![0.0; rows.rows() * classes];
+    if m == 0 {
+        return Ok(votes);
+    }
+    let until = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
+    for (list, votes) in all.chunks(BLOCK).zip(votes.chunks_mut(BLOCK * classes)) {
+        let block = rows.gather(list);
+        let values = gram(&expansion.kernel, block.view(), expansion.vectors, par)?;
+        par.for_each_chunk(votes, classes, |r, votes| {
+            let mut scores = expansion.intercepts.to_vec();
+            for (i, &value) in values[r * m..(r + 1) * m].iter().enumerate() {
+                for (score, &c) in scores.iter_mut().zip(&expansion.coefficients[i * q..(i + 1) * q]) {
+                    *score += c * value;
+                }
+                let winner = if q == 1 {
+                    usize::from(scores[0] >= 0.0)
+                } else {
+                    (1..q).fold(0, |best, j| if scores[j] > scores[best] { j } else { best })
+                };
+                votes[winner] += (until(i) - born[i]) as f64 / seen as f64;
+            }
+        });
+    }
+    Ok(votes)
+}

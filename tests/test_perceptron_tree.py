@@ -1,0 +1,174 @@
+"""Perceptron trees: the program of a selection against SciPy, the parts of a tree, trees of other models."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+import reference
+from marrow import SVC, KernelExpansion, PerceptronTreeClassifier, Stoptron, _core
+from marrow.perceptron.tree import SPLITS
+
+
+@pytest.mark.parametrize("most", [1.0, 3.5, 12.0, 40.0])
+@pytest.mark.parametrize("rank", [4, 30])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_relaxed_selection_is_scipys(most, rank, seed):
+    rng = np.random.default_rng(seed)
+    m = 20
+    G = rng.normal(size=(rank, m)) + 0.3
+    Q = G.T @ G
+    w = Q.sum(axis=1)
+    p = _core.box_budget_program(Q, w, most, 1e-9)
+    assert p.min() >= 0.0
+    assert p.max() <= 1.0
+    assert p.sum() <= most + 1e-9
+
+    def objective(p):
+        return 0.5 * p @ Q @ p - w @ p
+
+    peer = minimize(
+        objective,
+        np.full(m, min(1.0, most / m)),
+        jac=lambda p: Q @ p - w,
+        bounds=[(0, 1)] * m,
+        constraints={"type": "ineq", "fun": lambda p: most - p.sum(), "jac": lambda _: -np.ones(m)},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 2000},
+    )
+    assert objective(p) <= peer.fun + 1e-7 * abs(peer.fun)
+
+
+def stream(datasets, which):
+    X, y = datasets[which]
+    order = np.random.default_rng(1).permutation(len(y))
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("which", ["moons", "digits"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_an_answer_is_that_of_its_leaf_within_the_budget(split, which, datasets):
+    X, y = stream(datasets, which)
+    tree = PerceptronTreeClassifier(
+        budget=12, split=split, gamma=0.5, sample_size=50, draws=20, random_state=0
+    ).fit(X, y)
+    assert tree.n_leaves_ > 3
+    leaves, outputs = tree.apply(X), tree._outputs(X)
+    for leaf in np.unique(leaves):
+        f = tree.leaf_expansion(int(leaf))
+        rows = leaves == leaf
+        assert f.n_vectors <= 12
+        expected = reference.decision(f.kernel_spec, X[rows], f.vectors, f.coefficients, f.intercepts)
+        assert outputs[rows] == pytest.approx(expected, abs=1e-9)
+    own = np.array([tree.leaf_expansion(int(leaf)).n_vectors for leaf in leaves])
+    on_path = tree.decision_depth(X) if split.split("-")[0] in ("bal", "ent", "went") else 0
+    assert np.array_equal(tree.kernel_values(X), own + on_path)
+    assert tree.cumulative_error_ < 0.5 * (1 - 1 / len(tree.classes_))
+
+
+def test_vectors_are_stored_once(datasets):
+    X, y = stream(datasets, "moons")
+    tree = PerceptronTreeClassifier(budget=10, gamma=0.5, random_state=0).fit(np.r_[X, X], np.r_[y, y])
+    rows = tree._state["rows"]
+    assert len(np.unique(rows, axis=0)) == len(rows)
+    assert tree.n_vectors_ <= len(rows) <= len(X)
+
+
+def naive_tree(X, y, budget, gamma):
+    """Rows by algorithm 2 until the first split; the vectors, their signs, the row that overflows."""
+    rows, signs = [], []
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        k = reference.kernel(("rbf", gamma, 0.0, 3), X[rows], x[None])[:, 0] if rows else np.zeros(0)
+        if label * (np.array(signs) @ k if rows else 0.0) <= 0:
+            rows.append(t)
+            signs.append(label)
+        if len(rows) > budget:
+            return rows, np.array(signs), t
+    raise AssertionError("the budget was never spent")
+
+
+@pytest.mark.parametrize("split", ["wpq", "rndw-opts", "bal-opts", "ent-opts", "zpq"])
+def test_the_first_split_halves_the_rows_and_keeps_the_answers(split, datasets):
+    X, y = stream(datasets, "moons")
+    y = np.where(y == "right", 1.0, -1.0)
+    budget, gamma = 15, 0.5
+    rows, signs, t = naive_tree(X, y, budget, gamma)
+    tree = PerceptronTreeClassifier(budget=budget, gamma=gamma, split=split, random_state=0, sample_size=600)
+    tree.partial_fit(X[: t + 1], y[: t + 1], classes=[-1.0, 1.0])
+    assert tree.mistakes_ == len(rows)
+    assert tree.n_leaves_ == 2
+    leaves = tree.apply(X[: t + 1])
+    assert abs((leaves == 1).sum() - (leaves == 2).sum()) <= 1
+    K = reference.kernel(("rbf", gamma, 0.0, 3), X[: t + 1], X[rows])
+    before = K @ signs
+    kept = [tree.leaf_expansion(leaf) for leaf in (1, 2)]
+    vectors = {tuple(X[row]): sign for row, sign in zip(rows, signs, strict=True)}
+    for f in kept:
+        assert f.n_vectors <= budget // 2
+        assert all(vectors[tuple(z)] == c for z, c in zip(f.vectors, f.coefficients[:, 0], strict=True))
+    cost = ((tree.decision_function(X[: t + 1]) - before) ** 2).sum()
+    # Selections without an optimiser, on the same partition, at the same size.
+    rng = np.random.default_rng(0)
+    others = []
+    for _ in range(200):
+        guess = np.zeros(t + 1)
+        for leaf in (1, 2):
+            some = rng.choice(len(rows), kept[leaf - 1].n_vectors, replace=False)
+            guess[leaves == leaf] = K[leaves == leaf][:, some] @ signs[some]
+        others.append(((guess - before) ** 2).sum())
+    assert cost < np.quantile(others, 0.02)
+
+
+def test_child_budget_is_at_most_the_budget(datasets):
+    X, y = stream(datasets, "moons")
+    with pytest.raises(ValueError, match=r"child_budget=11 .* between 1 and 10"):
+        PerceptronTreeClassifier(budget=10, child_budget=11).fit(X, y)
+    full = PerceptronTreeClassifier(budget=10, child_budget=10, gamma=0.5, random_state=0).fit(X, y)
+    assert full.kernel_values(X).max() <= 10
+
+
+@pytest.mark.parametrize("form", ["float64", "float32", "csr"])
+@pytest.mark.parametrize("which", ["moons", "digits", "iris"])
+def test_a_tree_of_an_svm(which, form, datasets):
+    X, y = stream(datasets, which)
+    X = sp.csr_array(X) if form == "csr" else X.astype(form)
+    svc = SVC(C=10.0, multi_class="ovr" if which == "digits" else "ovo").fit(X, y)
+    budget = svc.expansion_.n_vectors // 4
+    tree = PerceptronTreeClassifier.from_expansion(svc, X, budget=budget, random_state=0)
+    assert tree.kernel_values(X).max() <= budget
+    assert (tree.predict(X) == svc.predict(X)).mean() > 0.95
+    assert pickle.loads(pickle.dumps(tree)).predict(X).tolist() == tree.predict(X).tolist()
+    if which == "iris":
+        with pytest.raises(ValueError, match="one-vs-one"):
+            tree.partial_fit(X, y)
+    else:
+        assert tree.partial_fit(X, y).n_seen_ == len(y)
+    whole = PerceptronTreeClassifier.from_expansion(svc, X, budget=10_000, refit=False)
+    assert whole.n_leaves_ == 1
+    assert whole.predict(X).tolist() == svc.predict(X).tolist()
+
+
+def test_models_that_cannot_become_trees(datasets):
+    X, y = stream(datasets, "moons")
+    with pytest.raises(TypeError, match="without labels"):
+        PerceptronTreeClassifier.from_expansion(KernelExpansion(X, np.ones(len(X)), 0.0), X)
+    svc = SVC(kernel="precomputed").fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="precomputed"):
+        PerceptronTreeClassifier.from_expansion(svc, X @ X.T)
+    with pytest.raises(ValueError, match="split='best'"):
+        PerceptronTreeClassifier.from_expansion(SVC().fit(X, y), X, split="best")
+    with pytest.raises(ValueError, match="is not allowed"):
+        PerceptronTreeClassifier().fit(X, y).leaf_expansion(10_000)
+
+
+def test_a_tree_of_one_leaf_is_a_stoptron(datasets):
+    X, y = stream(datasets, "moons")
+    tree = PerceptronTreeClassifier(budget=20, max_leaves=1, gamma=0.5, random_state=0).fit(X, y)
+    stoptron = Stoptron(budget=20, gamma=0.5).fit(X, y)
+    assert tree.mistake_rows_.tolist() == stoptron.mistake_rows_.tolist()
+    assert tree.leaf_expansion(0) == stoptron.expansion_
+    assert PerceptronTreeClassifier(budget=20, max_leaves=3, gamma=0.5).fit(X, y).n_leaves_ == 3
