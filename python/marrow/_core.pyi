@@ -237,6 +237,7 @@ def voted(
     x: _Rows,
     n_jobs: int,
 ) -> _Floats: ...
+
 @final
 class PerceptronTree:
     def __new__(cls, kernel: _Kernel, tree: dict[str, Any]) -> PerceptronTree: ...

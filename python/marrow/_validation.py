@@ -37,7 +37,7 @@ CoreRows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[
 
 _DENSE: tuple[np.dtype[Any], ...] = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
 _SPARSE = _DENSE[:2]
-#: Elements of a dense matrix up to which single checks, not passes over the elements, are what validation costs.
+#: Elements of a dense matrix up to which the checks themselves, not the elements, are what validation costs.
 _FEW = 4096
 #: Elements of a dense matrix that are taken together in passes in double precision: 1 MB.
 _BLOCK = 2**17
@@ -98,7 +98,7 @@ def validated(
 
 def as_rows(X: Any, name: str = "X") -> Any:
     """Rows outside an estimator: a float64, float32 or uint8 array or a canonical CSR matrix, all finite."""
-    # A few rows in the form that the core takes cost a microsecond or two: every further look would double it.
+    # A few rows in the form that the core takes cost a microsecond or two; every further look doubles it.
     if type(X) is np.ndarray and X.ndim == 2 and 0 < X.size <= _FEW and X.dtype in _DENSE:
         flags = X.flags
         if flags.c_contiguous and flags.aligned and np.isfinite(X).all():

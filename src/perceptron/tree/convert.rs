@@ -23,6 +23,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Formula, RowBuffer, VectorPool};
+use crate::linalg::cholesky;
 use crate::perceptron::kernel::{check_piece, check_stream};
 use crate::random::Random;
 use crate::simd::Real;
@@ -30,6 +31,9 @@ use crate::simd::blas::dot;
 
 /// Vectors of an expansion, at most: the program at the root has the square of them.
 const MOST_VECTORS: usize = 16_384;
+
+/// Part of the largest diagonal entry that is added to all when coefficients are fitted.
+const LIFT: f64 = 1e-11;
 
 /// Rows on which a leaf selects, at most.
 const SELECTION_ROWS: usize = 1536;
@@ -282,7 +286,13 @@ impl Work<'_> {
                 solution[j * q + c] = dot(column(j), target);
             }
         }
-        solve(&mut system, m, &mut solution, q)?;
+        // Columns that others span leave pivots of rounding size: lifted, they take no part.
+        let largest = (0..m).map(|j| system[j * m + j]).fold(f64::MIN_POSITIVE, f64::max);
+        for j in 0..m {
+            system[j * m + j] += LIFT * largest;
+        }
+        cholesky::factor(&mut system, m)?;
+        cholesky::solve(&system, m, &mut solution, q);
         leaf.coefficients = solution;
         Ok(())
     }
@@ -334,54 +344,5 @@ impl Work<'_> {
             let sample = std::mem::take(&mut leaf.sample);
             *leaf = Leaf { sample, seen: leaf.seen, ..child };
         }
-    }
-}
-
-/// Solves a symmetric positive semidefinite system by Cholesky, in place; the lower half is read. Pivots that vanish
-/// are lifted by a tiny part of the diagonal.
-fn solve(a: &mut [f64], m: usize, b: &mut [f64], q: usize) -> Result<()> {
-    let largest = (0..m).map(|i| a[i * m + i]).fold(0.0, f64::max);
-    let lift = 1e-11 * largest;
-    for j in 0..m {
-        let (done, rest) = a.split_at_mut(j * m);
-        let line = &mut rest[..m];
-        for k in 0..j {
-            let other = &done[k * m..k * m + k + 1];
-            line[k] = (line[k] - dot(&line[..k], &other[..k])) / other[k];
-        }
-        let pivot = line[j] + lift - dot(&line[..j], &line[..j]);
-        if !(pivot > 0.0) && largest > 0.0 && pivot.is_nan() {
-            return Err(Error::NotPositiveDefinite { index: j, pivot });
-        }
-        line[j] = pivot.max(lift.max(f64::MIN_POSITIVE)).sqrt();
-    }
-    for c in 0..q {
-        for j in 0..m {
-            let sum: f64 = (0..j).map(|k| a[j * m + k] * b[k * q + c]).sum();
-            b[j * q + c] = (b[j * q + c] - sum) / a[j * m + j];
-        }
-        for j in (0..m).rev() {
-            let sum: f64 = (j + 1..m).map(|k| a[k * m + j] * b[k * q + c]).sum();
-            b[j * q + c] = (b[j * q + c] - sum) / a[j * m + j];
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn solves_systems() {
-        let mut random = Random::new(2);
-        let (m, q) = (9, 2);
-        let g: Vec<f64> = (0..m * m).map(|_| random.normal()).collect();
-        let a: Vec<f64> = (0..m * m).map(|t| dot(&g[t / m * m..][..m], &g[t % m * m..][..m])).collect();
-        let x: Vec<f64> = (0..m * q).map(|_| random.normal()).collect();
-        let mut b: Vec<f64> =
-            (0..m * q).map(|t| (0..m).map(|k| a[t / q * m + k] * x[k * q + t % q]).sum()).collect();
-        solve(&mut a.clone(), m, &mut b, q).unwrap();
-        assert!(b.iter().zip(&x).all(|(b, x)| (b - x).abs() < 1e-5));
     }
 }

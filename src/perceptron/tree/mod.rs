@@ -11,13 +11,15 @@
 //! | `route` | branching rules, leaves, the way of a row, decisions |
 //! | `grow` | algorithm 2: a row is learnt, a leaf overflows |
 //! | `split` | algorithms 3 and 4: partitions and selections |
-//! | `selection` | the quadratic program of a selection, and its rounding |
+//! | `interior` | the relaxed quadratic program of a selection, exactly |
+//! | `selection` | its rounding, and steps towards it for many vectors |
 //! | `convert` | any expansion as a tree of local ones |
 //! | `local` | which vectors a leaf of such a tree keeps |
 //! | `state` | a tree as plain arrays |
 
 mod convert;
 mod grow;
+mod interior;
 mod local;
 mod route;
 mod rows;
@@ -27,8 +29,8 @@ mod state;
 
 pub use convert::{ConvertParams, from_expansion};
 pub use grow::partial_fit;
+pub use interior::box_budget_program;
 pub use route::{Route, TreePredictor};
-pub use selection::box_budget_program;
 pub use split::{Partition, Selection, Strategy};
 pub use state::TreeState;
 

@@ -18,8 +18,9 @@
 //!
 //! Invariant: every partition has rows on both sides; where no rule can do that there is no split.
 
+use super::interior::box_budget_program;
 use super::route::projection;
-use super::selection::{STEPS, rounded, solve_within};
+use super::selection::{improve, rounded};
 use crate::control::Par;
 use crate::kernels::RowBuffer;
 use crate::random::Random;
@@ -32,8 +33,10 @@ const ROUNDS: usize = 30;
 const PROGRESS: f64 = 1e-4;
 /// Vectors above which neither the rounds nor their programs go on to the end.
 const LARGE: usize = 512;
+/// Pair steps for each of so many vectors.
+const PAIR_STEPS: usize = 10;
 /// Tolerance of the programs, relative.
-const TOLERANCE: f64 = 1e-4;
+const TOLERANCE: f64 = 1e-5;
 
 /// Where the children's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,7 +254,7 @@ impl<T: Real> Problem<'_, T> {
         let q = self.quadratic(&vec![true; self.n()]);
         let w = row_sums(&q, m);
         let mut p = vec![self.most.min(m) as f64 / m as f64; m];
-        solve_within(&q, &w, self.most as f64, TOLERANCE, steps(m), &mut p);
+        relax(&q, &w, self.most as f64, &mut p);
         rounded(&q, &w, self.most, self.draws, &p, random)
     }
 
@@ -267,7 +270,7 @@ impl<T: Real> Problem<'_, T> {
         let m = self.m();
         let (left_q, right_q) = self.both(z, total);
         for (q, p) in [(&left_q, &mut *left), (&right_q, &mut *right)] {
-            solve_within(q, &row_sums(q, m), self.most as f64, TOLERANCE, steps(m), p);
+            relax(q, &row_sums(q, m), self.most as f64, p);
         }
         self.cost(z, target, left, right)
     }
@@ -426,10 +429,14 @@ impl<T: Real> Problem<'_, T> {
     }
 }
 
-/// Steps of a program for each variable. A leaf's is solved to the tolerance; those of a large expansion, which only
-/// say what to divide further, end sooner.
-fn steps(m: usize) -> usize {
-    if m <= LARGE { STEPS } else { 10 }
+/// The relaxed program of a selection: exactly, or for the many vectors of a large expansion, which only asks what to
+/// divide further, by some steps from where `p` is.
+fn relax(q: &[f64], w: &[f64], most: f64, p: &mut [f64]) {
+    if p.len() <= LARGE {
+        box_budget_program(q, w, most, TOLERANCE, p);
+    } else {
+        improve(q, w, most, TOLERANCE, PAIR_STEPS, p);
+    }
 }
 
 fn row_sums(q: &[f64], m: usize) -> Vec<f64> {
