@@ -8,7 +8,7 @@
 //! expansion. All outputs share partition, vectors and matrix.
 //!
 //! Tried and dropped: fitted coefficients for the vectors that the programs left, or that a forward selection found
-//! among 8 B that they left: 3.3 % and 2.5 % errors where all m vectors give 1.6 % and the expansion 1.3 % (ijcnn1).
+//! among 8 B that they left: 3.3 % and 2.5 % errors where all m vectors give 1.4 % and the expansion 1.3 % (ijcnn1).
 //!
 //! Cost: at the root O(s m^2) a round for s sampled rows, half at each further level; the selections O(s m B) and the
 //! fits O(n B^2) for each leaf of n rows; memory m^2.
