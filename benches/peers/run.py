@@ -274,7 +274,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     add("--workloads", type=names, default=[], help="names, instead of a suite or to narrow it")
     add("--engines", type=names, help=f"some of {','.join(ENGINES)} (default: the suite's)")
-    add("--skip", type=pairs, default=[], metavar="E:W", help="pairs to leave out, such as sklearn:mnist")
+    add(
+        "--skip",
+        type=pairs,
+        action="extend",
+        default=[],
+        metavar="E:W",
+        help="pairs to leave out, such as sklearn:mnist",
+    )
     add("--repeat", type=int, help="runs of each engine, the median is reported (default: 3)")
     add("--quick", action="store_true", help=f"{QUICK_ROWS} rows, one repeat")
     add("--threads", type=int, help="processors that every engine may use (default: all)")
