@@ -8,8 +8,7 @@
 //!
 //! with the losses L of `objective`. The problem is not convex. What measured best, by far: a start at cluster centres
 //! (`centres`) with the coefficients by least squares, then many cheap steps of Adam (Kingma and Ba, 2015) on small
-//! batches, the rates falling to zero along a half cosine. More steps is what
-//! helps most.
+//! batches, the rates falling to zero along a half cosine. More steps is what helps most.
 //!
 //! A machine's outputs on its own training rows are flattered by the fit. Each visit of a row therefore moves it a
 //! little (a share of each feature's standard deviation), to one of a few places whose outputs f* are computed once and

@@ -10,7 +10,8 @@ pub struct SvmParams {
     pub tolerance: f64,
     /// Memory for packed rows and kernel rows, in bytes.
     pub cache_bytes: usize,
-    /// Whether variables that seem settled at a bound are set aside until the end.
+    /// Whether variables that seem settled at a bound are set aside until the end. Machines whose kernel rows
+    /// are cached do not shrink.
     pub shrinking: bool,
     /// Most pair steps of one machine; `None` for no limit.
     pub max_iterations: Option<u64>,
