@@ -44,8 +44,8 @@ class SVC(KernelClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and has
-        no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of the decision function.
     cache_size : float or None, default=None
@@ -302,8 +302,8 @@ class NuSVC(KernelClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and has
-        no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of the decision function before it is scaled.
     cache_size : float or None, default=None

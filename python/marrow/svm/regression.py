@@ -97,8 +97,8 @@ class SVR(KernelRegressor):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and has
-        no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of the targets.
     cache_size : float or None, default=None
@@ -237,8 +237,8 @@ class NuSVR(KernelRegressor):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and has
-        no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of the targets.
     cache_size : float or None, default=None
