@@ -12,13 +12,15 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where reports and figures that belong to the documentation are kept.
