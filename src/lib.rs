@@ -17,6 +17,7 @@ pub mod error;
 pub mod expansion;
 pub mod io;
 pub mod kernels;
+pub mod least_squares;
 mod linalg;
 pub mod perceptron;
 pub mod random;

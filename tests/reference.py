@@ -107,3 +107,24 @@ def pairwise(dual_coef, counts):
     return np.column_stack(
         [np.where(own == a, dual_coef[b - 1], 0) + np.where(own == b, dual_coef[a], 0) for a, b in pairs]
     )
+
+
+def least_squares(K, Y, alpha, *, intercept=False):
+    """(K + alpha I) c + b = y as one dense system, bordered by ones for an intercept: (c, b)."""
+    n = len(K)
+    A = K + alpha * np.eye(n)
+    if not intercept:
+        return np.linalg.solve(A, Y), np.zeros(Y.shape[1])
+    A = np.block([[A, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solution = np.linalg.solve(A, np.vstack([Y, np.zeros((1, Y.shape[1]))]))
+    return solution[:n], solution[n]
+
+
+def refits(K, Y, alpha, *, intercept=False):
+    """f^(-i)(x_i) by n fits."""
+    out = np.empty_like(Y)
+    for i in range(len(K)):
+        rest = np.delete(np.arange(len(K)), i)
+        c, b = least_squares(K[np.ix_(rest, rest)], Y[rest], alpha, intercept=intercept)
+        out[i] = K[i, rest] @ c + b
+    return out

@@ -18,6 +18,8 @@ from marrow import (
     PerceptronTreeClassifier,
     Projectron,
     ProjectronPlusPlus,
+    RLSClassifier,
+    RLSRegressor,
     Stoptron,
 )
 
@@ -92,4 +94,24 @@ def test_feature_names(datasets):
     ],
 )
 def test_scikit_learn_contract_of_online_learners(estimator, check):
+    check(estimator)
+
+
+# The checks turn the kernel matrix into integers, which leaves it indefinite: a pivot is not positive.
+_INDEFINITE = dict.fromkeys(
+    ("check_positive_only_tag_during_fit", "check_estimators_dtypes"), "indefinite matrices are refused"
+)
+
+
+@parametrize_with_checks(
+    [
+        RLSClassifier(),
+        RLSClassifier(kernel="linear", fit_intercept=True),
+        RLSClassifier(kernel="precomputed"),
+        RLSRegressor(),
+        RLSRegressor(fit_intercept=True),
+    ],
+    expected_failed_checks=lambda e: _INDEFINITE if e.kernel == "precomputed" else {},
+)
+def test_scikit_learn_contract_of_least_squares(estimator, check):
     check(estimator)

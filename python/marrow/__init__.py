@@ -12,6 +12,7 @@ from importlib.metadata import version as _version
 from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.io import load
+from marrow.least_squares import RLSClassifier, RLSRegressor
 from marrow.perceptron import (
     BudgetPerceptron,
     Forgetron,
@@ -40,6 +41,8 @@ __all__ = [
     "PerceptronTreeClassifier",
     "Projectron",
     "ProjectronPlusPlus",
+    "RLSClassifier",
+    "RLSRegressor",
     "ReducedSet",
     "SelectionSettings",
     "Stoptron",

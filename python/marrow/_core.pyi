@@ -25,6 +25,7 @@ __all__ = [
     "fit_svr",
     "gradient_vectors",
     "gram",
+    "least_squares",
     "path_coefficients",
     "path_decisions",
     "perceptron_stream",
@@ -310,3 +311,25 @@ def write_model(
 ) -> None: ...
 def simd_level() -> Literal["avx512", "avx2", "scalar"]: ...
 def available_memory() -> int: ...
+
+class _LeaveOneOut(TypedDict):
+    values: _Floats
+    inverse_diagonal: _Floats
+    gcv: _Floats
+
+class _LeastSquares(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    diagonal: _Floats
+    leave_one_out: _LeaveOneOut | None
+
+def least_squares(
+    x: _Rows,
+    targets: _Floats,
+    kernel: _FitKernel,
+    alpha: float,
+    fit_intercept: bool,
+    leave_one_out: bool,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LeastSquares: ...

@@ -22,6 +22,7 @@ mod expansion;
 mod function;
 mod io;
 mod kernels;
+mod least_squares;
 mod memory;
 mod params;
 mod perceptron;
@@ -46,6 +47,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::kernels::{gram, simd_level};
+    #[pymodule_export]
+    use crate::least_squares::least_squares;
     #[pymodule_export]
     use crate::memory::available_memory;
     #[pymodule_export]

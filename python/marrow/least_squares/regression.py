@@ -1,0 +1,131 @@
+"""Regularized least-squares regression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from marrow.least_squares._base import SquareLossRegressor
+from marrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from marrow._kernel_function import KernelFunction
+
+__all__ = ["RLSRegressor"]
+
+
+class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
+    """Regularized least-squares regression, also known as kernel ridge regression (Rifkin 2002, chapter 3).
+
+    Minimises sum_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha I) c = y, one factorisation for all outputs.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Weight of the penalty, as in ``KernelRidge``; lambda n in the thesis.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf". With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an
+        (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Whether each output gets a constant that is not penalised.
+    leave_one_out : bool, default=True
+        Whether exact leave-one-out values are computed, which costs as much as the factorisation.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The model: all training rows, coefficients (n, n_outputs), intercepts.
+    alpha_ : float
+        The alpha of the model.
+    loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
+        What each training row would be given had it been left out; with ``leave_one_out``.
+    loo_error_ : float
+        The mean squared error of those values.
+    gcv_ : ndarray of shape (n_outputs,)
+        Generalised cross-validation scores; with ``leave_one_out``.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marrow import RLSRegressor
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> bool(RLSRegressor(alpha=0.01).fit(X, np.sin(X[:, 0])).loo_error_ < 1e-4)
+    True
+    """
+
+    loo_prediction_: NDArray[np.float64]
+    loo_error_: float
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        fit_intercept: bool = False,
+        leave_one_out: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; the (n, n) kernel matrix for the precomputed kernel.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        self : object
+            The fitted regressor.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, and a system that is not positive definite:
+            raise alpha.
+        KeyboardInterrupt
+            On Ctrl-C; the estimator is then as it was before the call.
+        """
+        X, y = self._checked_rows(EXACT_RULES, X, y)
+        targets = self._targets(y)
+        fit = self._solve(X, targets)
+        if fit.loo is not None:
+            self.loo_prediction_ = fit.loo[:, 0] if self._single else fit.loo
+            self.loo_error_ = float(((fit.loo - targets) ** 2).mean())
+        return self

@@ -1,0 +1,46 @@
+//! What each row would be given if it were left out, without refitting (Rifkin 2002, section 3.3).
+//!
+//! With G = (K + alpha I)^-1, alpha held fixed when a row leaves,
+//!
+//! ```text
+//! y_i - f^(-i)(x_i) = c_i / G_ii
+//! ```
+//!
+//! An intercept that is not penalised borders the system; the inverse of the bordered matrix has
+//! G - G 1 1' G / (1' G 1) in the place of G, and the formula holds with its diagonal.
+
+/// Leave-one-out values for one alpha.
+#[derive(Debug, Clone)]
+pub struct LeaveOneOut {
+    /// f^(-i)(x_i), (n, q) row-major.
+    pub values: Vec<f64>,
+    /// The diagonal of the inverse, (n,).
+    pub inverse_diagonal: Vec<f64>,
+    /// Generalised cross-validation: the mean squared residual divided by (1 - tr(H) / n)^2, (q,), H the matrix that
+    /// turns targets into fitted values.
+    pub gcv: Vec<f64>,
+}
+
+impl LeaveOneOut {
+    /// From targets (n, q), coefficients (n, q) and the diagonal of the inverse (n,).
+    pub(crate) fn new(targets: &[f64], coefficients: &[f64], inverse_diagonal: Vec<f64>, q: usize) -> Self {
+        let n = inverse_diagonal.len();
+        let mut values = targets.to_vec();
+        let mut gcv = vec![0.0; q];
+        for ((values, c), g) in
+            values.chunks_exact_mut(q).zip(coefficients.chunks_exact(q)).zip(&inverse_diagonal)
+        {
+            for ((value, c), gcv) in values.iter_mut().zip(c).zip(&mut gcv) {
+                // A row that alone decides its own value (n = 1 with an intercept) has none when it is gone.
+                *value = if *g > 0.0 { *value - c / g } else { f64::NAN };
+                *gcv += c * c;
+            }
+        }
+        // Residuals are alpha c, and 1 - tr(H) / n is alpha tr(G) / n: alpha cancels.
+        let trace: f64 = inverse_diagonal.iter().sum();
+        for gcv in &mut gcv {
+            *gcv *= n as f64 / (trace * trace);
+        }
+        Self { values, inverse_diagonal, gcv }
+    }
+}

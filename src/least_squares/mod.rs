@@ -1,0 +1,67 @@
+//! Regularized least squares (Rifkin 2002, chapter 3): f minimises
+//!
+//! ```text
+//! sum_i (y_i - f(x_i))^2 + alpha ||f||^2,     f(x) = sum_i c_i k(x, x_i) + b,     (K + alpha I) c = y - b
+//! ```
+//!
+//! for all outputs at once, alpha = lambda n. The system's matrix is that of no output, so one factorisation serves all.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `exact` | the system by Cholesky factorisation |
+//! | `leave_one_out` | exact values from the diagonal of the inverse, cross-validation scores, bounds |
+
+pub mod exact;
+pub mod leave_one_out;
+
+pub use exact::{Options, Solution, solve};
+pub use leave_one_out::LeaveOneOut;
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::KernelFunction;
+
+/// What is to be fitted.
+#[derive(Clone, Copy)]
+pub struct Problem<'a> {
+    /// The kernel.
+    pub kernel: KernelFunction<'a>,
+    /// The n training rows.
+    pub rows: Rows<'a>,
+    /// Targets, (n, q) row-major.
+    pub targets: &'a [f64],
+    /// Number of outputs q.
+    pub outputs: usize,
+    /// Whether a constant that is not penalised is fitted too.
+    pub fit_intercept: bool,
+}
+
+impl Problem<'_> {
+    /// Checks sizes and numbers.
+    pub fn check(&self) -> Result<()> {
+        let n = self.rows.rows();
+        if n == 0 || self.outputs == 0 {
+            return Err(Error::param(
+                "targets",
+                format!("{n} x {}", self.outputs),
+                "of a row and an output at least",
+            ));
+        }
+        Error::check_len("targets (rows times outputs)", n * self.outputs, self.targets.len())?;
+        if let Some(at) = self.targets.iter().position(|y| !y.is_finite()) {
+            return Err(Error::NotFinite { what: "targets", row: at / self.outputs });
+        }
+        let kernel = self.kernel.built_in();
+        kernel.check()?;
+        kernel.check_rows("X", self.rows)
+    }
+}
+
+/// Checks alpha.
+pub(crate) fn check_alpha(alpha: f64) -> Result<()> {
+    if alpha.is_finite() && alpha >= 0.0 {
+        Ok(())
+    } else {
+        Err(Error::param("alpha", alpha, "finite and not negative"))
+    }
+}

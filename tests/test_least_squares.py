@@ -1,0 +1,116 @@
+"""Regularized least squares: the exact system and its leave-one-out values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.kernel_ridge import KernelRidge
+
+from marrow import RLSClassifier, RLSRegressor, load
+from marrow.least_squares import fit_targets
+from reference import kernel as kernel_matrix
+from reference import least_squares, refits
+
+KERNELS = [
+    ("linear", 1.0, 0.0, 3),
+    ("poly", 0.3, 0.5, 2),
+    ("rbf", 0.4, 0.0, 3),
+    ("laplacian", 0.3, 0.0, 3),
+    ("chi2", 0.5, 0.0, 3),
+]
+
+
+def _problem(rng, n=60, d=4, q=3):
+    return np.abs(rng.normal(size=(n, d))), rng.normal(size=(n, q))
+
+
+@pytest.mark.parametrize("spec", KERNELS, ids=lambda spec: spec[0])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "csr", "precomputed", "function"])
+def test_coefficients_and_leave_one_out_equal_the_oracle(rng, spec, intercept, layout):
+    X, Y = _problem(rng)
+    name, gamma, coef0, degree = spec
+    K = kernel_matrix(spec, X, X)
+    rows, how, tolerance = X, {"kernel": name, "gamma": gamma, "coef0": coef0, "degree": degree}, 1e-9
+    if layout == "csr":
+        rows = sp.csr_array(X)
+    elif layout == "precomputed":
+        rows, how = K, {"kernel": "precomputed"}
+    elif layout == "function":
+        # Values of a function pass in single precision.
+        how, tolerance = {"kernel": lambda A, B: kernel_matrix(spec, A, B)}, 1e-4
+    fit = fit_targets(rows, Y, 0.7, fit_intercept=intercept, **how)
+    c, b = least_squares(K, Y, 0.7, intercept=intercept)
+    np.testing.assert_allclose(fit.coef, c, atol=tolerance)
+    np.testing.assert_allclose(fit.expansion.intercepts, b, atol=tolerance)
+    np.testing.assert_allclose(fit.loo, refits(K, Y, 0.7, intercept=intercept), atol=max(1e-8, tolerance))
+
+
+def test_gcv_is_its_definition(rng):
+    X, Y = _problem(rng)
+    K = kernel_matrix(("rbf", 0.4, 0.0, 3), X, X)
+    H = K @ np.linalg.inv(K + 0.3 * np.eye(len(X)))
+    expected = ((Y - H @ Y) ** 2).mean(axis=0) / (1 - np.trace(H) / len(X)) ** 2
+    np.testing.assert_allclose(fit_targets(X, Y, 0.3, gamma=0.4).gcv, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("name", ["cancer", "iris"])
+def test_the_bound_is_never_below_the_truth(datasets, name, alpha):
+    X, y = datasets[name]
+    model = RLSClassifier(alpha=alpha).fit(X, y)
+    wrong = np.atleast_2d(model.loo_decision_.T).T
+    targets = np.where(np.atleast_2d(y == model.classes_[-1]).T, 1, -1)
+    if len(model.classes_) > 2:
+        targets = np.where(y[:, None] == model.classes_, 1, -1)
+    assert (model.loo_bound_ >= (wrong * targets <= 0).mean(axis=0)).all()
+
+
+def test_parity_with_kernel_ridge(datasets):
+    X, y = datasets["digits"]
+    peer = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05).fit(X, y)
+    ours = RLSRegressor(alpha=0.5, gamma=0.05).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X[:50]), peer.predict(X[:50]), rtol=1e-7)
+    np.testing.assert_allclose(ours.dual_coef_[:, 0], peer.dual_coef_, atol=1e-8)
+
+
+def test_classifier_on_real_rows(datasets, tmp_path):
+    X, y = datasets["digits"]
+    model = RLSClassifier(alpha=0.1, gamma=0.05).fit(X[:700], y[:700])
+    assert model.score(X[700:], y[700:]) > 0.93
+    assert model.loo_decision_.shape == (700, 10)
+    assert model.loo_error_ < 0.03
+    model.save(tmp_path / "digits.safetensors")
+    assert (load(tmp_path / "digits.safetensors").predict(X) == model.predict(X)).all()
+
+
+def test_single_precision_stays_single(datasets):
+    X, y = datasets["digits"]
+    rows = X.astype(np.float32)
+    model = RLSClassifier(alpha=0.1).fit(rows, y)
+    assert model.expansion_.vectors.dtype == np.float32
+    assert model.expansion_.vectors is rows or np.shares_memory(model.expansion_.vectors, rows)
+
+
+def test_degenerate_systems_are_refused_or_solved():
+    X, y = np.ones((4, 2)), np.arange(4.0)
+    with pytest.raises(ValueError, match="pivot"):
+        RLSRegressor(alpha=0.0, gamma=1.0).fit(X, y)
+    # Duplicate rows share what they stand for.
+    model = RLSRegressor(alpha=1.0, gamma=1.0).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), np.full(4, y.sum() / 5))
+    one = RLSRegressor(alpha=1.0, gamma=1.0).fit(X[:1], y[1:2])
+    assert one.predict(X[:1])[0] == pytest.approx(0.5)
+    assert one.loo_prediction_[0] == pytest.approx(0.0)
+    constant = RLSRegressor(alpha=1.0, gamma=1.0, fit_intercept=True).fit(np.eye(4), np.full(4, 3.0))
+    np.testing.assert_allclose(constant.predict(np.eye(4)), 3.0)
+    np.testing.assert_allclose(constant.dual_coef_, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("parameter", "value"), [("alpha", -1.0), ("kernel", "cosine"), ("n_jobs", 0)])
+def test_bad_parameters_are_named(parameter, value):
+    with pytest.raises(ValueError, match=f"{parameter}=.* is not allowed"):
+        RLSClassifier(**{parameter: value}).fit(np.eye(3), [0, 1, 1])
+    with pytest.raises(ValueError, match="one row for each"):
+        fit_targets(np.eye(3), np.ones(2))
