@@ -33,6 +33,37 @@ def decision(spec, X, Z, coefficients, intercepts):
     return kernel(spec, X, Z) @ coefficients + intercepts
 
 
+# --- construction: vectors moved by the slope of a loss ---
+
+
+def construction_loss(spec, Z, B, b, X, loss, wanted=None, sharpness=1.0, signs=None):
+    """Mean loss over the rows: "matching" and "agreement" (softmax) to ``wanted``, hinges to ``signs``."""
+    F = decision(spec, X, Z, B, b)
+    if loss == "matching":
+        return float((0.5 * (F - wanted) ** 2).sum(axis=1).mean())
+    if loss == "agreement":
+        logits, targets = sharpness * F, np.exp(sharpness * wanted)
+        targets /= targets.sum(axis=1, keepdims=True)
+        logarithms = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return float(-(targets * logarithms).sum(axis=1).mean() / sharpness)
+    lacking = np.maximum(0.0, 1.0 - signs * F)
+    return float((lacking if loss == "hinge" else 0.5 * lacking**2).sum(axis=1).mean())
+
+
+def slope(value, at, step=1e-6):
+    """Central differences of a function of an array."""
+    out = np.zeros_like(at)
+    for index in np.ndindex(at.shape):
+        up, down = at.copy(), at.copy()
+        up[index] += step
+        down[index] -= step
+        out[index] = (value(up) - value(down)) / (2 * step)
+    return out
+
+
+# --- support vector machines ---
+
+
 def dual_objective(K, signs, beta):
     """sum alpha - 1/2 alpha'Q alpha for signed coefficients beta = y alpha."""
     return float(signs @ beta - 0.5 * beta @ K @ beta)

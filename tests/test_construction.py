@@ -7,7 +7,18 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from marrow import SVC, GradientSettings, KernelExpansion, ReducedSet, _core, compress
+import reference
+from marrow import (
+    SVC,
+    SVR,
+    ConstructionPath,
+    GradientSettings,
+    KernelExpansion,
+    OneClassSVM,
+    ReducedSet,
+    _core,
+    compress,
+)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +148,7 @@ def test_inside_an_estimator(digits):
 def test_refusals(svc, digits):
     X, y, _, _ = digits
     for options, message in [
-        ({"n_vectors": None}, "give n_vectors"),
+        ({"n_vectors": None}, "give n_vectors, or max_vectors"),
         ({"candidates": "rows"}, "candidates='rows' has no meaning"),
         ({"y": y}, "y is given without X"),
         ({"n_vectors": 1001, "X": X}, "n_vectors=1001 is not allowed"),
@@ -171,3 +182,225 @@ def test_centres_are_means_of_their_rows(digits):
         # At most a hundred rows stand for each centre: compare with the standard error of their mean.
         error = rows.std(axis=0) / np.sqrt(100)
         assert (np.abs(centre - rows.mean(axis=0)) <= 4 * error + 1e-6).all()
+
+
+SPECS = [
+    ("linear", 1.0, 0.0, 3),
+    ("poly", 0.3, 0.5, 3),
+    ("rbf", 0.4, 0.0, 3),
+    ("sigmoid", 0.2, 0.1, 3),
+    ("laplacian", 0.3, 0.0, 3),
+    ("chi2", 0.5, 0.0, 3),
+]
+
+
+@pytest.mark.parametrize("loss", ["matching", "agreement", "hinge", "squared_hinge"])
+@pytest.mark.parametrize("spec", SPECS, ids=[spec[0] for spec in SPECS])
+def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
+    """A first step of Adam has the length of the rate in every coordinate, against the sign of the slope."""
+    rng = np.random.default_rng(1)
+    X, Z = rng.uniform(0.1, 1.0, (50, 4)), rng.uniform(0.1, 1.0, (20, 4))
+    full = KernelExpansion(Z, rng.standard_normal((20, 3)), rng.standard_normal(3), spec[0], *spec[1:])
+    labels = np.arange(50) % 3
+    start = rng.uniform(0.1, 1.0, (5, 4)).astype(np.float32)
+    rate = 1e-3
+    settings = {
+        "loss": loss,
+        "coding": "ovr",
+        "sharpness": 1.5,
+        "label_weight": 0.0,
+        "batch": 50,
+        "vector_rate": rate,
+        "coefficient_rate": 0.0,
+        "noise": 0.0,
+        "mixing": 0.0,
+        "places": 0,
+        "seed": 0,
+    }
+
+    def run(steps):
+        return _core.gradient_vectors(
+            Z,
+            full.coefficients,
+            full.intercepts,
+            full.kernel_spec,
+            start,
+            [5],
+            X,
+            labels,
+            None,
+            {**settings, "steps": steps},
+            None,
+            None,
+            1,
+        )[0]
+
+    begin, moved = run(0), run(1)
+    assert (begin["vectors"] == start).all()
+    wanted, signs = full.decision_function(X), np.where(labels[:, None] == np.arange(3), 1.0, -1.0)
+
+    def value(vectors):
+        return reference.construction_loss(
+            spec, vectors, begin["coefficients"], begin["intercepts"], X, loss, wanted, 1.5, signs
+        )
+
+    expected = reference.slope(value, start.astype(np.float64))
+    assert moved["losses"][0] == pytest.approx(value(start), rel=1e-3, abs=1e-4)
+    clear = np.abs(expected) > 0.02 * np.abs(expected).max()
+    assert clear.sum() >= 10
+    step = moved["vectors"] - start
+    deviation = np.sqrt((X.std(axis=0) ** 2).mean())
+    assert step[clear] == pytest.approx(-rate * deviation * np.sign(expected[clear]), rel=0.02)
+
+
+@pytest.mark.parametrize("start", ["pursuit", "prefit", "lars", "l1", "centres"])
+def test_a_run_starts_where_it_is_told(start, svc, digits):
+    X, y, X_test, y_test = digits
+    begin = compress(
+        svc, 20, method="gradient", X=X, y=y, settings=GradientSettings(start=start, steps=0)
+    ).expansion_
+    if start != "centres":
+        chosen = compress(svc, 20, method=start).expansion_.vectors
+        assert (begin.vectors == chosen.astype(np.float32)).all()
+    moved = compress(svc, 20, method="gradient", X=X, y=y, settings=GradientSettings(start=start, steps=2000))
+    assert moved.score(X_test, y_test) > 0.93
+
+
+def test_a_run_starts_from_given_vectors(svc, digits):
+    X, y, _, _ = digits
+    chosen = compress(svc, 12)
+    for start in (chosen, chosen.expansion_, chosen.expansion_.vectors):
+        settings = GradientSettings(start=start, steps=0)
+        begin = compress(svc, 12, method="gradient", X=X, y=y, settings=settings).expansion_
+        assert (begin.vectors == chosen.expansion_.vectors.astype(np.float32)).all()
+        more = compress(svc, 15, method="gradient", X=X, y=y, settings=settings).expansion_
+        assert (more.vectors[:12] == begin.vectors).all()
+        assert more.n_vectors == 15
+    with pytest.raises(ValueError, match="start has 3 columns"):
+        compress(svc, 2, method="gradient", settings=GradientSettings(start=np.ones((5, 3))))
+
+
+def test_one_run_gives_every_size(svc, digits):
+    X, y, X_test, y_test = digits
+    settings = GradientSettings(steps=1500)
+    path = compress(svc, max_vectors=40, method="gradient", X=X, y=y, settings=settings)
+    assert isinstance(path, ConstructionPath)
+    assert list(path.sizes) == [10, 20, 40]
+    assert len(path) == 40
+    assert [model.expansion_.n_vectors for model in path] == [10, 20, 40]
+    scores = path.scores(X_test, y_test)
+    assert scores == pytest.approx([path[size].score(X_test, y_test) for size in path.sizes])
+    assert scores[-1] >= scores[0]
+    full = path.full_score(X_test, y_test)
+    assert path.select(X_test, y_test, max_loss=full - scores[1]).expansion_.n_vectors <= 20
+    with pytest.raises(IndexError, match="it has the sizes 10, 20, 40"):
+        path[11]
+    # The first size of a path is the model that a run of that size alone makes.
+    alone = compress(svc, 10, method="gradient", X=X, y=y, settings=settings)
+    assert (alone.expansion_.vectors == path[10].expansion_.vectors).all()
+
+
+def test_growing_changes_nothing_before_the_vectors_move(svc, digits):
+    X, y, _, _ = digits
+    settings = GradientSettings(steps=0, sizes=(5, 9))
+    path = compress(svc, max_vectors=30, method="gradient", X=X, y=y, settings=settings)
+    assert list(path.sizes) == [5, 9, 30]
+    small, large = path[5].expansion_, path[30].expansion_
+    assert (large.vectors[:5] == small.vectors).all()
+    assert large.decision_function(X) == pytest.approx(small.decision_function(X), abs=1e-4)
+    assert np.unique(large.vectors, axis=0).shape[0] == 30
+
+
+def test_growing_takes_the_next_of_the_start(svc, digits):
+    X, y, _, _ = digits
+    settings = GradientSettings(steps=0, sizes=(5, 9, 12), start="pursuit")
+    path = compress(svc, max_vectors=12, method="gradient", X=X, y=y, settings=settings)
+    order = compress(svc, 12).expansion_.vectors.astype(np.float32)
+    for size in (5, 9, 12):
+        assert (path[size].expansion_.vectors == order[:size]).all()
+
+
+def test_more_vectors_in_one_run_match_better(svc, digits):
+    X, y, _, _ = digits
+    wanted = svc.expansion_.decision_function(X)
+    settings = GradientSettings(loss="matching", steps=1500, noise=0.0, sizes=(8, 16, 32))
+    path = compress(svc, max_vectors=32, method="gradient", X=X, y=y, settings=settings)
+    errors = [((model.expansion_.decision_function(X) - wanted) ** 2).mean() for model in path]
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_regression_is_matched_or_learns_from_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (600, 2))
+    truth = np.sinc(X[:, 0]) + 0.3 * X[:, 1]
+    y = truth + 0.05 * rng.standard_normal(600)
+    # A machine that is off by a constant and a slope: labels can mend what imitation cannot.
+    svr = SVR(C=10, gamma=0.5, epsilon=0.1).fit(X[:300], 0.8 * y[:300] + 0.2)
+    full = svr.predict(X[300:])
+    options = {"method": "gradient", "X": X[:300]}
+    imitates = compress(svr, 15, **options, settings=GradientSettings(steps=3000))
+    assert isinstance(imitates, KernelExpansion)
+    found = imitates.decision_function(X[300:])[:, 0]
+    assert np.mean((found - full) ** 2) < 0.02 * full.var()
+    learns = compress(svr, 15, **options, y=y[:300], settings=GradientSettings(steps=3000, label_weight=1.0))
+    better = learns.decision_function(X[300:])[:, 0]
+    assert np.mean((better - truth[300:]) ** 2) < 0.3 * np.mean((full - truth[300:]) ** 2)
+    with pytest.raises(ValueError, match="label_weight=0"):
+        compress(svr, 15, **options, y=y[:300])
+    with pytest.raises(ValueError, match="one number for each of 300 rows"):
+        compress(svr, 15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))
+
+
+def test_half_the_numbers_is_half_way():
+    """The least squares start for y and f* mixed is the mix of the least squares starts."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (200, 2))
+    full = KernelExpansion(X[:50], rng.standard_normal((50, 2)), [0.1, 0.2], gamma=0.7)
+    y = rng.standard_normal((200, 2))
+
+    def start(weight):
+        settings = GradientSettings(steps=0, label_weight=weight)
+        small = compress(full, 10, method="gradient", X=X, y=y if weight else None, settings=settings)
+        return small.decision_function(X)
+
+    assert start(0.5) == pytest.approx(0.5 * (start(0.0) + start(1.0)), abs=1e-4)
+
+
+def test_one_class_machines_are_matched():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(-2, 0.5, (200, 2)), rng.normal(2, 0.5, (200, 2))])
+    machine = OneClassSVM(nu=0.2, gamma=0.5).fit(X)
+    small = compress(machine, 6, method="gradient", X=X, settings=GradientSettings(steps=3000))
+    grid = rng.uniform(-4, 4, (1000, 2))
+    agree = (small.decision_function(grid)[:, 0] > 0) == (machine.decision_function(grid).ravel() > 0)
+    assert agree.mean() > 0.97
+
+
+def test_settings_are_refused_by_name(svc, digits):
+    X, y, _, _ = digits
+    for name, value in [
+        ("start", "nowhere"),
+        ("start", [[1.0]]),
+        ("sizes", (3, 3)),
+        ("sizes", ()),
+        ("sizes", (0, 2)),
+        ("mixing", 1.5),
+    ]:
+        with pytest.raises(ValueError, match=f"{name}="):
+            GradientSettings(**{name: value})
+    with pytest.raises(ValueError, match=r"sizes=.*at most 5"):
+        compress(svc, 5, method="gradient", X=X, settings=GradientSettings(sizes=(2, 6)))
+    settings = GradientSettings(loss="matching", label_weight=0.5)
+    with pytest.raises(ValueError, match=r"label_weight=0\.5 has no meaning for loss='matching'"):
+        compress(svc, 5, method="gradient", X=X, y=y, settings=settings)
+    with pytest.raises(ValueError, match="max_vectors=1001 is not allowed"):
+        compress(svc, max_vectors=1001, method="gradient", X=X, y=y)
+
+
+def test_time_ends_a_path_with_the_sizes_that_are_done(svc, digits):
+    X, y, _, _ = digits
+    settings = GradientSettings(sizes=(5, 10), steps=10**7)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        path = compress(svc, max_vectors=10, method="gradient", X=X, y=y, settings=settings, max_time=0.2)
+    assert list(path.sizes) == [5]
+    assert path[5].score(X, y) > 0.3

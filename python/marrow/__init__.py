@@ -22,7 +22,15 @@ from marrow.perceptron import (
     ProjectronPlusPlus,
     Stoptron,
 )
-from marrow.reduced_set import CompressionPath, GradientSettings, ReducedSet, SelectionSettings, compress
+from marrow.reduced_set import (
+    CompressionPath,
+    ConstructionPath,
+    GradientSettings,
+    ReducedSet,
+    SelectionSettings,
+    compact,
+    compress,
+)
 from marrow.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
@@ -30,6 +38,7 @@ __all__ = [
     "SVR",
     "BudgetPerceptron",
     "CompressionPath",
+    "ConstructionPath",
     "ExpansionClassifier",
     "Forgetron",
     "GradientSettings",
@@ -46,6 +55,7 @@ __all__ = [
     "ReducedSet",
     "SelectionSettings",
     "Stoptron",
+    "compact",
     "compress",
     "load",
 ]

@@ -4,7 +4,7 @@
 # shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, final
 
 import numpy as np
@@ -191,13 +191,15 @@ def gradient_vectors(
     intercepts: _Floats,
     kernel: _Kernel,
     start: NDArray[np.float32],
+    sizes: Sequence[int],
     x: _Rows,
     labels: _Indices | None,
+    answers: _Floats | None,
     settings: dict[str, Any],
     max_time: float | None,
     progress: ProgressCallback | None,
     n_jobs: int,
-) -> _Construction: ...
+) -> list[_Construction]: ...
 def path_coefficients(factor: _Floats, projections: _Floats, size: int) -> _Floats: ...
 def path_decisions(
     kernel: _Kernel,

@@ -1,7 +1,7 @@
 //! `marrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
 
 use marrow::control::Budget;
-use marrow::reduced_set::{self, Coding, GradientParams, Loss, Objective};
+use marrow::reduced_set::{self, Answers, Coding, GradientParams, Loss, Objective};
 use marrow::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -46,6 +46,7 @@ pub(crate) struct GradientArg {
     vector_rate: f64,
     coefficient_rate: f64,
     noise: f64,
+    mixing: f64,
     places: usize,
     seed: u64,
 }
@@ -75,6 +76,7 @@ impl GradientArg {
             vector_rate: self.vector_rate,
             coefficient_rate: self.coefficient_rate,
             noise: self.noise,
+            mixing: self.mixing,
             places: self.places,
             seed: self.seed,
         })
@@ -83,9 +85,12 @@ impl GradientArg {
 
 /// Vectors and coefficients moved together from `start` to imitate an expansion on the rows `x`.
 ///
-/// Returns a dict: `vectors` (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
+/// `labels` (n,) are classes, `answers` (n, q) numbers. Returns a list, one dict for each of the increasing `sizes`:
+/// `vectors` (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, start, x, labels, settings, max_time, progress, n_jobs))]
+#[pyo3(signature = (
+    vectors, coefficients, intercepts, kernel, start, sizes, x, labels, answers, settings, max_time, progress, n_jobs
+))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn gradient_vectors<'py>(
     py: Python<'py>,
@@ -94,28 +99,46 @@ pub(crate) fn gradient_vectors<'py>(
     intercepts: PyReadonlyArray1<'py, f64>,
     kernel: KernelArg,
     start: PyReadonlyArray2<'py, f32>,
+    sizes: Vec<usize>,
     x: RowsArg<'py>,
     labels: Option<PyReadonlyArray1<'py, i64>>,
+    answers: Option<PyReadonlyArray2<'py, f64>>,
     settings: GradientArg,
     max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    let (rows, (start, m, d)) = (x.view()?, matrix(&start)?);
+    let (rows, (start, _, d)) = (x.view()?, matrix(&start)?);
+    let q = target.outputs();
     Error::check_len("columns of the start", rows.cols(), d).map_err(to_python)?;
     let labels = labels.as_ref().map(|labels| indices("labels", labels)).transpose()?;
+    let values = answers.as_ref().map(matrix).transpose()?;
+    let known = match (&labels, values) {
+        (_, Some((values, _, columns))) => {
+            Error::check_len("columns of the answers (one for each output)", q, columns)
+                .map_err(to_python)?;
+            Some(Answers::Values(values))
+        }
+        (Some(labels), None) => Some(Answers::Classes(labels)),
+        (None, None) => None,
+    };
     let max_time = duration(max_time)?;
     let params = settings.params().map_err(to_python)?;
     let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
-        reduced_set::gradient_vectors(&target, start, rows, labels.as_deref(), &params, &budget, par)
+        reduced_set::gradient_vectors(&target, start, &sizes, rows, known, &params, &budget, par)
     })?;
-    let result = PyDict::new(py);
-    result.set_item("vectors", matrix_array(py, made.vectors, m, d)?)?;
-    result.set_item("coefficients", matrix_array(py, made.coefficients, m, target.outputs())?)?;
-    result.set_item("intercepts", PyArray1::from_vec(py, made.intercepts))?;
-    result.set_item("losses", PyArray1::from_vec(py, made.losses))?;
-    result.set_item("stop", made.stop.reason.name())?;
-    Ok(result)
+    made.into_iter()
+        .map(|made| {
+            let m = made.vectors.len() / d;
+            let result = PyDict::new(py);
+            result.set_item("vectors", matrix_array(py, made.vectors, m, d)?)?;
+            result.set_item("coefficients", matrix_array(py, made.coefficients, m, q)?)?;
+            result.set_item("intercepts", PyArray1::from_vec(py, made.intercepts))?;
+            result.set_item("losses", PyArray1::from_vec(py, made.losses))?;
+            result.set_item("stop", made.stop.reason.name())?;
+            Ok(result)
+        })
+        .collect()
 }

@@ -5,11 +5,13 @@
 //! | `atomic` | saving that never leaves half a file behind |
 //! | `safetensors` | marrow's own model file |
 //! | `container` | the safetensors container below it: header and named tensors |
+//! | `grid` | coefficients of one byte, exactly back |
 //! | `libsvm_model` | LIBSVM's model text, both ways |
 //! | `lines` | numbered lines and the `index:value` grammar shared with [svmlight data](crate::data::svmlight) |
 
 pub mod atomic;
 mod container;
+mod grid;
 pub mod libsvm_model;
 pub(crate) mod lines;
 pub mod safetensors;

@@ -3,7 +3,8 @@
 //! | tensor | shape | type |
 //! |---|---|---|
 //! | `intercepts` | (q) | F64 |
-//! | `coefficients` | (m, q) | F64 |
+//! | `coefficients` | (m, q) | F64, or U8 with the two below |
+//! | `coefficients.steps`, `coefficients.zeros` | (q) | F64, U8: coefficient = step (code - zero) |
 //! | `vectors` | (m, d), dense | F64, F32 or U8 |
 //! | `vectors.indptr`, `vectors.indices` | (m + 1), (stored), sparse | I64 |
 //! | `vectors.values` | (stored), sparse | F64 or F32 |
@@ -11,6 +12,7 @@
 //! `__metadata__` holds `format` ("marrow"), `version`, `kernel` (JSON: name, and those of gamma, coef0, degree
 //! that the kernel has), `vectors.shape` (JSON, sparse only) and `extra` (JSON). A file holds numbers only: loading
 //! one from a stranger runs nothing. All of it is checked before it is believed. Equal models are equal files.
+//! Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly; the version is then 2.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,6 +22,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::container::{self, Container, Dtype, Tensor};
+use super::grid::Grid;
 use super::libsvm_model::training_rows;
 use crate::data::{CsrView, Element, IndexSlice, OwnedRows, Rows};
 use crate::error::{Error, Result};
@@ -27,8 +30,8 @@ use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::io::atomic;
 use crate::kernels::Kernel;
 
-/// Versions of the file that this build reads; the last is the one it writes.
-const VERSIONS: [&str; 1] = ["1"];
+/// Versions of the file that this build reads and writes: without and with coefficients of one byte.
+const VERSIONS: [&str; 2] = ["1", "2"];
 
 /// What a model file holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,13 +67,21 @@ pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Resul
     check_vectors(kernel, vectors)?;
     let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
 
+    let grid = Grid::of(coefficients, q);
     let mut metadata = BTreeMap::from([
         ("format", "marrow".to_owned()),
-        ("version", VERSIONS[VERSIONS.len() - 1].to_owned()),
+        ("version", VERSIONS[usize::from(grid.is_some())].to_owned()),
         ("kernel", kernel_json(kernel).to_string()),
         ("extra", extra.to_string()),
     ]);
-    let mut tensors = vec![("intercepts", Dtype::F64, vec![q]), ("coefficients", Dtype::F64, vec![m, q])];
+    let mut tensors = vec![("intercepts", Dtype::F64, vec![q])];
+    if grid.is_some() {
+        tensors.push(("coefficients.steps", Dtype::F64, vec![q]));
+        tensors.push(("coefficients.zeros", Dtype::U8, vec![q]));
+        tensors.push(("coefficients", Dtype::U8, vec![m, q]));
+    } else {
+        tensors.push(("coefficients", Dtype::F64, vec![m, q]));
+    }
     match vectors {
         Rows::DenseU8(_) => tensors.push(("vectors", Dtype::U8, vec![m, d])),
         Rows::DenseF32(_) => tensors.push(("vectors", Dtype::F32, vec![m, d])),
@@ -84,7 +95,12 @@ pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Resul
     let header = container::header(&metadata, &tensors);
     atomic::save(path, |out| {
         out.write_all(&header)?;
-        intercepts.iter().chain(coefficients).try_for_each(|v| out.write_all(&v.to_le_bytes()))?;
+        let numbers = grid.as_ref().map_or(coefficients, |grid| &grid.steps);
+        intercepts.iter().chain(numbers).try_for_each(|v| out.write_all(&v.to_le_bytes()))?;
+        if let Some(grid) = &grid {
+            out.write_all(&grid.zeros)?;
+            out.write_all(&grid.codes)?;
+        }
         match vectors {
             Rows::DenseU8(view) => (0..m).try_for_each(|i| out.write_all(view.row(i))),
             Rows::DenseF32(view) => {
@@ -171,7 +187,23 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
     let extra = parsed("extra")?;
 
     let intercepts = take(&mut tensors, "intercepts", &[Dtype::F64], 1)?.f64s();
-    let coefficients = take(&mut tensors, "coefficients", &[Dtype::F64], 2)?;
+    let codes = if version == VERSIONS[1] { Dtype::U8 } else { Dtype::F64 };
+    let coefficients = take(&mut tensors, "coefficients", &[codes], 2)?;
+    let grid = if version == VERSIONS[1] {
+        let steps = take(&mut tensors, "coefficients.steps", &[Dtype::F64], 1)?.f64s();
+        let zeros = take(&mut tensors, "coefficients.zeros", &[Dtype::U8], 1)?.u8s();
+        if [steps.len(), zeros.len()] != [intercepts.len(); 2] {
+            return Err(format!(
+                "coefficients have {} steps and {} zeros, expected {} of each",
+                steps.len(),
+                zeros.len(),
+                intercepts.len()
+            ));
+        }
+        Some((steps, zeros))
+    } else {
+        None
+    };
     let vectors = if tensors.contains_key("vectors") {
         dense(&take(&mut tensors, "vectors", &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?)
     } else {
@@ -188,7 +220,11 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
         return Err(format!("coefficients have shape {:?}, expected {expected:?}", coefficients.shape));
     }
     check_vectors(kernel, view).map_err(|error| error.to_string())?;
-    let expansion = KernelExpansion::new(kernel, vectors, coefficients.f64s(), intercepts);
+    let numbers = match grid {
+        Some((steps, zeros)) => Grid { codes: coefficients.u8s(), steps, zeros }.values(),
+        None => coefficients.f64s(),
+    };
+    let expansion = KernelExpansion::new(kernel, vectors, numbers, intercepts);
     Ok(ModelFile { expansion: expansion.map_err(|error| error.to_string())?, extra })
 }
 

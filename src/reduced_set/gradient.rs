@@ -6,40 +6,41 @@
 //! min over Z, B, b of  mean over rows x of  L(K(x, Z) B + b, f*(x), label)
 //! ```
 //!
-//! with the losses L of `objective`. The problem is not convex. What measured best, by far: a start at cluster centres
-//! (`centres`) with the coefficients by least squares, then many cheap steps of Adam (Kingma and Ba, 2015) on small
-//! batches, the rates falling to zero along a half cosine. More steps is what helps most.
+//! with the losses L of `objective`, on the rows and places of `teacher`. The problem is not convex. What measured best,
+//! by far: a start at cluster centres (`centres`) with the coefficients by least squares, then many cheap steps of Adam
+//! (Kingma and Ba, 2015) on small batches, the rates falling to zero along a half cosine. More steps is what helps most.
 //!
-//! A machine's outputs on its own training rows are flattered by the fit. Each visit of a row therefore moves it a
-//! little (a share of each feature's standard deviation), to one of a few places whose outputs f* are computed once and
-//! whose displacement is drawn again from the row's own random stream, never stored.
+//! Several sizes come from one run: the expansion is moved, grows by vectors with coefficients zero, which change
+//! nothing yet, and is moved again. New vectors are the next of the start while it has more than are in use, then the
+//! centres of clusters of rows drawn in proportion to the length of the loss's slope in the outputs: where the small
+//! machine errs.
 //!
-//! Invariant: the same seed gives the same model whatever the number of threads. Cost: steps x batch x (2 m d + 3 m q)
-//! multiply-adds and steps x batch x m kernel values, and the machine's outputs on rows x places.
+//! Invariant: the same seed gives the same model whatever the number of threads. Cost: for each size steps x batch x
+//! (2 m d + 3 m q) multiply-adds and steps x batch x m kernel values, and once the machine's outputs on rows x places.
 
-use super::objective::{Loss, Objective};
+use super::centres::centres;
+use super::objective::Objective;
+use super::teacher::Teacher;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::{DenseView, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace, gram};
-use crate::linalg::cholesky;
+use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
 use crate::random::Random;
 use crate::simd::adam;
-use crate::simd::blas::dot;
 use std::ops::ControlFlow;
 
-/// Rows whose machine outputs are computed together where they are displaced.
-const CHUNK: usize = 2048;
 /// Steps between two looks at the monitor.
 const STEPS_PER_TICK: usize = 16;
+/// Rows of a batch that are made by one task.
+const ROWS_PER_TASK: usize = 48;
 
 /// Parameters of moving.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientParams {
     /// What is minimised.
     pub objective: Objective,
-    /// Number of steps.
+    /// Number of steps for each size.
     pub steps: usize,
     /// Rows of a step.
     pub batch: usize,
@@ -49,10 +50,21 @@ pub struct GradientParams {
     pub coefficient_rate: f64,
     /// Displacement of rows as a share of each feature's standard deviation.
     pub noise: f64,
+    /// Largest share of the way that a displaced row is moved towards another row.
+    pub mixing: f64,
     /// Places that each row is displaced to, besides its own.
     pub places: usize,
     /// Of the batches and displacements.
     pub seed: u64,
+}
+
+/// What is known of the rows besides the machine's outputs.
+#[derive(Debug, Clone, Copy)]
+pub enum Answers<'a> {
+    /// The class of each row, (n,).
+    Classes(&'a [usize]),
+    /// The numbers that the outputs should have, (n, q).
+    Values(&'a [f64]),
 }
 
 impl GradientParams {
@@ -68,10 +80,41 @@ impl GradientParams {
         ] {
             rule(name, value, value.is_finite() && value >= 0.0, "finite and not negative")?;
         }
+        rule("mixing", self.mixing, (0.0..=1.0).contains(&self.mixing), "in [0, 1]")?;
         let s = self.objective.sharpness;
         rule("sharpness", s, s.is_finite() && s > 0.0, "finite and positive")?;
         let w = self.objective.label_weight;
         rule("label_weight", w, (0.0..=1.0).contains(&w), "in [0, 1]")
+    }
+
+    fn check_answers(&self, answers: Option<Answers<'_>>, n: usize, q: usize) -> Result<()> {
+        match answers {
+            Some(Answers::Classes(labels)) => {
+                let classes = self.objective.classes(q).unwrap_or(usize::MAX);
+                Error::check_len("labels (one for each row)", n, labels.len())?;
+                if let Some(label) = labels.iter().find(|&&label| label >= classes) {
+                    return Err(Error::param(
+                        "labels",
+                        label,
+                        format!("below {classes}, the number of classes"),
+                    ));
+                }
+            }
+            Some(Answers::Values(values)) => {
+                Error::check_len("answers (one for each row and output)", n * q, values.len())?;
+                if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+                    return Err(Error::NotFinite { what: "answers", row: at / q });
+                }
+                if self.objective.needs_labels() {
+                    return Err(Error::param("labels", "numbers", "classes for a loss on labels"));
+                }
+            }
+            None if self.objective.needs_labels() => {
+                return Err(Error::param("labels", "None", "given for a loss on labels"));
+            }
+            None => {}
+        }
+        Ok(())
     }
 }
 
@@ -90,21 +133,27 @@ pub struct Construction {
     pub stop: Stop,
 }
 
-/// Moves `start` (m, d) and the coefficients that fit it best, to imitate `target` on `rows`, or to do better than it
-/// where the objective asks for the labels.
+/// Moves the vectors and the coefficients that fit them best, to imitate `target` on `rows`, or to do better than it
+/// where the objective asks for the answers; one result for each of the increasing `sizes`, fewer where the monitor
+/// ended the run.
+///
+/// `start` (s, d) holds at least as many vectors as the first size.
 ///
 /// # Errors
-/// [`Error::Param`] for parameters outside their rules, labels that are missing or not below the number of classes, an
-/// empty start, or a precomputed kernel; [`Error::Shape`] where sizes disagree.
+/// [`Error::Param`] for parameters outside their rules, labels that are missing or not below the number of classes, a
+/// start that is empty or too short, sizes that do not increase or exceed both start and rows, or a precomputed kernel;
+/// [`Error::Shape`] where sizes disagree.
+#[allow(clippy::too_many_arguments)]
 pub fn gradient_vectors(
     target: &ExpansionView<'_>,
     start: &[f32],
+    sizes: &[usize],
     rows: Rows<'_>,
-    labels: Option<&[usize]>,
+    answers: Option<Answers<'_>>,
     params: &GradientParams,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Construction> {
+) -> Result<Vec<Construction>> {
     let (n, d, q) = (rows.rows(), rows.cols(), target.outputs());
     params.check()?;
     if target.kernel == Kernel::Precomputed {
@@ -121,263 +170,257 @@ pub fn gradient_vectors(
     if !start.len().is_multiple_of(d) || start.iter().any(|v| !v.is_finite()) {
         return Err(Error::param("start", start.len(), "finite vectors with the columns of the rows"));
     }
-    let objective = params.objective;
-    if let Some(labels) = labels {
-        let classes = objective.classes(q).unwrap_or(usize::MAX);
-        Error::check_len("labels (one for each row)", n, labels.len())?;
-        if let Some(label) = labels.iter().find(|&&label| label >= classes) {
-            return Err(Error::param("labels", label, format!("below {classes}, the number of classes")));
-        }
-    } else if objective.needs_labels() {
-        return Err(Error::param("labels", "None", "given for a loss on labels"));
-    }
-    target.kernel.check_rows("rows", rows)?;
-
-    let source = Source::new(target, rows, params, par)?;
-    let signs = objective.signs(q);
-    let (coefficients, intercepts) = fitted_coefficients(target, start, &source, par)?;
-    let size = |values: &[f32]| {
-        let mean = values.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>() / values.len() as f64;
-        if mean > 0.0 { mean.sqrt() } else { 1.0 }
-    };
-    let rates =
-        [params.vector_rate * size(&source.deviations), params.coefficient_rate * size(&coefficients)];
-    let centred: Vec<f32> =
-        start.chunks_exact(d).flat_map(|z| z.iter().zip(&source.centre).map(|(z, c)| z - c)).collect();
-    let mut moving = MovingExpansion::new(target.kernel, &centred, d, &coefficients, &intercepts);
-    let mut states: Vec<[Vec<f32>; 4]> = moving
-        .panels
-        .iter()
-        .map(|p| {
-            [p.vectors.len(), p.vectors.len(), p.coefficients.len(), p.coefficients.len()]
-                .map(|n| vec![0.0; n])
-        })
-        .collect();
-    let mut intercept_state = [vec![0.0; q], vec![0.0; q]];
-
-    let mut random = Random::new(params.seed);
-    let mut order: Vec<usize> = (0..n).collect();
-    let batch_size = params.batch.min(n);
-    let (mut batch, mut work, mut dense) = (Batch::default(), Workspace::default(), Vec::new());
-    let mut picked: Vec<(usize, usize)> = Vec::new();
-    let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
-    let mut next = n;
-    let mut reason = StopReason::Converged;
-    let mut done = 0;
-    for step in 0..params.steps {
-        if step % STEPS_PER_TICK == 0 {
-            let progress = Progress {
-                phase: "gradient",
-                done: step as u64,
-                total: Some(params.steps as u64),
-                gap: losses.last().copied().unwrap_or(f64::NAN),
-                steps: step as u64,
-            };
-            if let ControlFlow::Break(asked) = monitor.tick(&progress) {
-                reason = asked;
-                break;
-            }
-        }
-        if next + batch_size > n {
-            random.shuffle(&mut order);
-            next = 0;
-        }
-        picked.clear();
-        picked.extend(
-            order[next..next + batch_size].iter().map(|&i| (i, random.below(source.places as u64) as usize)),
-        );
-        next += batch_size;
-        dense.resize(batch_size * d, 0.0);
-        for (out, &(row, place)) in dense.chunks_exact_mut(d).zip(&picked) {
-            source.row(row, place, out);
-            out.iter_mut().zip(&source.centre).for_each(|(v, c)| *v -= c);
-        }
-        batch.fill(&dense, d);
-        let loss = |i: usize, outputs: &mut [f32]| {
-            let (row, place) = picked[i];
-            let machine = &source.outputs[(place * n + row) * q..(place * n + row + 1) * q];
-            objective.slopes(outputs, machine, labels.map(|labels| signs_of(&signs, labels[row])))
-        };
-        sum += moving.slopes(&batch, &mut work, loss, par);
-        count += batch_size;
-
-        let fall = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
-        let [for_vectors, for_coefficients] = rates.map(|rate| adam::corrected(rate * fall, step + 1));
-        let kernel = moving.kernel();
-        let mut parts: Vec<_> = moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).collect();
-        par.for_each_chunk(&mut parts, 1, |_, part| {
-            let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
-            adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
-            adam::step(for_coefficients, &slopes.coefficients, c1, c2, &mut panel.coefficients);
-            panel.refresh(kernel);
-        });
-        let [means, squares] = &mut intercept_state;
-        adam::step(for_coefficients, &work.intercepts, means, squares, &mut moving.intercepts);
-        done = step + 1;
-        if done % params.steps.div_ceil(10) == 0 || done == params.steps {
-            losses.push(sum / f64::from(count as u32));
-            (sum, count) = (0.0, 0);
-        }
-    }
-
-    let (mut vectors, coefficients) = moving.unpack();
-    for z in vectors.chunks_exact_mut(d) {
-        z.iter_mut().zip(&source.centre).for_each(|(v, c)| *v += c);
-    }
-    let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<f64>>();
-    if vectors.iter().chain(&coefficients).chain(&moving.intercepts).any(|v| !v.is_finite()) {
+    let given = start.len() / d;
+    let increasing = sizes.windows(2).all(|pair| pair[0] < pair[1]);
+    if !increasing || sizes.first().is_none_or(|&first| first == 0 || first > given) {
         return Err(Error::param(
-            "vector_rate",
-            params.vector_rate,
-            "small enough for the vectors to stay finite",
+            "sizes",
+            format!("{sizes:?}"),
+            format!("increasing, from 1 to {given} for the first, the number of vectors of the start"),
         ));
     }
-    let gap = losses.last().copied().unwrap_or(f64::NAN);
-    Ok(Construction {
-        vectors,
-        coefficients: wide(&coefficients),
-        intercepts: wide(&moving.intercepts),
-        losses,
-        stop: Stop { reason, iterations: done as u64, gap },
-    })
+    if let Some(&last) = sizes.last().filter(|&&last| last > given + n) {
+        return Err(Error::param("sizes", last, format!("at most {}, the start and one a row", given + n)));
+    }
+    params.check_answers(answers, n, q)?;
+    target.kernel.check_rows("rows", rows)?;
+    target.kernel.check_rows("start", DenseView::new(start, given, d)?.into())?;
+
+    let mut teacher = Teacher::new(target, rows, params);
+    let share = params.objective.label_weight;
+    let first = &start[..sizes[0] * d];
+    let (coefficients, intercepts) = teacher.fitted_coefficients(target, first, answers, share, par)?;
+    let mut small = Small { vectors: first.to_vec(), coefficients, intercepts };
+    if let ControlFlow::Break(reason) = teacher.listen(target, answers, share, monitor, par)? {
+        return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })]);
+    }
+    let run = Run {
+        kernel: target.kernel,
+        teacher: &teacher,
+        objective: params.objective,
+        signs: params.objective.signs(q),
+        labels: if let Some(Answers::Classes(labels)) = answers { Some(labels) } else { None },
+        params,
+        stages: sizes.len(),
+    };
+    let mut made: Vec<Construction> = Vec::new();
+    for (stage, &size) in sizes.iter().enumerate() {
+        let present = small.vectors.len() / d;
+        let next = given.min(size).max(present);
+        small.vectors.extend_from_slice(&start[present.min(given) * d..next.min(given) * d]);
+        if size > next {
+            let new = run.where_it_errs(&small, size - next, stage, par)?;
+            small.vectors.extend(new);
+        }
+        let coefficient_rate = params.coefficient_rate * size_of(&small.coefficients);
+        small.coefficients.resize(size * q, 0.0);
+        let (losses, stop) = run.move_all(&mut small, coefficient_rate, stage, monitor, par)?;
+        let reason = stop.reason;
+        // A size that has hardly begun to grow is no better than the one before.
+        if reason == StopReason::Converged || made.is_empty() {
+            made.push(small.construction(losses, stop));
+        } else if let Some(last) = made.last_mut() {
+            last.stop.reason = reason;
+        }
+        if reason != StopReason::Converged {
+            break;
+        }
+    }
+    Ok(made)
+}
+
+/// The expansion between two stages.
+struct Small {
+    vectors: Vec<f32>,
+    coefficients: Vec<f32>,
+    intercepts: Vec<f32>,
+}
+
+impl Small {
+    fn construction(&self, losses: Vec<f64>, stop: Stop) -> Construction {
+        Construction {
+            vectors: self.vectors.clone(),
+            coefficients: wide(&self.coefficients),
+            intercepts: wide(&self.intercepts),
+            losses,
+            stop,
+        }
+    }
+}
+
+fn wide(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&v| f64::from(v)).collect()
 }
 
 fn signs_of(signs: &[Vec<f32>], label: usize) -> &[f32] {
     signs.get(label).map_or(&[], Vec::as_slice)
 }
 
-/// The rows with their displaced places and the machine's outputs there.
-struct Source<'a> {
-    rows: Rows<'a>,
+/// Root mean square, 1 where there is nothing else.
+fn size_of(values: &[f32]) -> f64 {
+    let mean = values.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>() / values.len() as f64;
+    if mean > 0.0 { mean.sqrt() } else { 1.0 }
+}
+
+/// What does not change from size to size.
+struct Run<'a> {
     kernel: Kernel,
-    /// Subtracted from rows and vectors where the kernel allows it: keeps single precision accurate.
-    centre: Vec<f32>,
-    deviations: Vec<f32>,
-    noise: f32,
-    seed: u64,
-    /// The row itself and its displacements.
-    places: usize,
-    /// (places, n, q)
-    outputs: Vec<f32>,
+    teacher: &'a Teacher<'a>,
+    objective: Objective,
+    signs: Vec<Vec<f32>>,
+    labels: Option<&'a [usize]>,
+    params: &'a GradientParams,
+    stages: usize,
 }
 
-impl<'a> Source<'a> {
-    fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams, par: Par) -> Result<Self> {
-        let (n, d, q) = (rows.rows(), rows.cols(), target.outputs());
-        let (mut sums, mut squares) = (vec![0.0; d], vec![0.0; d]);
-        for i in 0..n {
-            rows.for_each_in_row(i, |k, v| {
-                sums[k] += v;
-                squares[k] += v * v;
+impl Run<'_> {
+    /// All steps of one size.
+    fn move_all(
+        &self,
+        small: &mut Small,
+        coefficient_rate: f64,
+        stage: usize,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<(Vec<f64>, Stop)> {
+        let (teacher, params, objective) = (self.teacher, self.params, self.objective);
+        if params.steps == 0 {
+            let stop = Stop { reason: StopReason::Converged, iterations: 0, gap: f64::NAN };
+            return Ok((Vec::new(), stop));
+        }
+        let (n, d, q) = (teacher.rows.rows(), teacher.rows.cols(), small.intercepts.len());
+        let rates = [params.vector_rate * size_of(&teacher.deviations), coefficient_rate];
+        let mut vectors = std::mem::take(&mut small.vectors);
+        for z in vectors.chunks_exact_mut(d) {
+            z.iter_mut().zip(&teacher.centre).for_each(|(z, c)| *z -= c);
+        }
+        let mut moving =
+            MovingExpansion::new(self.kernel, &vectors, d, &small.coefficients, &small.intercepts);
+        let mut states: Vec<[Vec<f32>; 4]> = moving
+            .panels
+            .iter()
+            .map(|p| {
+                [p.vectors.len(), p.vectors.len(), p.coefficients.len(), p.coefficients.len()]
+                    .map(|n| vec![0.0; n])
+            })
+            .collect();
+        let mut intercept_state = [vec![0.0; q], vec![0.0; q]];
+
+        let mut random = Random::stream(params.seed, stage as u64);
+        let mut order: Vec<usize> = (0..n).collect();
+        let batch_size = params.batch.min(n);
+        let (mut batch, mut work, mut dense) = (Batch::default(), Workspace::default(), Vec::new());
+        let mut picked: Vec<(usize, usize)> = Vec::new();
+        let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
+        let mut next = n;
+        let mut reason = StopReason::Converged;
+        let mut done = 0;
+        for step in 0..params.steps {
+            if step % STEPS_PER_TICK == 0 {
+                let progress = Progress {
+                    phase: "gradient",
+                    done: (stage * params.steps + step) as u64,
+                    total: Some((self.stages * params.steps) as u64),
+                    gap: losses.last().copied().unwrap_or(f64::NAN),
+                    steps: step as u64,
+                };
+                if let ControlFlow::Break(asked) = monitor.tick(&progress) {
+                    reason = asked;
+                    break;
+                }
+            }
+            if next + batch_size > n {
+                random.shuffle(&mut order);
+                next = 0;
+            }
+            picked.clear();
+            picked.extend(
+                order[next..next + batch_size]
+                    .iter()
+                    .map(|&i| (i, random.below(teacher.places as u64) as usize)),
+            );
+            next += batch_size;
+            dense.resize(batch_size * d, 0.0);
+            par.for_each_chunk(&mut dense, ROWS_PER_TASK * d, |task, lines| {
+                for (out, &(row, place)) in lines.chunks_exact_mut(d).zip(&picked[task * ROWS_PER_TASK..]) {
+                    teacher.row(row, place, out);
+                    out.iter_mut().zip(&teacher.centre).for_each(|(v, c)| *v -= c);
+                }
             });
-        }
-        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).collect();
-        let deviations =
-            means.iter().zip(&squares).map(|(m, s)| (s / n as f64 - m * m).max(0.0).sqrt() as f32).collect();
-        let translates = matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. });
-        let centre = means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).collect();
-        let places = 1 + if params.noise > 0.0 { params.places } else { 0 };
-        let mut source = Self {
-            rows,
-            kernel: target.kernel,
-            centre,
-            deviations,
-            noise: params.noise as f32,
-            seed: params.seed,
-            places,
-            outputs: Vec::new(),
-        };
-        // Labels alone need no machine.
-        let objective = params.objective;
-        if matches!(objective.loss, Loss::Hinge | Loss::SquaredHinge) {
-            source.outputs = vec![0.0; places * n * q];
-            return Ok(source);
-        }
-        let evaluator = Evaluator::new(target)?;
-        let mut outputs = Vec::with_capacity(places * n * q);
-        outputs.extend(evaluator.evaluate(rows, par)?.into_iter().map(|v| v as f32));
-        for place in 1..places {
-            for first in (0..n).step_by(CHUNK) {
-                let count = CHUNK.min(n - first);
-                let mut dense = vec![0.0; count * d];
-                let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).collect();
-                par.for_each_chunk(&mut lines, 64, |chunk, lines| {
-                    for (i, line) in lines.iter_mut().enumerate() {
-                        source.row(first + chunk * 64 + i, place, line);
-                    }
-                });
-                let values = evaluator.evaluate(DenseView::new(&dense, count, d)?.into(), par)?;
-                outputs.extend(values.into_iter().map(|v| v as f32));
+            batch.fill(&dense, d);
+            let loss = |i: usize, outputs: &mut [f32]| {
+                let (row, place) = picked[i];
+                objective.slopes(outputs, teacher.outputs(row, place), self.signs_of_row(row))
+            };
+            sum += moving.slopes(&batch, &mut work, loss, par);
+            count += batch_size;
+
+            let fall = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
+            let [for_vectors, for_coefficients] = rates.map(|rate| adam::corrected(rate * fall, step + 1));
+            let kernel = moving.kernel();
+            let mut parts: Vec<_> = moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).collect();
+            par.for_each_chunk(&mut parts, 1, |_, part| {
+                let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
+                adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
+                adam::step(for_coefficients, &slopes.coefficients, c1, c2, &mut panel.coefficients);
+                panel.refresh(kernel);
+            });
+            let [means, squares] = &mut intercept_state;
+            adam::step(for_coefficients, &work.intercepts, means, squares, &mut moving.intercepts);
+            done = step + 1;
+            if done % params.steps.div_ceil(10) == 0 || done == params.steps {
+                losses.push(sum / f64::from(count as u32));
+                (sum, count) = (0.0, 0);
             }
         }
-        source.outputs = outputs;
-        Ok(source)
+        (small.vectors, small.coefficients) = moving.unpack();
+        for z in small.vectors.chunks_exact_mut(d) {
+            z.iter_mut().zip(&teacher.centre).for_each(|(v, c)| *v += c);
+        }
+        small.intercepts = moving.intercepts;
+        let all = small.vectors.iter().chain(&small.coefficients).chain(&small.intercepts);
+        if all.into_iter().any(|v| !v.is_finite()) {
+            return Err(Error::param(
+                "vector_rate",
+                params.vector_rate,
+                "small enough for the vectors to stay finite",
+            ));
+        }
+        let gap = losses.last().copied().unwrap_or(f64::NAN);
+        Ok((losses, Stop { reason, iterations: done as u64, gap }))
     }
 
-    /// A row at one of its places; place 0 is the row itself.
-    fn row(&self, row: usize, place: usize, out: &mut [f32]) {
-        out.fill(0.0);
-        self.rows.for_each_in_row(row, |k, v| out[k] = v as f32);
-        if place == 0 {
-            return;
-        }
-        let mut random = Random::stream(self.seed, (place * self.rows.rows() + row) as u64);
-        for (v, deviation) in out.iter_mut().zip(&self.deviations) {
-            *v += self.noise * deviation * random.bell();
-        }
-        if matches!(self.kernel, Kernel::ChiSquared { .. }) {
-            for v in out.iter_mut() {
-                *v = v.max(0.0);
-            }
-        }
+    fn signs_of_row(&self, row: usize) -> Option<&[f32]> {
+        self.labels.map(|labels| signs_of(&self.signs, labels[row]))
     }
-}
 
-/// B and b that bring K(X, Z) B + b nearest to the machine's outputs on a sample of the rows: least squares with a
-/// ridge of 1e-6 of the mean diagonal, which duplicate vectors need.
-fn fitted_coefficients(
-    target: &ExpansionView<'_>,
-    start: &[f32],
-    source: &Source<'_>,
-    par: Par,
-) -> Result<(Vec<f32>, Vec<f32>)> {
-    const ROWS_PER_VECTOR: usize = 6;
-    const LEAST_ROWS: usize = 2000;
-    const RIDGE: f64 = 1e-6;
-    let (n, d, q) = (source.rows.rows(), source.rows.cols(), target.outputs());
-    let m = start.len() / d;
-    let count = n.min((m * ROWS_PER_VECTOR).max(LEAST_ROWS));
-    let mut sample = Random::stream(source.seed, u64::MAX).sample(n, count);
-    sample.sort_unstable();
-    let rows = source.rows.gather(&sample);
-    let wanted = Evaluator::new(target)?.evaluate(rows.view(), par)?;
-    let kernel = gram(&target.kernel, rows.view(), DenseView::new(start, m, d)?.into(), par)?;
-    // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
-    let size = m + 1;
-    let mut columns = vec![1.0; size * count];
-    for (i, line) in kernel.chunks_exact(m).enumerate() {
-        for (j, &value) in line.iter().enumerate() {
-            columns[j * count + i] = value;
-        }
+    /// Centres of clusters of rows drawn with chances in proportion to the length of the loss's slope in the outputs
+    /// (without replacement: Efraimidis and Spirakis, 2006).
+    fn where_it_errs(&self, small: &Small, count: usize, stage: usize, par: Par) -> Result<Vec<f32>> {
+        const ROWS_PER_CENTRE: usize = 20;
+        let rows = self.teacher.rows;
+        let (n, d, q) = (rows.rows(), rows.cols(), small.intercepts.len());
+        let (coefficients, intercepts) = (wide(&small.coefficients), wide(&small.intercepts));
+        let present = coefficients.len() / q;
+        let vectors = DenseView::new(&small.vectors[..present * d], present, d)?.into();
+        let view = ExpansionView::new(self.kernel, vectors, &coefficients, &intercepts)?;
+        let outputs = Evaluator::new(&view)?.evaluate(rows, par)?;
+        let mut random = Random::stream(self.params.seed, u64::MAX - stage as u64);
+        let mut keys: Vec<(f64, usize)> = outputs
+            .chunks_exact(q)
+            .enumerate()
+            .map(|(row, outputs)| {
+                let mut slopes: Vec<f32> = outputs.iter().map(|&f| f as f32).collect();
+                self.objective.slopes(&mut slopes, self.teacher.outputs(row, 0), self.signs_of_row(row));
+                let length = slopes.iter().map(|g| f64::from(g * g)).sum::<f64>().sqrt();
+                (-(1.0 - random.uniform()).ln() / length.max(1e-12), row)
+            })
+            .collect();
+        keys.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        keys.truncate(n.min(count.saturating_mul(ROWS_PER_CENTRE)).max(count));
+        let sample: Vec<usize> = keys.into_iter().map(|(_, row)| row).collect();
+        let groups: Option<Vec<usize>> =
+            self.labels.map(|labels| sample.iter().map(|&row| labels[row]).collect());
+        centres(rows.gather(&sample).view(), groups.as_deref(), count, random.bits(), par)
     }
-    let mut normal = vec![0.0; size * size];
-    par.for_each_chunk(&mut normal, size, |a, line| {
-        for (b, value) in line.iter_mut().enumerate().take(a + 1) {
-            *value = dot(&columns[a * count..(a + 1) * count], &columns[b * count..(b + 1) * count]);
-        }
-    });
-    let ridge = RIDGE * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
-    for i in 0..size {
-        normal[i * size + i] += ridge;
-    }
-    let mut solution = vec![0.0; size * q];
-    for (j, out) in solution.chunks_exact_mut(q).enumerate() {
-        for (i, wanted) in wanted.chunks_exact(q).enumerate() {
-            crate::simd::blas::axpy(columns[j * count + i], wanted, out);
-        }
-    }
-    cholesky::factor(&mut normal, size)?;
-    cholesky::solve(&normal, size, &mut solution, q);
-    let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).collect();
-    Ok((narrow(&solution[..m * q]), narrow(&solution[m * q..])))
 }

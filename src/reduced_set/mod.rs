@@ -9,6 +9,7 @@
 //! | `penalised` | l1, joint l1, LARS-SVM |
 //! | `gradient` | vectors and coefficients moved together (compressed SVM, eq. 10) |
 //! | `objective` | the losses that they are moved for |
+//! | `teacher` | where they are compared with the large machine, and what it says there |
 //! | `centres` | where they start |
 //! | `threshold` | the intercept re-optimised on training error |
 
@@ -19,11 +20,12 @@ mod path;
 mod penalised;
 mod pursuit;
 mod selection;
+mod teacher;
 pub mod threshold;
 mod zero_norm;
 
 pub use centres::centres;
-pub use gradient::{Construction, GradientParams, gradient_vectors};
+pub use gradient::{Answers, Construction, GradientParams, gradient_vectors};
 pub use objective::{Coding, Loss, Objective};
 pub use path::{Path, path_coefficients, path_decisions};
 pub use penalised::Norm;

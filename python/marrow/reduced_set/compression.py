@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from marrow import _core
-from marrow._params import check, either, integer, none, one_of, real
+from marrow._params import check, either, integer, none, one_of, real, refuse
 from marrow._progress import progress as shown_progress
 from marrow._validation import core_rows, threads
 from marrow.expansion import KernelExpansion
-from marrow.reduced_set.construction import construct
+from marrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
 from marrow.reduced_set.convert import as_expansion
+from marrow.reduced_set.made_path import ConstructionPath
 from marrow.reduced_set.path import CompressionPath, rows_for
 from marrow.reduced_set.selection import SelectionSettings, selection_of
 from marrow.reduced_set.threshold import label_indices
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from marrow._progress import ProgressCallback
     from marrow.classifier import ExpansionClassifier
-    from marrow.reduced_set.construction import GradientSettings
 
 __all__ = ["compress", "pursue"]
 
@@ -76,6 +76,23 @@ def compress(
 ) -> CompressionPath: ...
 
 
+@overload
+def compress(
+    model: Any,
+    n_vectors: None = ...,
+    *,
+    max_vectors: int,
+    method: Literal["gradient"],
+    X: ArrayLike | None = ...,
+    y: ArrayLike | None = ...,
+    settings: GradientSettings | None = ...,
+    random_state: int | np.random.RandomState | None = ...,
+    max_time: float | None = ...,
+    n_jobs: int | None = ...,
+    verbose: bool = ...,
+) -> ConstructionPath: ...
+
+
 def compress(
     model: Any,
     n_vectors: int | None = None,
@@ -104,8 +121,9 @@ def compress(
     n_vectors : int, default=None
         Number of vectors to keep: the result is one model. A path that reaches `tol` earlier gives fewer.
     max_vectors : int, default=None
-        Largest number of vectors: the result is the path of all sizes up to it. Without `n_vectors` and
-        `max_vectors` that is all candidates, at most 1000.
+        Largest number of vectors: the result is the path of all sizes up to it, for ``"gradient"`` of the
+        sizes that its settings name, else its halves down to 8. Without `n_vectors` and `max_vectors` that is
+        all candidates, at most 1000.
     method : str, default="pursuit"
         How vectors are chosen, or made.
 
@@ -119,17 +137,15 @@ def compress(
         * ``"l1"``: the path of the l1 penalty [1]_.
         * ``"lars"``: the path of the SVM trained again on its own vectors with an l1 penalty [2]_.
         * ``"gradient"``: new vectors, moved together with their coefficients until they do on the rows what
-          the
-          model does [2]_; takes seconds instead of milliseconds, needs `n_vectors`, and is much better at
-          small
-          sizes.
+          the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds, needs
+          `n_vectors` or `max_vectors`, and is much better at small sizes.
 
         ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"`` hold the kernel matrix of all vectors in memory.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
         Training rows. With `y`, the thresholds of each size are chosen anew on them. For ``"gradient"`` the
         rows on which the models are compared; without them, the model's own vectors.
     y : array-like of shape (n,), default=None
-        Their labels.
+        Their labels; for ``"gradient"`` with a ``label_weight`` numbers (n, q) for a model without classes.
     candidates : {"vectors", "rows"}, default="vectors"
         Choose among the model's own vectors, or among the rows of `X`.
     tol : float, default=1e-5
@@ -150,9 +166,9 @@ def compress(
 
     Returns
     -------
-    ExpansionClassifier, KernelExpansion or CompressionPath
+    ExpansionClassifier, KernelExpansion, CompressionPath or ConstructionPath
         With `n_vectors` a model, ready to predict: an `ExpansionClassifier` if `model` classifies, else a
-        `KernelExpansion`. Otherwise a `CompressionPath`.
+        `KernelExpansion`. Otherwise a `CompressionPath`, for ``"gradient"`` a `ConstructionPath`.
 
     Raises
     ------
@@ -192,16 +208,18 @@ def compress(
         )
     check({"method": method}, {"method": RULES["method"]})
     if method == "gradient":
-        if n_vectors is None:
-            raise ValueError("method='gradient' makes one model: give n_vectors")
+        if n_vectors is None and max_vectors is None:
+            raise ValueError("method='gradient' makes vectors: give n_vectors, or max_vectors for a path")
         if candidates != "vectors":
             raise ValueError(
                 f"candidates={candidates!r} has no meaning for method='gradient', which makes vectors"
             )
+        asked = n_vectors if max_vectors is None else max_vectors
         with shown_progress(verbose) as shown:
-            return make(
+            made = make(
                 model,
-                n_vectors,
+                cast("int", asked),
+                parameter="n_vectors" if max_vectors is None else "max_vectors",
                 X=X,
                 y=y,
                 settings=settings,
@@ -210,6 +228,7 @@ def compress(
                 n_jobs=n_jobs,
                 progress=shown.callback,
             )
+        return made[len(made)] if max_vectors is None else made
     with shown_progress(verbose) as shown:
         path = pursue(
             model,
@@ -230,8 +249,9 @@ def compress(
 
 def make(
     model: Any,
-    n_vectors: int,
+    size: int,
     *,
+    parameter: str = "n_vectors",
     clip: bool = False,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
@@ -240,33 +260,56 @@ def make(
     max_time: float | None = None,
     n_jobs: int | None = None,
     progress: ProgressCallback | None = None,
-) -> Any:
-    """Make the model of ``compress(method="gradient")``, with a hook for a progress bar.
+) -> ConstructionPath:
+    """Make the path of ``compress(method="gradient")``, with a hook for a progress bar.
 
-    With `clip` a size beyond the rows means all of them.
+    `parameter` is what errors call `size`; ``"n_vectors"`` asks for that size alone, and with `clip` a size
+    beyond the rows means all of them.
     """
     source = as_expansion(model)
     expansion = source if isinstance(source, KernelExpansion) else source.expansion_
     check(
-        {"n_vectors": n_vectors, "max_time": max_time},
-        {"n_vectors": integer(least=1), "max_time": RULES["max_time"]},
+        {parameter: size, "max_time": max_time},
+        {parameter: integer(least=1), "max_time": RULES["max_time"]},
     )
+    chosen = GradientSettings() if settings is None else settings
+    if not isinstance(chosen, GradientSettings):
+        raise refuse("settings", settings, "None or a GradientSettings")
     _refuse_unknown_values(expansion)
     if X is None and y is not None:
         raise ValueError("y is given without X")
-    rows, labels = (None, None) if X is None else _tuning_rows(source, X, y, "rows")
-    available = (expansion.vectors if rows is None else rows).shape[0]
-    return construct(
+    rows: Any = None
+    labels = answers = None
+    if X is not None and y is not None and isinstance(source, KernelExpansion):
+        rows = rows_for(source, X)
+        answers = answers_of(source, chosen, y, rows.shape[0])
+    elif X is not None:
+        rows, labels = _tuning_rows(source, X, y, "rows")
+    available = int((expansion.vectors if rows is None else rows).shape[0])
+    if size > available and not clip:
+        raise refuse(parameter, size, f"between 1 and {available}, the number of rows to learn from")
+    sizes = stages(chosen, min(size, available), path=parameter != "n_vectors")
+
+    def select(method: str, count: int) -> Any:
+        asked = min(count, expansion.n_vectors)
+        return pursue(
+            source, asked, method=method, max_time=max_time, n_jobs=n_jobs, progress=progress
+        ).vectors
+
+    models = construct(
         source,
-        min(n_vectors, available) if clip else n_vectors,
+        sizes,
+        select=select,
         rows=rows,
         labels=labels,
-        settings=settings,
+        answers=answers,
+        settings=chosen,
         random_state=random_state,
         max_time=max_time,
         n_jobs=n_jobs,
         progress=progress,
     )
+    return ConstructionPath(source, models, n_jobs)
 
 
 def pursue(

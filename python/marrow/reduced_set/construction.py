@@ -2,34 +2,56 @@
 Tyree & Weinberger, "Compressed support vector machines", 2015, equation 10).
 
 Vectors Z and coefficients B move together so that K(x, Z) B + b does on given rows what the large model
-does. The rows are the training rows where they are given, else the model's own vectors.
+does, or better, where labels say how. The rows are the training rows where they are given, else the model's
+own vectors. A run can grow: each of its sizes begins with the vectors of the one before.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from marrow import _core
-from marrow._params import check, integer, one_of, real, refuse
-from marrow._validation import core_rows, threads
+from marrow._params import Rule, check, either, integer, none, one_of, real, refuse
+from marrow._validation import as_rows, core_rows, threads
 from marrow.expansion import KernelExpansion
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from marrow._progress import ProgressCallback
     from marrow.classifier import ExpansionClassifier
 
-__all__ = ["GradientSettings", "construct"]
+__all__ = ["GradientSettings", "answers_of", "construct", "stages"]
+
+SELECTIONS = ("pursuit", "prefit", "rank", "l0", "l1", "lars")
+SMALLEST = 8
+"""Size below which a path of doubling sizes does not go."""
+
+
+def _increasing(value: object) -> bool:
+    if not isinstance(value, (list, tuple, range, np.ndarray)) or len(value) == 0:
+        return False
+    sizes = list(value)
+    return all(integer(least=1).holds(size) for size in sizes) and all(a < b for a, b in pairwise(sizes))
+
 
 RULES = {
     "loss": one_of("agreement", "matching", "hinge", "squared_hinge"),
+    "start": either(
+        one_of("centres", *SELECTIONS),
+        Rule("vectors, or a model that has some", lambda v: _vectors(v) is not None),
+    ),
+    "sizes": either(none, Rule("increasing positive integers", _increasing)),
     "sharpness": real(above=0.0),
     "label_weight": real(least=0.0, most=1.0),
     "steps": integer(least=0),
@@ -37,8 +59,17 @@ RULES = {
     "vector_rate": real(least=0.0),
     "coefficient_rate": real(least=0.0),
     "noise": real(least=0.0),
+    "mixing": real(least=0.0, most=1.0),
     "places": integer(least=0),
 }
+
+
+def _vectors(start: object) -> Any:
+    """Rows of a matrix, or the vectors of a model; None for everything else."""
+    expansion = getattr(start, "expansion_", start)
+    if isinstance(expansion, KernelExpansion):
+        return expansion.vectors
+    return start if getattr(start, "ndim", None) == 2 else None
 
 
 @dataclass(frozen=True)
@@ -54,13 +85,24 @@ class GradientSettings:
         is the cross-entropy between the class probabilities of both models, softmax or sigmoid of the
         outputs: it spends the vectors where they change decisions. The hinge losses ask for the labels and
         forget the model. A bare expansion, which has no classes, is always matched.
+    start : str, matrix of shape (m, n_features) or model, default="centres"
+        Where the vectors come from before they are moved. ``"centres"``: cluster centres of the rows, class
+        by class. ``"pursuit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's own
+        vectors as that method of ``compress`` chooses them; the paper begins with ``"lars"``. A matrix
+        begins with its first rows, a model with its vectors. Where these are too few, cluster centres
+        follow. Coefficients begin with the least squares fit to the outputs.
+    sizes : sequence of int, default=None
+        Sizes through which the run grows: each is moved for all steps before new vectors are added where the
+        small model errs. None means for one model its own size alone, and for a path the halves of its
+        largest size, down to 8.
     sharpness : float, default=1.0
         Factor of the outputs before they become probabilities.
     label_weight : float, default=0.0
         Share of the labels in the targets of ``"agreement"``: 0 imitates the model, 1 trains on the labels
-        alone.
+        alone, by the logistic or softmax loss. For a bare expansion with ``y`` the share of y in the
+        numbers that are matched.
     steps : int, default=20000
-        Number of steps.
+        Number of steps for each size.
     batch : int, default=144
         Rows of a step.
     vector_rate : float, default=0.1
@@ -71,11 +113,15 @@ class GradientSettings:
     noise : float, default=0.2
         Rows are displaced at random by this share of each feature's standard deviation, so that the models
         are compared beside the training rows too.
+    mixing : float, default=0.0
+        Displaced rows are also moved towards another row, by a random share of the way up to this one.
     places : int, default=2
         Number of displacements of each row, besides the row itself.
     """
 
     loss: Literal["agreement", "matching", "hinge", "squared_hinge"] = "agreement"
+    start: Any = "centres"
+    sizes: Sequence[int] | None = None
     sharpness: float = 1.0
     label_weight: float = 0.0
     steps: int = 20_000
@@ -83,10 +129,11 @@ class GradientSettings:
     vector_rate: float = 0.1
     coefficient_rate: float = 0.1
     noise: float = 0.2
+    mixing: float = 0.0
     places: int = 2
 
     def __post_init__(self) -> None:
-        check(asdict(self), RULES)
+        check({name: getattr(self, name) for name in RULES}, RULES)
 
     @property
     def needs_labels(self) -> bool:
@@ -94,30 +141,114 @@ class GradientSettings:
         return self.loss in ("hinge", "squared_hinge") or (self.loss == "agreement" and self.label_weight > 0)
 
 
+def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
+    """The sizes that a run to `size` goes through.
+
+    Parameters
+    ----------
+    settings : GradientSettings
+        May name them.
+    size : int
+        The last.
+    path : bool
+        Whether all are wanted, or only the last.
+
+    Raises
+    ------
+    ValueError
+        If a named size is beyond the last.
+    """
+    if settings.sizes is not None:
+        named = [int(between) for between in settings.sizes]
+        if named[-1] > size:
+            raise refuse("sizes", settings.sizes, f"at most {size}, the size of the largest model")
+        return named if named[-1] == size else [*named, size]
+    sizes = [size]
+    while path and sizes[0] >= 2 * SMALLEST:
+        sizes.insert(0, -(-sizes[0] // 2))
+    return sizes
+
+
+def answers_of(
+    full: KernelExpansion, settings: GradientSettings, y: ArrayLike, n: int
+) -> NDArray[np.float64]:
+    """Numbers (n, q) that the outputs of a bare expansion should have; a ValueError if `y` does not fit."""
+    if settings.label_weight == 0:
+        raise ValueError(
+            "y is of no use for a model without classes while label_weight=0: the model alone is imitated"
+        )
+    values = np.asarray(y, dtype=np.float64)
+    values = np.ascontiguousarray(values[:, None] if values.ndim == 1 else values)
+    if values.shape != (n, full.n_outputs):
+        raise ValueError(
+            f"y has shape {np.shape(y)}: expected one number for each of {n} rows and "
+            f"{full.n_outputs} outputs"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("y holds NaN or infinities")
+    return values
+
+
+def _start(
+    settings: GradientSettings,
+    rows: Any,
+    groups: NDArray[np.int64] | None,
+    sizes: Sequence[int],
+    select: Callable[[str, int], Any],
+    seed: int,
+    n_threads: int,
+) -> NDArray[np.float32]:
+    """Vectors to begin with: enough for the first size, for a selection as many as it has up to the last."""
+
+    def centres(count: int) -> NDArray[np.float32]:
+        return _core.centres(core_rows(rows), groups, count, seed, n_threads)
+
+    if isinstance(settings.start, str) and settings.start == "centres":
+        return centres(sizes[0])
+    chosen = (
+        select(settings.start, sizes[-1]) if isinstance(settings.start, str) else _vectors(settings.start)
+    )
+    if chosen.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"start has {chosen.shape[1]} columns, the vectors of the model have {rows.shape[1]}"
+        )
+    chosen = as_rows(chosen, "start")[: sizes[-1]]
+    dense = chosen.toarray() if sparse.issparse(chosen) else chosen
+    found = np.ascontiguousarray(dense, dtype=np.float32)
+    missing = sizes[0] - found.shape[0]
+    return found if missing <= 0 else np.vstack([found, centres(missing)])
+
+
 def construct(
     source: ExpansionClassifier | KernelExpansion,
-    n_vectors: int,
+    sizes: Sequence[int],
     *,
+    select: Callable[[str, int], Any],
     rows: Any = None,
     labels: NDArray[np.int64] | None = None,
+    answers: NDArray[np.float64] | None = None,
     settings: GradientSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
     n_jobs: int | None = None,
     progress: ProgressCallback | None = None,
-) -> Any:
-    """Make the small model of ``compress(method="gradient")``.
+) -> dict[int, Any]:
+    """Make the small models of ``compress(method="gradient")``.
 
     Parameters
     ----------
     source : ExpansionClassifier or KernelExpansion
         The large model.
-    n_vectors : int
-        Number of vectors to make, at most the number of rows.
+    sizes : sequence of int
+        Increasing numbers of vectors, at most the number of rows.
+    select : callable
+        ``select(method, size)`` gives the first vectors that another method chooses.
     rows : {ndarray, CSR matrix} of shape (n, n_features), default=None
         Validated rows on which both models are compared. None takes the model's vectors.
     labels : ndarray of int64 of shape (n,), default=None
         Index of each row's class. None takes the model's decisions where classes are needed for the start.
+    answers : ndarray of float64 of shape (n, q), default=None
+        What the outputs of a bare expansion should be.
     settings : GradientSettings, default=None
         None takes the defaults.
     random_state : int, RandomState instance or None, default=None
@@ -131,8 +262,9 @@ def construct(
 
     Returns
     -------
-    ExpansionClassifier or KernelExpansion
-        Of the kind of `source`. The vectors are dense float32.
+    dict of int to ExpansionClassifier or KernelExpansion
+        For each size a model of the kind of `source`; fewer if the time was over. The vectors are dense
+        float32.
 
     Raises
     ------
@@ -142,23 +274,22 @@ def construct(
     bare = isinstance(source, KernelExpansion)
     full: KernelExpansion = source if isinstance(source, KernelExpansion) else source.expansion_
     chosen = GradientSettings() if settings is None else settings
-    if not isinstance(chosen, GradientSettings):
-        raise refuse("settings", settings, "None or a GradientSettings")
     if rows is None:
-        rows, labels = full.vectors, None
-    if chosen.needs_labels and (labels is None or bare):
+        rows, labels, answers = full.vectors, None, None
+    if chosen.needs_labels and (labels is None or bare) and answers is None:
         what = f"loss={chosen.loss!r} with label_weight={chosen.label_weight:g}"
         raise ValueError(f"{what} learns from labels: give X and y with a classifier")
-    if not 1 <= n_vectors <= rows.shape[0]:
-        raise refuse(
-            "n_vectors", n_vectors, f"between 1 and {rows.shape[0]}, the number of rows to learn from"
+    if chosen.label_weight > 0 and chosen.loss == "matching" and not bare:
+        raise ValueError(
+            f"label_weight={chosen.label_weight:g} has no meaning for loss='matching' of a classifier, which "
+            "compares outputs only"
         )
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
     groups = labels
     if groups is None and not isinstance(source, KernelExpansion):
         groups = source.decode(full._evaluate(rows, n_jobs)).astype(np.int64)
-    start = _core.centres(core_rows(rows), groups, n_vectors, seed, threads(n_jobs))
-    given = asdict(chosen)
+    given = asdict(replace(chosen, start="centres"))
+    del given["start"], given["sizes"]
     if bare:
         given["loss"] = "matching"
     made = _core.gradient_vectors(
@@ -166,9 +297,11 @@ def construct(
         full.coefficients,
         full.intercepts,
         full.kernel_spec,
-        start,
+        _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
+        [int(size) for size in sizes],
         core_rows(rows),
         labels,
+        answers,
         {
             **given,
             "coding": source.decoding if not isinstance(source, KernelExpansion) else "values",
@@ -178,19 +311,23 @@ def construct(
         progress,
         threads(n_jobs),
     )
-    if made["stop"] != "converged":
+    stop = made[-1]["stop"]
+    if stop != "converged":
         warnings.warn(
-            f"the vectors were still moving when compression ended early ({made['stop']})",
+            f"the vectors were still moving when compression ended early ({stop})",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    small = KernelExpansion(
-        made["vectors"],
-        made["coefficients"],
-        made["intercepts"],
-        kernel=full.kernel,
-        gamma=full.gamma,
-        coef0=full.coef0,
-        degree=full.degree,
-    )
-    return small if isinstance(source, KernelExpansion) else source.with_expansion(small)
+    models: dict[int, Any] = {}
+    for size, one in zip(sizes, made, strict=False):
+        small = KernelExpansion(
+            one["vectors"],
+            one["coefficients"],
+            one["intercepts"],
+            kernel=full.kernel,
+            gamma=full.gamma,
+            coef0=full.coef0,
+            degree=full.degree,
+        )
+        models[int(size)] = small if isinstance(source, KernelExpansion) else source.with_expansion(small)
+    return models

@@ -157,7 +157,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.model_ = full
         elif self.method == "gradient":
             with progress(self.verbose) as shown:
-                self.model_ = make(
+                made = make(
                     full,
                     self.n_vectors,
                     clip=True,
@@ -168,6 +168,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     n_jobs=self.n_jobs,
                     progress=shown.callback,
                 )
+            self.model_ = made[len(made)]
         else:
             with progress(self.verbose) as shown:
                 path = pursue(

@@ -103,7 +103,7 @@ class CompressionPath:
         return self.model if isinstance(self.model, KernelExpansion) else self.model.expansion_
 
     @property
-    def sizes(self) -> range:
+    def sizes(self) -> Sequence[int]:
         """All sizes: 1, 2, ..., len(path)."""
         return range(1, len(self) + 1)
 
@@ -248,7 +248,11 @@ class CompressionPath:
         while start <= len(self):
             # Small sizes are cheap, and the search ends at the first that is good enough. Doubling the ranges
             # keeps the worst case within twice the cost of scoring all sizes at once.
-            sizes = range(start, min(len(self), max(FIRST_SIZES, 2 * start)) + 1)
+            last = min(len(self), max(FIRST_SIZES, 2 * start))
+            sizes = [size for size in self.sizes if start <= size <= last]
+            start = last + 1
+            if not sizes:
+                continue
             scores = self.scores(X, y, sizes)
             # One part in 10^12 keeps a loss of exactly max_loss from falling to rounding.
             enough = np.flatnonzero(scores >= full - max_loss - 1e-12)
@@ -256,7 +260,6 @@ class CompressionPath:
                 return self[sizes[int(enough[0])]]
             if scores.max() > best:
                 best, best_size = float(scores.max()), sizes[int(scores.argmax())]
-            start = sizes[-1] + 1
         raise ValueError(
             f"max_loss={max_loss:g} is not reached on this path: the full model scores {full:.4f}, the best "
             f"of the sizes 1 to {len(self)} is {best:.4f} with {best_size} vectors; compress with a larger "

@@ -1,0 +1,225 @@
+//! Where a small expansion is compared with the large one: the rows, places beside them, and what the large one says
+//! there.
+//!
+//! A machine's outputs on its own training rows are flattered by the fit. So each row has a few places besides its own:
+//! moved at random by a share of each feature's standard deviation, and towards another row by a share of the way. The
+//! machine's outputs there are computed once; the places themselves are drawn again from the row's own random stream
+//! whenever they are visited, and never stored.
+//!
+//! Where numbers are given besides the machine (regression), what is asked for at a place is the machine's value plus a
+//! share w of what the machine lacks at the row: f*(x') + w (y - f*(x)), so that w = 1 asks for y at the row itself.
+//!
+//! Cost: rows x (1 + places) outputs of the machine; memory as many single precision numbers a machine output.
+
+use super::gradient::{Answers, GradientParams};
+use super::objective::Loss;
+use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::data::{DenseView, Rows};
+use crate::error::Result;
+use crate::expansion::ExpansionView;
+use crate::kernels::{Evaluator, Kernel, gram};
+use crate::linalg::cholesky;
+use crate::random::Random;
+use crate::simd::blas::{axpy, dot};
+use std::ops::ControlFlow;
+
+/// Rows whose machine outputs are computed together.
+const CHUNK: usize = 512;
+
+/// The rows with their places and the machine's outputs there.
+pub(super) struct Teacher<'a> {
+    pub(super) rows: Rows<'a>,
+    kernel: Kernel,
+    /// Subtracted from rows and vectors where the kernel allows it: keeps single precision accurate.
+    pub(super) centre: Vec<f32>,
+    pub(super) deviations: Vec<f32>,
+    noise: f32,
+    mixing: f64,
+    seed: u64,
+    /// The row itself and those beside it.
+    pub(super) places: usize,
+    /// (places, n, q), or (1, n, q) of zeros where labels alone are asked for.
+    outputs: Vec<f32>,
+    outputs_per_row: usize,
+    labels_alone: bool,
+}
+
+impl<'a> Teacher<'a> {
+    pub(super) fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams) -> Self {
+        let (n, d) = (rows.rows(), rows.cols());
+        let (mut sums, mut squares) = (vec![0.0; d], vec![0.0; d]);
+        for i in 0..n {
+            rows.for_each_in_row(i, |k, v| {
+                sums[k] += v;
+                squares[k] += v * v;
+            });
+        }
+        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).collect();
+        let deviations =
+            means.iter().zip(&squares).map(|(m, s)| (s / n as f64 - m * m).max(0.0).sqrt() as f32).collect();
+        let translates = matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. });
+        let moves = params.noise > 0.0 || params.mixing > 0.0;
+        Self {
+            rows,
+            kernel: target.kernel,
+            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).collect(),
+            deviations,
+            noise: params.noise as f32,
+            mixing: params.mixing,
+            seed: params.seed,
+            places: 1 + if moves { params.places } else { 0 },
+            outputs: Vec::new(),
+            outputs_per_row: target.outputs(),
+            labels_alone: matches!(params.objective.loss, Loss::Hinge | Loss::SquaredHinge),
+        }
+    }
+
+    /// Asks the machine at all places.
+    pub(super) fn listen(
+        &mut self,
+        target: &ExpansionView<'_>,
+        answers: Option<Answers<'_>>,
+        share: f64,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<ControlFlow<StopReason>> {
+        let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
+        if self.labels_alone {
+            self.outputs = vec![0.0; n * q];
+            return Ok(ControlFlow::Continue(()));
+        }
+        let evaluator = Evaluator::new(target)?;
+        self.outputs.reserve_exact(self.places * n * q);
+        for place in 0..self.places {
+            for first in (0..n).step_by(CHUNK) {
+                let progress = Progress {
+                    phase: "outputs",
+                    done: (place * n + first) as u64,
+                    total: Some((self.places * n) as u64),
+                    gap: f64::NAN,
+                    steps: 0,
+                };
+                if let ControlFlow::Break(asked) = monitor.tick(&progress) {
+                    return Ok(ControlFlow::Break(asked));
+                }
+                let count = CHUNK.min(n - first);
+                let values = if place == 0 {
+                    let own: Vec<usize> = (first..first + count).collect();
+                    evaluator.evaluate(self.rows.gather(&own).view(), par)?
+                } else {
+                    let mut dense = vec![0.0; count * d];
+                    let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).collect();
+                    par.for_each_chunk(&mut lines, 64, |chunk, lines| {
+                        for (i, line) in lines.iter_mut().enumerate() {
+                            self.row(first + chunk * 64 + i, place, line);
+                        }
+                    });
+                    evaluator.evaluate(DenseView::new(&dense, count, d)?.into(), par)?
+                };
+                self.outputs.extend(values.into_iter().map(|v| v as f32));
+            }
+        }
+        if let Some(Answers::Values(wanted)) = answers {
+            let lacking: Vec<f32> =
+                wanted.iter().zip(&self.outputs).map(|(y, &f)| (share * (y - f64::from(f))) as f32).collect();
+            for place in self.outputs.chunks_exact_mut(n * q) {
+                place.iter_mut().zip(&lacking).for_each(|(f, lacking)| *f += lacking);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// What is asked for at a place of a row, (q,).
+    pub(super) fn outputs(&self, row: usize, place: usize) -> &[f32] {
+        let place = if self.labels_alone { 0 } else { place };
+        let q = self.outputs_per_row;
+        let at = (place * self.rows.rows() + row) * q;
+        &self.outputs[at..at + q]
+    }
+
+    /// A row at one of its places; place 0 is the row itself.
+    pub(super) fn row(&self, row: usize, place: usize, out: &mut [f32]) {
+        out.fill(0.0);
+        self.rows.for_each_in_row(row, |k, v| out[k] = v as f32);
+        if place == 0 {
+            return;
+        }
+        let mut random = Random::stream(self.seed, (place * self.rows.rows() + row) as u64);
+        if self.mixing > 0.0 {
+            let other = random.below(self.rows.rows() as u64) as usize;
+            let share = (self.mixing * random.uniform()) as f32;
+            for v in out.iter_mut() {
+                *v *= 1.0 - share;
+            }
+            self.rows.for_each_in_row(other, |k, v| out[k] += share * v as f32);
+        }
+        if self.noise > 0.0 {
+            for (v, deviation) in out.iter_mut().zip(&self.deviations) {
+                *v += self.noise * deviation * random.bell();
+            }
+        }
+        if matches!(self.kernel, Kernel::ChiSquared { .. }) {
+            for v in out.iter_mut() {
+                *v = v.max(0.0);
+            }
+        }
+    }
+
+    /// B and b that bring K(X, Z) B + b nearest to what is asked for on a sample of the rows: least squares with a ridge
+    /// of 1e-6 of the mean diagonal, which duplicate vectors need.
+    pub(super) fn fitted_coefficients(
+        &self,
+        target: &ExpansionView<'_>,
+        start: &[f32],
+        answers: Option<Answers<'_>>,
+        share: f64,
+        par: Par,
+    ) -> Result<(Vec<f32>, Vec<f32>)> {
+        const ROWS_PER_VECTOR: usize = 6;
+        const LEAST_ROWS: usize = 2000;
+        const RIDGE: f64 = 1e-6;
+        let (n, d, q) = (self.rows.rows(), self.rows.cols(), target.outputs());
+        let m = start.len() / d;
+        let count = n.min((m * ROWS_PER_VECTOR).max(LEAST_ROWS));
+        let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count);
+        sample.sort_unstable();
+        let rows = self.rows.gather(&sample);
+        let mut wanted = Evaluator::new(target)?.evaluate(rows.view(), par)?;
+        if let Some(Answers::Values(values)) = answers {
+            for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
+                for (f, y) in line.iter_mut().zip(&values[row * q..(row + 1) * q]) {
+                    *f += share * (y - *f);
+                }
+            }
+        }
+        let kernel = gram(&target.kernel, rows.view(), DenseView::new(start, m, d)?.into(), par)?;
+        // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
+        let size = m + 1;
+        let mut columns = vec![1.0; size * count];
+        for (i, line) in kernel.chunks_exact(m).enumerate() {
+            for (j, &value) in line.iter().enumerate() {
+                columns[j * count + i] = value;
+            }
+        }
+        let mut normal = vec![0.0; size * size];
+        par.for_each_chunk(&mut normal, size, |a, line| {
+            for (b, value) in line.iter_mut().enumerate().take(a + 1) {
+                *value = dot(&columns[a * count..(a + 1) * count], &columns[b * count..(b + 1) * count]);
+            }
+        });
+        let ridge = RIDGE * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
+        for i in 0..size {
+            normal[i * size + i] += ridge;
+        }
+        let mut solution = vec![0.0; size * q];
+        for (j, out) in solution.chunks_exact_mut(q).enumerate() {
+            for (i, wanted) in wanted.chunks_exact(q).enumerate() {
+                axpy(columns[j * count + i], wanted, out);
+            }
+        }
+        cholesky::factor(&mut normal, size)?;
+        cholesky::solve(&normal, size, &mut solution, q);
+        let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).collect();
+        Ok((narrow(&solution[..m * q]), narrow(&solution[m * q..])))
+    }
+}

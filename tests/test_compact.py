@@ -1,0 +1,151 @@
+"""Models in fewer bytes: what is rounded, what it costs, and that files keep it exactly."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm as peer
+from sklearn.datasets import load_digits
+
+import marrow
+from marrow import SVC, KernelExpansion, compact, compress
+from marrow.exceptions import FormatError
+from marrow.reduced_set.compact import rounded
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    # Numbers that single precision does not hold.
+    X = 0.1 * X
+    return X[:1000], y[:1000], X[1000:], y[1000:]
+
+
+@pytest.fixture(scope="module", params=["ovr", "ovo"])
+def small(request, digits):
+    X, y, _, _ = digits
+    svc = SVC(C=10, gamma=0.1, multi_class=request.param).fit(X, y)
+    return compress(svc, 100, X=X, y=y)
+
+
+def parts(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def test_rounding_is_within_half_a_step():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((200, 5)) * [1e-8, 1.0, 1e8, 3.0, 0.0]
+    B[:, 3] = np.abs(B[:, 3])
+    B[::7] = 0.0
+    found = rounded(B)
+    step = (np.maximum(B.max(axis=0), 0) - np.minimum(B.min(axis=0), 0)) / 255
+    # The numbers at both ends may have to give up another half of a step for zero to be on the grid.
+    assert (np.abs(found - B) <= 1.01 * step).all()
+    assert np.median(np.abs(found - B)[:, 1]) < 0.5 * step[1]
+    assert (found[B == 0] == 0).all()
+    assert all(np.unique(column).size <= 256 for column in found.T)
+    assert (rounded(found) == found).all()
+
+
+def test_what_it_costs_is_measured(small, digits):
+    _, _, X, y = digits
+    result = compact(small, X=X, y=y)
+    before, after = small.outputs(X), result.model.outputs(X)
+    assert result.largest_difference == np.abs(after - before).max()
+    spread = np.sqrt(((before - before.mean(axis=0)) ** 2).mean())
+    assert result.relative_difference == pytest.approx(np.sqrt(((after - before) ** 2).mean()) / spread)
+    assert result.disagreement == (result.model.predict(X) != small.predict(X)).mean()
+    assert (result.score_before, result.score_after) == (small.score(X, y), result.model.score(X, y))
+    assert result.disagreement < 0.02
+    assert result.model.expansion_.vectors.dtype == np.float32
+
+
+def test_files_shrink_and_keep_it_exactly(small, digits, tmp_path):
+    X = digits[2]
+    result = compact(small, X=X)
+    files = []
+    for name, model in [("before", small), ("after", result.model)]:
+        files.append(tmp_path / name)
+        model.save(files[-1])
+        again = marrow.load(files[-1])
+        assert again.expansion_ == model.expansion_
+        assert (again.outputs(X) == model.outputs(X)).all()
+    sizes = [file.stat().st_size for file in files]
+    assert sizes[1] < 0.5 * sizes[0]
+    # All but the header of the file.
+    assert [len(parts(file)[1]) for file in files] == [result.bytes_before, result.bytes_after]
+    assert [parts(file)[0]["__metadata__"]["version"] for file in files] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "vectors", "exact"),
+    [
+        ({"vectors": "same", "coefficients": "same"}, np.float64, True),
+        ({"coefficients": "same"}, np.float32, False),
+        ({"vectors": "same"}, np.float64, False),
+    ],
+)
+def test_each_part_is_an_option(options, vectors, exact, small, digits):
+    X = digits[2]
+    result = compact(small, X=X, **options)
+    assert result.model.expansion_.vectors.dtype == vectors
+    assert (result.largest_difference == 0) is exact
+    assert (result.bytes_after < result.bytes_before) is not exact
+
+
+def test_regression_sparse_rows_and_bytes():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((200, 30), density=0.2, rng=rng, format="csr")
+    y = np.asarray(X.sum(axis=1)).ravel()
+    result = compact(peer.SVR(C=10).fit(X, y), X=X, y=y)
+    assert isinstance(result.model, KernelExpansion)
+    assert result.disagreement is None
+    assert result.score_after == pytest.approx(result.score_before, abs=0.01)
+    assert sparse.issparse(result.model.vectors)
+    bytes_ = KernelExpansion(rng.integers(0, 255, (20, 4)).astype(np.uint8), np.ones(20), 0.0, gamma=1e-4)
+    assert compact(bytes_).model.vectors.dtype == np.uint8
+    empty = KernelExpansion(np.empty((0, 3)), np.empty((0, 2)), [1.0, 2.0])
+    assert compact(empty).largest_difference == 0.0
+
+
+def test_refusals(small, digits):
+    y = digits[3]
+    for options, message in [
+        ({"vectors": "float16"}, "vectors='float16'"),
+        ({"coefficients": 8}, "coefficients=8"),
+        ({"y": y}, "y is given without X"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            compact(small, **options)
+    with pytest.raises(OverflowError, match="beyond single precision"):
+        compact(KernelExpansion([[1e300]], [1.0], 0.0, kernel="linear"))
+    with pytest.raises(ValueError, match="needs X"):
+        compact(KernelExpansion([[0.0], [1.0]], [1.0, 1.0], 0.0, kernel="precomputed"))
+
+
+def test_broken_files_are_refused(small, tmp_path):
+    file = tmp_path / "model"
+    compact(small).model.save(file)
+    header, data = parts(file)
+
+    def refuse(changed, message):
+        text = json.dumps(changed).encode()
+        file.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        with pytest.raises(FormatError, match=message):
+            marrow.load(file)
+
+    q = small.expansion_.n_outputs
+    steps = header["coefficients.steps"]
+    refuse({**header, "__metadata__": {**header["__metadata__"], "version": "1"}}, "expected F64")
+    refuse({**header, "__metadata__": {**header["__metadata__"], "version": "3"}}, "version")
+    refuse({key: value for key, value in header.items() if key != "coefficients.zeros"}, "tensor")
+    refuse({**header, "coefficients.steps": {**steps, "dtype": "I64"}}, "expected F64")
+    refuse({**header, "coefficients.zeros": {**header["coefficients.zeros"], "shape": [1, q]}}, "expected 1")
+    # A step that is not finite makes coefficients that are not.
+    begin = steps["data_offsets"][0]
+    data = data[:begin] + struct.pack("<d", np.inf) + data[begin + 8 :]
+    refuse(header, "coefficients")
