@@ -191,7 +191,7 @@ pub fn gradient_vectors(
     let first = &start[..sizes[0] * d];
     let (coefficients, intercepts) = teacher.fitted_coefficients(target, first, answers, share, par)?;
     let mut small = Small { vectors: first.to_vec(), coefficients, intercepts };
-    if let ControlFlow::Break(reason) = teacher.listen(target, answers, share, monitor, par)? {
+    if let ControlFlow::Break(reason) = teacher.listen(target, answers, params.objective, monitor, par)? {
         return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })]);
     }
     let run = Run {

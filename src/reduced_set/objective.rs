@@ -73,44 +73,60 @@ impl Objective {
         }
     }
 
-    /// The row's loss; `outputs` become its slopes. `signs` is what [`Objective::signs`] gives for its label.
-    pub(crate) fn slopes(&self, outputs: &mut [f32], machine: &[f32], signs: Option<&[f32]>) -> f32 {
+    /// Turns the machine's outputs (rows, q) into what [`Objective::slopes`] compares with, once for all visits.
+    pub(crate) fn prepare(&self, machine: &mut [f32], q: usize) {
+        let s = self.sharpness as f32;
+        if self.loss != Loss::Agreement {
+            return;
+        }
+        if self.coding == Coding::Largest {
+            for row in machine.chunks_exact_mut(q) {
+                let (_, sum) = exponentials(row, s);
+                row.iter_mut().for_each(|p| *p /= sum);
+            }
+        } else {
+            machine.iter_mut().for_each(|p| *p = sigmoid(s * *p).0);
+        }
+    }
+
+    /// The row's loss; `outputs` become its slopes. `wanted` is what [`Objective::prepare`] made of the machine's
+    /// outputs, `signs` what [`Objective::signs`] gives for the row's label.
+    pub(crate) fn slopes(&self, outputs: &mut [f32], wanted: &[f32], signs: Option<&[f32]>) -> f32 {
         let (s, w) = (self.sharpness as f32, self.label_weight as f32);
         match self.loss {
             Loss::Matching => {
                 let mut total = 0.0;
-                for (f, &wanted) in outputs.iter_mut().zip(machine) {
+                for (f, &wanted) in outputs.iter_mut().zip(wanted) {
                     *f -= wanted;
                     total += 0.5 * *f * *f;
                 }
                 total
             }
             Loss::Agreement if self.coding == Coding::Largest => {
-                let (top, sum) = normaliser(outputs, s);
-                let (machine_top, machine_sum) = normaliser(machine, s);
-                let mut total = 0.0;
-                for (k, (f, &wanted)) in outputs.iter_mut().zip(machine).enumerate() {
-                    let mut target = (s * wanted - machine_top).exp() / machine_sum;
-                    if let Some(signs) = signs {
-                        target += w * (f32::from(u8::from(signs[k] > 0.0)) - target);
-                    }
-                    let logarithm = s * *f - top - sum.ln();
-                    total -= target * logarithm;
-                    *f = logarithm.exp() - target;
+                // -sum t log p = log sum e^(s f) - sum t s f, as the targets sum to one.
+                let target = |k: usize| match signs {
+                    Some(signs) => wanted[k] + w * (f32::from(u8::from(signs[k] > 0.0)) - wanted[k]),
+                    None => wanted[k],
+                };
+                let linear: f32 = outputs.iter().enumerate().map(|(k, f)| target(k) * s * f).sum();
+                let (top, sum) = exponentials(outputs, s);
+                for (k, f) in outputs.iter_mut().enumerate() {
+                    *f = *f / sum - target(k);
                 }
-                total / s
+                (top + sum.ln() - linear) / s
             }
             Loss::Agreement => {
                 let mut total = 0.0;
-                for (k, (f, &wanted)) in outputs.iter_mut().zip(machine).enumerate() {
-                    let mut target = sigmoid(s * wanted);
+                for (k, (f, &wanted)) in outputs.iter_mut().zip(wanted).enumerate() {
+                    let mut target = wanted;
                     if let Some(sign) = signs.map(|signs| signs[k]).filter(|&sign| sign != 0.0) {
                         target += w * (0.5 * (1.0 + sign) - target);
                     }
                     // -t log p - (1 - t) log (1 - p) = log (1 + e^x) - t x
                     let x = s * *f;
-                    total += x.max(0.0) + (-x.abs()).exp().ln_1p() - target * x;
-                    *f = sigmoid(x) - target;
+                    let (p, small) = sigmoid(x);
+                    total += x.max(0.0) + small.ln_1p() - target * x;
+                    *f = p - target;
                 }
                 total / s
             }
@@ -158,14 +174,21 @@ impl Objective {
     }
 }
 
-/// max(s f) and sum e^(s f - max).
-fn normaliser(outputs: &[f32], s: f32) -> (f32, f32) {
+/// Replaces f by e^(s f - max); the maximum max(s f) and the sum.
+fn exponentials(outputs: &mut [f32], s: f32) -> (f32, f32) {
     let top = outputs.iter().fold(f32::NEG_INFINITY, |top, &f| top.max(s * f));
-    (top, outputs.iter().map(|&f| (s * f - top).exp()).sum())
+    let mut sum = 0.0;
+    for f in outputs {
+        *f = (s * *f - top).exp();
+        sum += *f;
+    }
+    (top, sum)
 }
 
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
+/// 1 / (1 + e^-x), and e^-|x|.
+fn sigmoid(x: f32) -> (f32, f32) {
+    let small = (-x.abs()).exp();
+    (if x >= 0.0 { 1.0 } else { small } / (1.0 + small), small)
 }
 
 #[cfg(test)]
@@ -175,16 +198,27 @@ mod tests {
     #[test]
     fn slopes_equal_differences() {
         let machine = [0.3_f32, -1.2, 0.9];
+        // Of the softmax, by the book.
+        let softmax =
+            Objective { loss: Loss::Agreement, coding: Coding::Largest, sharpness: 2.0, label_weight: 0.0 };
+        let mut wanted = machine;
+        softmax.prepare(&mut wanted, 3);
+        let powers = machine.map(|f| (2.0 * f).exp());
+        for (p, power) in wanted.iter().zip(powers) {
+            assert!((p - power / powers.iter().sum::<f32>()).abs() < 1e-6);
+        }
         for coding in [Coding::Values, Coding::Largest, Coding::Pairs] {
             for loss in [Loss::Matching, Loss::Agreement, Loss::Hinge, Loss::SquaredHinge] {
                 let objective = Objective { loss, coding, sharpness: 1.7, label_weight: 0.3 };
                 let signs = objective.signs(3);
+                let mut wanted = machine;
+                objective.prepare(&mut wanted, 3);
                 for label in 0..signs.len().max(1) {
                     let signs = signs.get(label).map(Vec::as_slice);
                     let f = [0.2_f32, -0.4, 0.15];
-                    let value = |f: [f32; 3]| objective.slopes(&mut { f }, &machine, signs);
+                    let value = |f: [f32; 3]| objective.slopes(&mut { f }, &wanted, signs);
                     let mut slopes = f;
-                    objective.slopes(&mut slopes, &machine, signs);
+                    objective.slopes(&mut slopes, &wanted, signs);
                     for k in 0..3 {
                         let (mut up, mut down) = (f, f);
                         up[k] += 1e-2;

@@ -12,7 +12,7 @@
 //! Cost: rows x (1 + places) outputs of the machine; memory as many single precision numbers a machine output.
 
 use super::gradient::{Answers, GradientParams};
-use super::objective::Loss;
+use super::objective::{Loss, Objective};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::data::{DenseView, Rows};
 use crate::error::Result;
@@ -79,7 +79,7 @@ impl<'a> Teacher<'a> {
         &mut self,
         target: &ExpansionView<'_>,
         answers: Option<Answers<'_>>,
-        share: f64,
+        objective: Objective,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<ControlFlow<StopReason>> {
@@ -120,16 +120,18 @@ impl<'a> Teacher<'a> {
             }
         }
         if let Some(Answers::Values(wanted)) = answers {
+            let share = objective.label_weight;
             let lacking: Vec<f32> =
                 wanted.iter().zip(&self.outputs).map(|(y, &f)| (share * (y - f64::from(f))) as f32).collect();
             for place in self.outputs.chunks_exact_mut(n * q) {
                 place.iter_mut().zip(&lacking).for_each(|(f, lacking)| *f += lacking);
             }
         }
+        objective.prepare(&mut self.outputs, q);
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What is asked for at a place of a row, (q,).
+    /// What is asked for at a place of a row, (q,), as the loss takes it.
     pub(super) fn outputs(&self, row: usize, place: usize) -> &[f32] {
         let place = if self.labels_alone { 0 } else { place };
         let q = self.outputs_per_row;
