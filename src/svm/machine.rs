@@ -10,9 +10,10 @@
 //! Cost of a round: two scans of the block a pair step, and (changed coefficients) x (columns) kernel values or
 //! multiply-adds; hence few, large rounds.
 
+use super::middle;
 use super::params::Tuning;
 use super::problem::{DualProblem, Survey};
-use super::subproblem::Subproblem;
+use super::subproblem::{Subproblem, computed};
 use super::working_set::WorkingSet;
 use crate::cache::{Arenas, RowCache};
 use crate::control::{Par, StopReason};
@@ -22,6 +23,12 @@ use std::ops::Range;
 
 /// Entries scanned in one block before control goes back: a few tenths of a second.
 const SCAN_WORK: usize = 200_000_000;
+/// Share of the machine's violation that a block is solved to.
+const SHARE: f64 = 0.1;
+/// The same for a block that is solved by blocks of its own.
+const NESTED_SHARE: f64 = 0.2;
+/// Share of the variables that must stay for a machine to shrink no further.
+const WORTH_SHRINKING: f64 = 0.85;
 /// Columns of one gradient task: its part of the gradient stays in the first cache.
 const CHUNK: usize = 4096;
 
@@ -161,7 +168,7 @@ impl<'a> Machine<'a> {
 
     /// Sets aside the variables that no pair can move at present: at a bound, and pulled towards it by more than the
     /// whole violation (thesis 2.4.2). Kernel values are then computed against the others only; taking the variables
-    /// back costs one product, so it is worth it when more than a third leaves.
+    /// back costs one product and the columns have to be packed anew, so it is worth it when some number leaves.
     pub(super) fn shrink(&mut self, segments: &[Segment<'a>], par: Par) {
         if self.parts.iter().any(|part| segments[part.segment].cache.is_some()) {
             return;
@@ -174,7 +181,7 @@ impl<'a> Machine<'a> {
                 problem.rise(i) <= low || problem.fall(i) >= up
             })
             .collect();
-        if 3 * active.len() > 2 * self.problem.len() {
+        if active.len() as f64 > WORTH_SHRINKING * self.problem.len() as f64 {
             return;
         }
         let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
@@ -236,34 +243,37 @@ impl Machine<'_> {
     ) {
         let left = max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
-        let mut block = self.block(segments, memory, par);
         let gap = self.survey.violation();
-        let whole = members.len() == self.problem.len();
-        let wanted = if whole { tolerance } else { (0.1 * gap).max(0.5 * tolerance) };
         let most = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
-        let steps = block.solve(wanted, most);
+        let whole = members.len() == self.problem.len();
+        let source = &segments[self.parts[0].segment];
+        let (beta, gradient, steps) = if source.cache.is_none() && members.len() > self.tuning.nested {
+            let rows: Vec<usize> = members.iter().map(|&v| self.rows[v]).collect();
+            let wanted = (NESTED_SHARE * gap).max(0.5 * tolerance);
+            let problem = self.problem.select(members);
+            let size = self.tuning.nested;
+            let (beta, steps) =
+                middle::solve(problem, &rows, &source.source, size, memory, wanted, most, par);
+            (beta, None, steps)
+        } else {
+            let mut block = self.block(segments, memory, par);
+            let wanted = if whole { tolerance } else { (SHARE * gap).max(0.5 * tolerance) };
+            let steps = block.solve(wanted, most);
+            let (beta, gradient) = block.finish(memory);
+            (beta, whole.then_some(gradient), steps)
+        };
         self.iterations += steps;
         self.rounds += 1;
         if steps == 0 {
             self.stop = Some(StopReason::Stalled);
-            block.release(memory);
             return;
         }
-        let (mut changed, mut changes) = (Vec::new(), Vec::new());
-        for (k, &v) in members.iter().enumerate() {
-            let (beta, gradient) = block.member(k);
-            let change = beta - self.problem.beta[v];
-            if change != 0.0 {
-                changed.push(v);
-                changes.push(change);
-                self.problem.beta[v] = beta;
-            }
-            if whole {
+        let (changed, changes) = self.problem.move_to(members, &beta);
+        if let Some(gradient) = gradient {
+            for (&v, gradient) in members.iter().zip(gradient) {
                 self.problem.gradient[v] = gradient;
             }
-        }
-        block.release(memory);
-        if !whole {
+        } else {
             self.update_gradient(segments, &changed, &changes, par);
         }
         self.survey = self.problem.survey();
@@ -279,22 +289,7 @@ impl Machine<'_> {
             let used = &segments[self.parts[0].segment];
             if used.cache.is_none() {
                 let rows: Vec<usize> = members.iter().map(|&v| self.rows[v]).collect();
-                // Slots are consecutive within each group: the columns of one group after those of the other.
-                let first = members.partition_point(|&v| self.problem.group[v] == 0);
-                let (mut left, mut right) = (Vec::new(), Vec::new());
-                let mut next = slots.iter().peekable();
-                for (slot, line) in kernel.chunks_exact_mut(stride).enumerate() {
-                    if next.next_if(|&&s| s == slot).is_some() {
-                        let (a, b) = line.split_at_mut(slots.get(first).copied().unwrap_or(stride));
-                        left.push(&mut a[..first]);
-                        right.push(&mut b[..rows.len() - first]);
-                    }
-                }
-                for (columns, lines) in [(&rows[..first], &mut left), (&rows[first..], &mut right)] {
-                    if !columns.is_empty() {
-                        used.source.with_columns(columns, par).compute(&rows, lines, par);
-                    }
-                }
+                computed(&used.source, &rows, kernel, stride, slots, par);
                 return;
             }
             // Where in a row of its segment each member's column stands.
@@ -325,11 +320,8 @@ impl Machine<'_> {
         })
     }
 
-    /// f += K(:, changed) changes.
+    /// f += K(:, changed) changes, the ridge already added.
     fn update_gradient(&mut self, segments: &[Segment<'_>], changed: &[usize], changes: &[f64], par: Par) {
-        for (&v, &change) in changed.iter().zip(changes) {
-            self.problem.gradient[v] += self.problem.ridge[v] * change;
-        }
         let rows: Vec<usize> = changed.iter().map(|&v| self.rows[v]).collect();
         if let Some(source) = &self.source {
             source.add_product(&rows, changes, &mut self.problem.gradient, par);

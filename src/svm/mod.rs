@@ -34,6 +34,7 @@ mod fit;
 mod leave_one_out;
 mod machine;
 mod memory;
+mod middle;
 mod one_class;
 mod params;
 mod problem;

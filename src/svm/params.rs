@@ -26,6 +26,8 @@ pub struct Tuning {
     pub block: usize,
     /// Variables to which a block may grow as unbounded support vectors are found.
     pub largest_block: usize,
+    /// Variables of a block above which it is solved by blocks of so many, where kernel values are cheap.
+    pub nested: usize,
     /// A machine of at most so many variables is one block.
     pub whole: usize,
     /// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
@@ -45,7 +47,7 @@ impl Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { block: 0, largest_block: 4096, whole: 256, cheap: 64 }
+        Self { block: 0, largest_block: 4096, nested: 512, whole: 256, cheap: 64 }
     }
 }
 

@@ -272,6 +272,22 @@ impl DualProblem {
         }
     }
 
+    /// Gives the members their new coefficients; which of them changed, and by how much. Gradients are left as they are,
+    /// but for the ridge.
+    pub(super) fn move_to(&mut self, members: &[usize], beta: &[f64]) -> (Vec<usize>, Vec<f64>) {
+        let (mut changed, mut changes) = (Vec::new(), Vec::new());
+        for (&v, &beta) in members.iter().zip(beta) {
+            let change = beta - self.beta[v];
+            if change != 0.0 {
+                changed.push(v);
+                changes.push(change);
+                self.beta[v] = beta;
+                self.gradient[v] += self.ridge[v] * change;
+            }
+        }
+        (changed, changes)
+    }
+
     /// Number of variables.
     pub(super) fn len(&self) -> usize {
         self.beta.len()

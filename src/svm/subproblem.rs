@@ -13,11 +13,15 @@
 //! Tried and dropped: making most steps among the unbounded variables alone (the reduced working set of thesis 2.4.1).
 //! It shortens the scans, but since the blocks are small and their scans vectorised, no workload became faster.
 //!
+//! A block of uncached kernel values is computed by [`computed`]; larger ones are solved by blocks of their own (`middle`).
+//!
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
 use super::problem::{DualProblem, GROUPS};
 use crate::cache::{Arena, Arenas};
+use crate::control::Par;
+use crate::kernels::KernelRows;
 use crate::simd::scan::{STRIDE, second_order_partner, step_and_scan};
 use std::ops::Range;
 
@@ -94,14 +98,10 @@ impl Subproblem {
         block
     }
 
-    /// Coefficient and gradient of a member.
-    pub(super) fn member(&self, k: usize) -> (f64, f64) {
-        (self.beta[self.slots[k]], self.gradient[self.slots[k]])
-    }
-
-    /// Gives the matrix's memory back.
-    pub(super) fn release(self, memory: &Arenas) {
+    /// The members' coefficients and gradients; the matrix's memory goes back.
+    pub(super) fn finish(self, memory: &Arenas) -> (Vec<f64>, Vec<f64>) {
         memory.put(self.kernel);
+        self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
     }
 
     fn note_bounds(&mut self, i: usize) {
@@ -180,6 +180,33 @@ impl Subproblem {
             self.note_bounds(j);
             last = (i, j);
             steps += 1;
+        }
+    }
+}
+
+/// Writes a block's matrix afresh: `rows` are the rows of its members, as [`Subproblem::new`] has them.
+pub(super) fn computed(
+    source: &KernelRows<'_>,
+    rows: &[usize],
+    kernel: &mut [f32],
+    stride: usize,
+    slots: &[usize],
+    par: Par,
+) {
+    // Slots are consecutive within each group: the columns of one group after those of the other.
+    let first = slots.iter().enumerate().take_while(|&(k, &slot)| k == slot).count();
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    let mut next = slots.iter().peekable();
+    for (slot, line) in kernel.chunks_exact_mut(stride).enumerate() {
+        if next.next_if(|&&s| s == slot).is_some() {
+            let (a, b) = line.split_at_mut(slots.get(first).copied().unwrap_or(stride));
+            left.push(&mut a[..first]);
+            right.push(&mut b[..rows.len() - first]);
+        }
+    }
+    for (columns, lines) in [(&rows[..first], &mut left), (&rows[first..], &mut right)] {
+        if !columns.is_empty() {
+            source.with_columns(columns, par).compute(rows, lines, par);
         }
     }
 }
