@@ -267,15 +267,13 @@ impl<'a> KernelRows<'a> {
         let width = panels.width();
         par.for_each_chunk(out, group * width, |task, out| {
             let range = task * group..panels.count().min((task + 1) * group);
-            let mut single = vec![0.0_f32; TILE_ROWS * width];
+            let mut space = Vec::new();
             let add = |first: usize, count: usize, p: usize, tile: &[T]| {
                 let from = (p - task * group) * width;
                 let to = out.len().min(from + width);
-                for (single, value) in single.iter_mut().zip(&tile[..count * width]) {
-                    *single = value.to_f64() as f32;
-                }
+                let single = T::singles(&tile[..count * width], &mut space);
                 let mut lines: [&[f32]; TILE_ROWS] = [&[]; TILE_ROWS];
-                for (line, tile) in lines.iter_mut().zip(single.chunks_exact(width)).take(count) {
+                for (line, tile) in lines.iter_mut().zip(single.chunks_exact(width)) {
                     *line = tile;
                 }
                 add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);

@@ -82,10 +82,14 @@ impl Objective {
         if self.coding == Coding::Largest {
             for row in machine.chunks_exact_mut(q) {
                 let (_, sum) = exponentials(row, s);
-                row.iter_mut().for_each(|p| *p /= sum);
+                for p in row {
+                    *p /= sum;
+                }
             }
         } else {
-            machine.iter_mut().for_each(|p| *p = sigmoid(s * *p).0);
+            for p in machine {
+                *p = sigmoid(s * *p).0;
+            }
         }
     }
 

@@ -78,6 +78,8 @@ pub(crate) trait Real:
     /// (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, lowest power first.
     const EXP_POLYNOMIAL: &'static [Self];
     fn from_f64(x: f64) -> Self;
+    /// The values in single precision, in `space` where they have to be rounded.
+    fn singles<'a>(values: &'a [Self], space: &'a mut Vec<f32>) -> &'a [f32];
     fn to_f64(self) -> f64;
 }
 
@@ -102,6 +104,9 @@ impl Real for f32 {
     const LN2_LOW: Self = -2.121_944_4e-4;
     const EXP_POLYNOMIAL: &'static [Self] =
         &[0.5, 0.166_665_77, 0.041_666_555, 0.008_363_179, 0.001_392_618_4];
+    fn singles<'a>(values: &'a [Self], _: &'a mut Vec<f32>) -> &'a [f32] {
+        values
+    }
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x as Self
@@ -150,6 +155,11 @@ impl Real for f64 {
         2.510_521_700_472_074_5e-8,
         2.091_468_696_808_687_8e-9,
     ];
+    fn singles<'a>(values: &'a [Self], space: &'a mut Vec<f32>) -> &'a [f32] {
+        space.clear();
+        space.extend(values.iter().map(|value| *value as f32));
+        space
+    }
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x

@@ -31,8 +31,13 @@ impl KernelBlocks for Called<'_> {
 }
 
 fn params(cached: bool, cache_bytes: usize, shrinking: bool) -> SvmParams {
-    let tuning =
-        Tuning { block: 16, largest_block: 64, whole: 0, cheap: if cached { 0 } else { usize::MAX } };
+    let tuning = Tuning {
+        block: 16,
+        largest_block: 64,
+        nested: 48,
+        whole: 0,
+        cheap: if cached { 0 } else { usize::MAX },
+    };
     SvmParams { tolerance: 1e-5, cache_bytes, shrinking, tuning, ..SvmParams::default() }
 }
 
