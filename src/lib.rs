@@ -19,6 +19,7 @@ pub mod io;
 pub mod kernels;
 pub mod least_squares;
 mod linalg;
+pub mod matching_pursuit;
 pub mod perceptron;
 pub mod random;
 pub mod reduced_set;

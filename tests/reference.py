@@ -159,3 +159,47 @@ def refits(K, Y, alpha, *, intercept=False):
         c, b = least_squares(K[np.ix_(rest, rest)], Y[rest], alpha, intercept=intercept)
         out[i] = K[i, rest] @ c + b
     return out
+
+
+# Matching pursuit (Vincent and Bengio, 2002)
+
+
+def matching_pursuit(D, y, n, variant, constant=False, weights=None):
+    """Figures 1 and 3 and section 2.2 as printed, several targets together: (order, coefficients a step).
+
+    Pre-fitting keeps the residual dictionary and the coefficients of its part inside the span, as the figure.
+    """
+    s = np.ones(len(D)) if weights is None else np.sqrt(weights)
+    D, Y = D * s[:, None], np.asarray(y, dtype=np.float64).reshape(len(D), -1) * s[:, None]
+    if constant:
+        D = np.column_stack([s, D])
+    outside, inside = D.copy(), np.zeros((0, D.shape[1]))
+    R, order, steps, alpha = Y.copy(), [], [], np.zeros((0, Y.shape[1]))
+    own = np.sqrt((D**2).sum(axis=0))
+    while len(order) < n + constant:
+        candidates = outside if variant == "prefit" else D
+        length = np.sqrt((outside**2).sum(axis=0)) if variant == "prefit" else own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.sqrt(((candidates.T @ R) ** 2).sum(axis=1)) / length
+        if variant != "basic":
+            score[(outside**2).sum(axis=0) <= 1e-10 * own**2] = -np.inf
+        best = 0 if constant and not order else int(np.nanargmax(score))
+        if variant == "basic":
+            step = D[:, best] @ R / own[best] ** 2
+            R = R - np.outer(D[:, best], step)
+            order.append(best)
+            steps.append(step)
+            continue
+        g = outside[:, best].copy()
+        a = g @ R / (g @ g)
+        R = R - np.outer(g, a)
+        alpha = np.vstack([alpha - np.outer(inside[:, best], a), a])
+        beta = g @ outside / (g @ g)
+        outside = outside - np.outer(g, beta)
+        inside = inside - np.outer(inside[:, best], beta)
+        outside[:, best], inside[:, best], beta[best] = 0.0, 0.0, 1.0
+        inside = np.vstack([inside, beta])
+        order.append(best)
+        steps.append(alpha.copy())
+    shift = int(constant)
+    return np.array(order[shift:]) - shift, steps

@@ -15,6 +15,8 @@ from marrow import (
     BudgetPerceptron,
     Forgetron,
     KernelPerceptron,
+    KMPClassifier,
+    KMPRegressor,
     PerceptronTreeClassifier,
     Projectron,
     ProjectronPlusPlus,
@@ -114,4 +116,25 @@ _INDEFINITE = dict.fromkeys(
     expected_failed_checks=lambda e: _INDEFINITE if e.kernel == "precomputed" else {},
 )
 def test_scikit_learn_contract_of_least_squares(estimator, check):
+    check(estimator)
+
+
+def _interpolates(estimator):
+    check = "check_class_weight_classifiers"
+    reason = "as many functions as rows fit every row, whatever its weight"
+    return {check: reason} if type(estimator) is KMPClassifier and estimator.n_vectors == 100 else {}
+
+
+@parametrize_with_checks(
+    [
+        KMPClassifier(),
+        KMPClassifier(n_vectors=10),
+        KMPClassifier(kernel="precomputed", n_vectors=20),
+        KMPClassifier(variant="backfit", n_vectors=10, fit_intercept="candidate"),
+        KMPRegressor(),
+        KMPRegressor(gamma=[0.1, 1.0], fit_intercept=False),
+    ],
+    expected_failed_checks=_interpolates,
+)
+def test_scikit_learn_contract_of_matching_pursuit(estimator, check):
     check(estimator)

@@ -13,6 +13,7 @@ from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.io import load
 from marrow.least_squares import RLSClassifier, RLSRegressor
+from marrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
 from marrow.perceptron import (
     BudgetPerceptron,
     Forgetron,
@@ -42,8 +43,11 @@ __all__ = [
     "ExpansionClassifier",
     "Forgetron",
     "GradientSettings",
+    "KMPClassifier",
+    "KMPRegressor",
     "KernelExpansion",
     "KernelPerceptron",
+    "MatchingPath",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

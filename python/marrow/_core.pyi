@@ -26,8 +26,10 @@ __all__ = [
     "gradient_vectors",
     "gram",
     "least_squares",
+    "matching_pursuit",
     "path_coefficients",
     "path_decisions",
+    "path_outputs",
     "perceptron_stream",
     "perceptron_tree",
     "perceptron_tree_of",
@@ -81,6 +83,16 @@ class _Pursuit(TypedDict):
     projections: _Floats
     residual_norms: _Floats
     stop: str
+
+class _Matching(TypedDict):
+    order: _Indices
+    sizes: _Indices
+    training_loss: _Floats
+    validation_loss: _Floats
+    validation_error: _Floats
+    stop: str
+    factor: _Floats
+    projections: _Floats
 
 class _Construction(TypedDict):
     vectors: NDArray[np.float32]
@@ -210,6 +222,19 @@ def path_decisions(
     x: _Rows,
     sizes: _Indices,
     n_jobs: int,
+) -> _Floats: ...
+def matching_pursuit(
+    parts: list[tuple[Any, ...]],
+    targets: _Floats,
+    weights: _Floats | None,
+    constant: bool,
+    validation: tuple[_Floats, bool] | None,
+    settings: dict[str, Any],
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Matching: ...
+def path_outputs(
+    features: _Floats, factor: _Floats, projections: _Floats, sizes: _Indices, n_jobs: int
 ) -> _Floats: ...
 def perceptron_stream(
     x: _Rows,

@@ -75,7 +75,14 @@ def cache_bytes(megabytes: float | None) -> int:
 
 
 def validated(
-    estimator: Any, X: Any, y: Any = None, *, reset: bool, precomputed: bool = False, with_y: bool = False
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    reset: bool,
+    precomputed: bool = False,
+    with_y: bool = False,
+    multi_output: bool = False,
 ) -> Any:
     """scikit-learn's checks of an estimator's data; X is returned as :func:`as_rows` has it, with y if asked.
 
@@ -92,7 +99,7 @@ def validated(
     }
     if not with_y:
         return _layout(validate_data(estimator, X, **options))
-    X, y = validate_data(estimator, X, y, **options)
+    X, y = validate_data(estimator, X, y, multi_output=multi_output, **options)
     return _layout(X), y
 
 
@@ -172,10 +179,13 @@ def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) ->
     return X[np.ix_(rows, rows)] if precomputed else X[rows]
 
 
-def default_gamma(gamma: str | float, X: Any, *, precomputed: bool) -> float:
+def default_gamma(
+    gamma: str | float, X: Any, *, precomputed: bool, weights: NDArray[np.float64] | None = None
+) -> float:
     """scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features.
 
-    The variance is summed in double precision, block by block, without a dense copy.
+    The variance is summed in double precision, block by block, without a dense copy; with weights a row
+    counts as often as its weight says.
     """
     if precomputed:
         return 1.0
@@ -183,7 +193,7 @@ def default_gamma(gamma: str | float, X: Any, *, precomputed: bool) -> float:
         return float(gamma)
     if gamma == "auto":
         return 1.0 / float(X.shape[1])
-    variance = _variance(X)
+    variance = _variance(X) if weights is None else _weighted_variance(X, weights)
     return 1.0 / (float(X.shape[1]) * variance) if variance > 0.0 else 1.0
 
 
@@ -197,6 +207,19 @@ def _variance(X: Any) -> float:
     blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
     mean = float(sum(X[block].sum(dtype=np.float64) for block in blocks)) / size
     return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size
+
+
+def _weighted_variance(X: Any, weights: NDArray[np.float64]) -> float:
+    share = weights / (float(weights.sum()) * float(X.shape[1]))
+    if sp.issparse(X):
+        data = X.data.astype(np.float64, copy=False)
+        repeated = np.repeat(share, np.diff(X.indptr))
+        mean = float(np.dot(repeated, data))
+        return float(np.dot(repeated, data * data)) - mean * mean
+    step = max(1, _BLOCK // max(1, X.shape[1]))
+    blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
+    mean = float(sum((share[block] @ X[block].astype(np.float64)).sum() for block in blocks))
+    return float(sum((share[block] @ np.square(X[block] - np.float64(mean))).sum() for block in blocks))
 
 
 def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:

@@ -23,6 +23,7 @@ mod function;
 mod io;
 mod kernels;
 mod least_squares;
+mod matching_pursuit;
 mod memory;
 mod params;
 mod perceptron;
@@ -49,6 +50,8 @@ mod _core {
     use crate::kernels::{gram, simd_level};
     #[pymodule_export]
     use crate::least_squares::least_squares;
+    #[pymodule_export]
+    use crate::matching_pursuit::{matching_pursuit, path_outputs};
     #[pymodule_export]
     use crate::memory::available_memory;
     #[pymodule_export]

@@ -146,9 +146,9 @@ fn finite_scores(scores: &[f64], q: usize) -> Result<()> {
     }
 }
 
-type PathParts<'a> = (&'a [f64], &'a [f64], usize, usize);
+pub(crate) type PathParts<'a> = (&'a [f64], &'a [f64], usize, usize);
 
-fn path_parts<'a>(
+pub(crate) fn path_parts<'a>(
     factor: &'a PyReadonlyArray2<'_, f64>,
     projections: &'a PyReadonlyArray2<'_, f64>,
 ) -> PyResult<PathParts<'a>> {

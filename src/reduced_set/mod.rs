@@ -27,7 +27,7 @@ mod zero_norm;
 pub use centres::centres;
 pub use gradient::{Answers, Construction, GradientParams, gradient_vectors};
 pub use objective::{Coding, Loss, Objective};
-pub use path::{Path, path_coefficients, path_decisions};
+pub use path::{Path, path_coefficients, path_decisions, path_outputs};
 pub use penalised::Norm;
 pub use pursuit::{PursuitParams, Selection, pursuit};
 pub use selection::{Method, select};

@@ -79,8 +79,26 @@ pub fn path_decisions(
     sizes: &[usize],
     par: Par,
 ) -> Result<Vec<f64>> {
-    let (n, m, q) = (x.rows(), kept.rows(), intercepts.len());
+    let features = gram(kernel, x, kept, par)?;
+    path_outputs(features, (x.rows(), kept.rows()), factor, projections, intercepts, sizes, par)
+}
+
+/// Outputs (sizes, n, q) as [`path_decisions`], from the values (n, M) of the path's M functions at the rows.
+///
+/// # Errors
+/// As [`path_decisions`].
+pub fn path_outputs(
+    mut features: Vec<f64>,
+    (n, m): (usize, usize),
+    factor: &[f64],
+    projections: &[f64],
+    intercepts: &[f64],
+    sizes: &[usize],
+    par: Par,
+) -> Result<Vec<f64>> {
+    let q = intercepts.len();
     check(factor, projections, m, q)?;
+    Error::check_len("features of a path (rows times M)", n * m, features.len())?;
     if sizes.windows(2).any(|w| w[0] >= w[1]) || sizes.last().is_some_and(|&s| s > m) {
         return Err(Error::param(
             "sizes",
@@ -88,7 +106,6 @@ pub fn path_decisions(
             format!("increasing and at most {m}, the vectors of the path"),
         ));
     }
-    let mut features = gram(kernel, x, kept, par)?;
     let largest = sizes.last().copied().unwrap_or(0);
     // One line of outputs for every row, all sizes after each other; put in the order of sizes at the end.
     let per_row = sizes.len() * q;

@@ -1,0 +1,15 @@
+"""Kernel matching pursuit: sparse models learnt greedily from a dictionary of functions.
+
+| file | holds |
+|---|---|
+| `_dictionary` | the functions: kernels around points, functions of the caller, the constant |
+| `_base` | fitting, early stopping, prediction |
+| `path` | every size of one fit, and the choice among them |
+| `classification`, `regression` | the estimators |
+"""
+
+from marrow.matching_pursuit.classification import KMPClassifier
+from marrow.matching_pursuit.path import MatchingPath
+from marrow.matching_pursuit.regression import KMPRegressor
+
+__all__ = ["KMPClassifier", "KMPRegressor", "MatchingPath"]

@@ -1,0 +1,262 @@
+//! `marrow::matching_pursuit`: parts of a dictionary and targets in, the path out.
+//!
+//! A part is a tuple: `("kernel", kernel, points, rows, validation rows or None)`, `("columns", values, validation
+//! values)`, or `("function", f, count, rows, validation rows)` with f(indices, validation) the values of some functions
+//! on all rows, function after function. The calling thread takes the interpreter lock for f.
+
+use std::sync::{Mutex, PoisonError};
+
+use marrow::Error;
+use marrow::control::{Budget, Par};
+use marrow::matching_pursuit::{
+    Coefficients, Columns, Functions, KernelFunctions, MatchingParams, Measure, RowSet, Storage, Task,
+    Validation, Variant,
+};
+use numpy::ndarray::Array3;
+use numpy::{PyArray1, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
+use crate::error::to_python;
+use crate::params::KernelArg;
+use crate::reduced_set::path_parts;
+use crate::run::{Cost, run};
+use crate::svm::duration;
+
+/// A part of a dictionary in Python's memory.
+pub(crate) enum PartArg<'py> {
+    /// Kernel functions.
+    Kernel { kernel: KernelArg, points: RowsArg<'py>, rows: RowsArg<'py>, validation: Option<RowsArg<'py>> },
+    /// Given values.
+    Columns { rows: PyReadonlyArray2<'py, f64>, validation: PyReadonlyArray2<'py, f64> },
+    /// Values that Python computes.
+    Function(PythonFunctions),
+}
+
+/// A Python function, and the exception that it raised.
+pub(crate) struct PythonFunctions {
+    function: Py<PyAny>,
+    count: usize,
+    rows: usize,
+    validation: usize,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for PartArg<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let tuple = object.cast::<PyTuple>()?;
+        let name: String = tuple.get_item(0)?.extract()?;
+        Ok(match name.as_str() {
+            "kernel" => {
+                let (_, kernel, points, rows, validation): (
+                    String,
+                    KernelArg,
+                    RowsArg<'py>,
+                    RowsArg<'py>,
+                    Option<RowsArg<'py>>,
+                ) = tuple.extract()?;
+                Self::Kernel { kernel, points, rows, validation }
+            }
+            "columns" => {
+                let (_, rows, validation): (String, PyReadonlyArray2<'py, f64>, PyReadonlyArray2<'py, f64>) =
+                    tuple.extract()?;
+                Self::Columns { rows, validation }
+            }
+            _ => {
+                let (_, function, count, rows, validation): (String, Py<PyAny>, usize, usize, usize) =
+                    tuple.extract()?;
+                let raised = Mutex::default();
+                Self::Function(PythonFunctions { function, count, rows, validation, raised })
+            }
+        })
+    }
+}
+
+impl PartArg<'_> {
+    fn functions(&self) -> PyResult<Box<dyn Functions + '_>> {
+        Ok(match self {
+            Self::Kernel { kernel, points, rows, validation } => {
+                let validation = validation.as_ref().map(RowsArg::view).transpose()?;
+                let part = KernelFunctions::new(kernel.0, points.view()?, rows.view()?, validation);
+                Box::new(part.map_err(to_python)?)
+            }
+            Self::Columns { rows, validation } => {
+                let ((values, _, count), (watched, _, others)) = (matrix(rows)?, matrix(validation)?);
+                same_length("columns of the validation values", count, others)?;
+                Box::new(Columns::new(count, values, watched).map_err(to_python)?)
+            }
+            Self::Function(function) => Box::new(function),
+        })
+    }
+
+    /// What its function raised.
+    fn raised(&self) -> Option<PyErr> {
+        match self {
+            Self::Function(f) => f.raised.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            _ => None,
+        }
+    }
+}
+
+impl PythonFunctions {
+    fn call(&self, py: Python<'_>, which: &[usize], set: RowSet, out: &mut [f64]) -> PyResult<()> {
+        let list = PyArray1::from_iter(py, which.iter().map(|&i| i as i64));
+        let values = self.function.bind(py).call1((list, set == RowSet::Validation))?;
+        let values: PyReadonlyArray2<'_, f64> = values.extract()?;
+        let expected = [which.len(), out.len() / which.len().max(1)];
+        match values.as_slice().ok().filter(|_| values.shape() == expected) {
+            Some(values) => out.copy_from_slice(values),
+            None => Err(to_python(Error::param(
+                "values of functions",
+                format!("{:?}", values.shape()),
+                format!("contiguous and {expected:?}"),
+            )))?,
+        }
+        Ok(())
+    }
+}
+
+impl Functions for &PythonFunctions {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn rows(&self, set: RowSet) -> usize {
+        if set == RowSet::Training { self.rows } else { self.validation }
+    }
+
+    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], _: Par) -> marrow::Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        Python::attach(|py| self.call(py, which, set, out)).map_err(|error| {
+            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            Error::Cancelled
+        })
+    }
+}
+
+/// The settings of a pursuit as Python passes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct MatchingArg {
+    variant: String,
+    n_functions: usize,
+    tol: f64,
+    patience: Option<usize>,
+    stop_on_error: bool,
+    single_precision: bool,
+    cache_bytes: usize,
+    sample: Option<usize>,
+    seed: u64,
+    max_time: Option<f64>,
+}
+
+impl MatchingArg {
+    fn params(&self) -> PyResult<MatchingParams> {
+        let variant = match self.variant.as_str() {
+            "backfit" => Variant::BackFitting,
+            "prefit" => Variant::PreFitting,
+            other => {
+                return Err(to_python(Error::param("variant", format!("{other:?}"), "backfit or prefit")));
+            }
+        };
+        Ok(MatchingParams {
+            variant,
+            functions: self.n_functions,
+            tolerance: self.tol,
+            patience: self.patience,
+            measure: if self.stop_on_error { Measure::Error } else { Measure::Loss },
+            storage: Storage { single: self.single_precision, budget: self.cache_bytes },
+            sample: self.sample,
+            seed: self.seed,
+        })
+    }
+}
+
+/// A pursuit over a dictionary.
+///
+/// Returns a dict: `order`, `sizes`, `training_loss`, `validation_loss`, `validation_error`, `stop`, and `factor` and
+/// `projections`.
+#[pyfunction]
+#[pyo3(signature = (parts, targets, weights, constant, validation, settings, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn matching_pursuit<'py>(
+    py: Python<'py>,
+    parts: Vec<PartArg<'py>>,
+    targets: PyReadonlyArray2<'py, f64>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    constant: bool,
+    validation: Option<(PyReadonlyArray2<'py, f64>, bool)>,
+    settings: MatchingArg,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let params = settings.params()?;
+    let max_time = duration(settings.max_time)?;
+    let boxes: Vec<Box<dyn Functions + '_>> =
+        parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
+    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect();
+    let (values, _, outputs) = matrix(&targets)?;
+    let watched = match &validation {
+        Some((targets, classes)) => {
+            let (values, _, q) = matrix(targets)?;
+            same_length("outputs of the validation targets", outputs, q)?;
+            Some(Validation { targets: values, classes: *classes })
+        }
+        None => None,
+    };
+    let weights = weights.as_ref().map(vector).transpose()?;
+    let task =
+        Task { functions: &functions, targets: values, outputs, weights, constant, validation: watched };
+    let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        let budget = Budget::new(monitor, None, max_time);
+        marrow::matching_pursuit::matching_pursuit(&task, &params, &budget, par)
+    });
+    if let Some(error) = parts.iter().find_map(PartArg::raised) {
+        return Err(error);
+    }
+    let fit = outcome?;
+    let result = PyDict::new(py);
+    result.set_item("order", index_array(py, fit.order))?;
+    result.set_item("sizes", index_array(py, fit.sizes))?;
+    result.set_item("training_loss", PyArray1::from_vec(py, fit.training_loss))?;
+    result.set_item("validation_loss", PyArray1::from_vec(py, fit.validation_loss))?;
+    result.set_item("validation_error", PyArray1::from_vec(py, fit.validation_error))?;
+    result.set_item("stop", fit.stop.reason.name())?;
+    match fit.coefficients {
+        Coefficients::Factor { factor, projections } => {
+            let m = projections.len() / outputs;
+            result.set_item("factor", matrix_array(py, factor, m, m)?)?;
+            result.set_item("projections", matrix_array(py, projections, m, outputs)?)?;
+        }
+    }
+    Ok(result)
+}
+
+/// The outputs (sizes, n, q) of a path at increasing sizes, from the values (n, M) of its functions.
+#[pyfunction]
+#[pyo3(signature = (features, factor, projections, sizes, n_jobs))]
+pub(crate) fn path_outputs<'py>(
+    py: Python<'py>,
+    features: PyReadonlyArray2<'py, f64>,
+    factor: PyReadonlyArray2<'py, f64>,
+    projections: PyReadonlyArray2<'py, f64>,
+    sizes: PyReadonlyArray1<'py, i64>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray3<f64>>> {
+    let (values, n, columns) = matrix(&features)?;
+    let (factor, projections, m, q) = path_parts(&factor, &projections)?;
+    same_length("columns of the features of a path", m, columns)?;
+    let (values, sizes, zero) = (values.to_vec(), indices("sizes", &sizes)?, vec![0.0; q]);
+    let outputs = run(py, n_jobs, Cost::of(n, m, m), None, |_, par| {
+        marrow::reduced_set::path_outputs(values, (n, m), factor, projections, &zero, &sizes, par)
+    })?;
+    let outputs = Array3::from_shape_vec((sizes.len(), n, q), outputs)
+        .map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(PyArray3::from_owned_array(py, outputs))
+}

@@ -1,0 +1,166 @@
+//! Kernel matching pursuit: f(x) = sum_n a_n g_n(x) with few functions g_n out of a dictionary, chosen one after the
+//! other so that a loss on the training rows falls (Vincent and Bengio, Kernel Matching Pursuit, Machine Learning 48,
+//! 2002). Not a reduction of a machine but a learner: only the functions' values on the training rows matter, so kernels
+//! need be neither symmetric nor positive definite, and functions need be no kernels.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `source` | where the functions' values come from: kernels around points, given columns, the caller |
+//! | `dictionary` | the values on the training rows, kept or drawn anew at each step |
+//! | `basis` | an orthonormal basis of the chosen functions |
+//! | `orthogonal` | squared loss with back-fitting or pre-fitting (fig. 3) |
+//! | `curve` | losses along the path, early stopping |
+//!
+//! Several outputs choose their functions together (Weston and Bakir, TR-132, eq. 13). Row weights w are folded into the
+//! values: with s = sqrt(w), the dictionary holds s d and the targets are s y.
+
+mod basis;
+mod curve;
+mod dictionary;
+mod orthogonal;
+mod source;
+
+pub use curve::{Measure, Validation};
+pub use dictionary::Storage;
+pub use source::{Columns, Functions, KernelFunctions, RowSet};
+
+use crate::control::{Monitor, Par, Stop};
+use crate::error::{Error, Result};
+
+/// How functions are chosen and coefficients kept up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// All coefficients are the best after every step; the function is chosen before (orthogonal matching pursuit).
+    BackFitting,
+    /// All coefficients are the best, and the function is the one that then leaves the least loss.
+    PreFitting,
+}
+
+/// Parameters of a pursuit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatchingParams {
+    /// The variant.
+    pub variant: Variant,
+    /// Most functions.
+    pub functions: usize,
+    /// End when the norm of the residual is at most this share of the targets' norm.
+    pub tolerance: f64,
+    /// End after so many steps without a better validation measure.
+    pub patience: Option<usize>,
+    /// The measure that patience is about.
+    pub measure: Measure,
+    /// How the dictionary is kept.
+    pub storage: Storage,
+    /// Draw so many candidates at each step instead of looking at all.
+    pub sample: Option<usize>,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+/// What is to be learnt.
+pub struct Task<'a> {
+    /// The dictionary, part by part; candidates are numbered through all parts.
+    pub functions: &'a [&'a dyn Functions],
+    /// (l, q) row-major.
+    pub targets: &'a [f64],
+    /// q.
+    pub outputs: usize,
+    /// (l,), positive.
+    pub weights: Option<&'a [f64]>,
+    /// Whether the constant function is in the basis from the start.
+    pub constant: bool,
+    /// Rows on which the losses are watched.
+    pub validation: Option<Validation<'a>>,
+}
+
+impl Task<'_> {
+    /// Number of training rows l.
+    pub fn rows(&self) -> usize {
+        self.targets.len() / self.outputs.max(1)
+    }
+
+    fn check(&self, params: &MatchingParams) -> Result<()> {
+        let (l, q) = (self.rows(), self.outputs);
+        if q == 0 || l == 0 {
+            return Err(Error::param("targets", "[]", "at least one row and one output"));
+        }
+        Error::check_len("targets (rows times outputs)", l * q, self.targets.len())?;
+        if let Some(at) = self.targets.iter().position(|y| !y.is_finite()) {
+            return Err(Error::NotFinite { what: "targets", row: at / q });
+        }
+        if let Some(weights) = self.weights {
+            Error::check_len("weights (one for each row)", l, weights.len())?;
+            if let Some(w) = weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
+                return Err(Error::param("weights", w, "positive and finite"));
+            }
+        }
+        for part in self.functions {
+            Error::check_len("training rows of a part of the dictionary", l, part.rows(RowSet::Training))?;
+            let validation = self.validation.as_ref().map_or(0, |v| v.targets.len() / q);
+            Error::check_len(
+                "validation rows of a part of the dictionary",
+                validation,
+                part.rows(RowSet::Validation),
+            )?;
+        }
+        if params.functions == 0 {
+            return Err(Error::param("functions", 0, "at least 1"));
+        }
+        if params.sample == Some(0) {
+            return Err(Error::param("sample", 0, "at least 1"));
+        }
+        if !(params.tolerance >= 0.0 && params.tolerance < 1.0) {
+            return Err(Error::param("tolerance", params.tolerance, "in [0, 1)"));
+        }
+        Ok(())
+    }
+}
+
+/// Coefficients of every size.
+#[derive(Debug, Clone)]
+pub enum Coefficients {
+    /// Those of the first t functions of the basis solve L_t' A = G_t; see `reduced_set::path_coefficients`.
+    Factor {
+        /// L, (m, m) row-major, lower triangular.
+        factor: Vec<f64>,
+        /// G, (m, q).
+        projections: Vec<f64>,
+    },
+}
+
+/// A finished pursuit.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    /// Candidates in the order in which they joined the basis, after the constant where it is there from the start.
+    pub order: Vec<usize>,
+    /// For every step from none on: the number of candidates in the basis.
+    pub sizes: Vec<usize>,
+    /// Coefficients.
+    pub coefficients: Coefficients,
+    /// For every step: mean loss of the training rows, all outputs together.
+    pub training_loss: Vec<f64>,
+    /// The same of the validation rows; empty without.
+    pub validation_loss: Vec<f64>,
+    /// Share of the validation rows whose class is wrong; empty where targets are not classes.
+    pub validation_error: Vec<f64>,
+    /// Why the pursuit ended.
+    pub stop: Stop,
+}
+
+/// Runs a pursuit.
+///
+/// Cost O(functions x candidates x rows); memory of the dictionary as its storage says, beside that
+/// functions x (candidates + rows) numbers.
+///
+/// # Errors
+/// [`Error::Param`], [`Error::Shape`] and [`Error::NotFinite`] for what does not fit; whatever a part of the dictionary
+/// fails with.
+pub fn matching_pursuit(
+    task: &Task<'_>,
+    params: &MatchingParams,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Fit> {
+    task.check(params)?;
+    orthogonal::fit(task, params, monitor, par)
+}
