@@ -95,13 +95,17 @@ fn squared_norm<T: Real>(values: impl Iterator<Item = T>) -> T {
 pub(super) struct Panels<T> {
     features: usize,
     width: usize,
-    /// Panel p is `data[starts[p]..starts[p + 1]]`, one line of `width` values for each of its features.
-    data: Vec<T>,
-    starts: Vec<usize>,
+    data: Data<T>,
     /// `width` squared norms a panel, zero behind the last row.
     norms: Vec<T>,
-    /// For sparse rows: the features of each panel, and the sum of absolute values of each column.
-    sparse: Option<(Vec<Vec<u32>>, Vec<T>)>,
+}
+
+/// The values of the panels, in each one line of `width` values for each of its features.
+enum Data<T> {
+    /// Dense rows: panels of equal size, one after the other.
+    Dense(Vec<T>),
+    /// Sparse rows: each panel has its own features.
+    Sparse(Vec<SparsePanel<T>>),
 }
 
 impl<T: Real> Panels<T> {
@@ -112,20 +116,11 @@ impl<T: Real> Panels<T> {
         let mut norms = vec![T::ZERO; count * width];
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         if rows.is_sparse() {
-            let packed = par.map(count, |p| pack_sparse::<T>(rows, panel_rows(p), width));
-            let (mut data, mut starts, mut features) = (Vec::new(), vec![0], Vec::with_capacity(count));
-            let mut baseline = vec![T::ZERO; count * width];
-            for (p, panel) in packed.into_iter().enumerate() {
-                for j in 0..width {
-                    let column = || panel.data.iter().skip(j).step_by(width).copied();
-                    norms[p * width + j] = squared_norm(column());
-                    baseline[p * width + j] = T::from_f64(column().map(|v| v.to_f64().abs()).sum());
-                }
-                data.extend_from_slice(&panel.data);
-                starts.push(data.len());
-                features.push(panel.features);
+            let panels = par.map(count, |p| SparsePanel::pack(rows, panel_rows(p), width));
+            for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
+                norms.copy_from_slice(&panel.norms);
             }
-            Self { features: rows.cols(), width, data, starts, norms, sparse: Some((features, baseline)) }
+            Self { features: rows.cols(), width, data: Data::Sparse(panels), norms }
         } else {
             let size = rows.cols() * width;
             let mut data = vec![T::ZERO; count * size];
@@ -152,14 +147,13 @@ impl<T: Real> Panels<T> {
                     }
                 });
             }
-            let starts = (0..=count).map(|p| p * size).collect();
-            Self { features: rows.cols(), width, data, starts, norms, sparse: None }
+            Self { features: rows.cols(), width, data: Data::Dense(data), norms }
         }
     }
 
     /// Number of panels.
     pub(super) fn count(&self) -> usize {
-        self.starts.len() - 1
+        self.norms.len() / self.width
     }
 
     /// Columns of a panel.
@@ -169,34 +163,47 @@ impl<T: Real> Panels<T> {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        (self.data.len() + self.norms.len()) * size_of::<T>()
-            + self
-                .sparse
-                .as_ref()
-                .map_or(0, |(f, b)| f.iter().map(|f| f.len() * 4).sum::<usize>() + b.len() * size_of::<T>())
+        let values = match &self.data {
+            Data::Dense(values) => size_of_val(values.as_slice()),
+            Data::Sparse(panels) => panels.iter().map(SparsePanel::bytes).sum(),
+        };
+        values + size_of_val(self.norms.as_slice())
     }
 
     pub(super) fn panel(&self, p: usize) -> &[T] {
-        &self.data[self.starts[p]..self.starts[p + 1]]
+        match &self.data {
+            Data::Dense(values) => {
+                let size = self.features * self.width;
+                &values[p * size..(p + 1) * size]
+            }
+            Data::Sparse(panels) => &panels[p].values,
+        }
     }
 
     pub(super) fn norms(&self, p: usize) -> &[T] {
         &self.norms[p * self.width..(p + 1) * self.width]
     }
 
+    /// The sum of absolute values of each column of a sparse panel.
     pub(super) fn baseline(&self, p: usize) -> Option<&[T]> {
-        self.sparse.as_ref().map(|(_, baseline)| &baseline[p * self.width..(p + 1) * self.width])
+        match &self.data {
+            Data::Dense(_) => None,
+            Data::Sparse(panels) => Some(&panels[p].baseline),
+        }
     }
 
     /// The features of a sparse panel.
     pub(super) fn present(&self, p: usize) -> Option<&[u32]> {
-        self.sparse.as_ref().map(|(features, _)| features[p].as_slice())
+        match &self.data {
+            Data::Dense(_) => None,
+            Data::Sparse(panels) => Some(&panels[p].features),
+        }
     }
 
     /// Rows in the form that the micro-kernel pairs with these panels.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize], centre: &Centre) -> RowBlock<T> {
         let features = self.features;
-        if self.sparse.is_some() {
+        if matches!(self.data, Data::Sparse(_)) {
             let mut entries = SparseBlock::new(features);
             let mut norms = Vec::with_capacity(list.len());
             for &row in list {
@@ -237,26 +244,47 @@ impl<T: Real> Panels<T> {
 
 struct SparsePanel<T> {
     features: Vec<u32>,
-    data: Vec<T>,
+    /// A line of zeros, to which absent features are directed, then a line for each feature.
+    values: Vec<T>,
+    norms: Vec<T>,
+    baseline: Vec<T>,
 }
 
-fn pack_sparse<T: Real>(rows: Rows<'_>, list: &[usize], width: usize) -> SparsePanel<T> {
-    let mut entries = Vec::new();
-    for (j, &row) in list.iter().enumerate() {
-        rows.for_each_in_row(row, |k, v| entries.push((k as u32, j, v)));
-    }
-    entries.sort_unstable_by_key(|&(k, j, _)| (k, j));
-    // Line 0 is the row of zeros that absent features are directed to.
-    let (mut features, mut data) = (Vec::new(), vec![T::ZERO; width]);
-    for (k, j, v) in entries {
-        if features.last() != Some(&k) {
-            features.push(k);
-            data.resize(data.len() + width, T::ZERO);
+impl<T: Real> SparsePanel<T> {
+    fn pack(rows: Rows<'_>, list: &[usize], width: usize) -> Self {
+        // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
+        let (mut keys, mut entries) = (Vec::new(), Vec::new());
+        for (j, &row) in list.iter().enumerate() {
+            rows.for_each_in_row(row, |k, v| {
+                keys.push((k as u64) << 32 | entries.len() as u64);
+                entries.push((j, T::from_f64(v)));
+            });
         }
-        let line = data.len() - width;
-        data[line + j] = T::from_f64(v);
+        keys.sort_unstable();
+        let (mut features, mut values) = (Vec::new(), vec![T::ZERO; width]);
+        let (mut norms, mut baseline) = (vec![0.0; width], vec![0.0; width]);
+        for key in keys {
+            let feature = (key >> 32) as u32;
+            if features.last() != Some(&feature) {
+                features.push(feature);
+                values.resize(values.len() + width, T::ZERO);
+            }
+            let (j, value) = entries[(key & u64::from(u32::MAX)) as usize];
+            let line = values.len() - width;
+            values[line + j] = value;
+            norms[j] += value.to_f64() * value.to_f64();
+            baseline[j] += value.to_f64().abs();
+        }
+        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).collect();
+        Self { features, values, norms: rounded(norms), baseline: rounded(baseline) }
     }
-    SparsePanel { features, data }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.features.as_slice())
+            + size_of_val(self.values.as_slice())
+            + size_of_val(self.norms.as_slice())
+            + size_of_val(self.baseline.as_slice())
+    }
 }
 
 enum Form<T> {

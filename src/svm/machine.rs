@@ -156,13 +156,13 @@ impl<'a> Machine<'a> {
         self.parts.iter().map(|part| (part.first, part.positions.clone()))
     }
 
-    fn part_of(&self, variable: usize) -> &Part {
-        &self.parts[self.parts.partition_point(|part| part.first <= variable) - 1]
+    fn part_index(&self, variable: usize) -> usize {
+        self.parts.partition_point(|part| part.first <= variable) - 1
     }
 
     /// The position of a variable of a machine that is not shrunk.
     pub(super) fn position(&self, variable: usize) -> usize {
-        let part = self.part_of(variable);
+        let part = &self.parts[self.part_index(variable)];
         part.positions.start + variable - part.first
     }
 
@@ -292,28 +292,23 @@ impl Machine<'_> {
                 computed(&used.source, &rows, kernel, stride, slots, par);
                 return;
             }
-            // Where in a row of its segment each member's column stands.
-            let columns: Vec<(usize, usize, usize)> = members
-                .iter()
-                .zip(slots)
-                .map(|(&v, &slot)| {
-                    let part = self.part_of(v);
-                    (slot, part.segment, v - part.first)
-                })
-                .collect();
+            // For each part: the slots of the members that lie in it, and where in a row of its segment they stand.
+            let mut columns: Vec<Vec<(u32, u32)>> = vec![Vec::new(); self.parts.len()];
             let mut member_of = vec![None; stride];
-            for (k, &slot) in slots.iter().enumerate() {
-                member_of[slot] = Some(members[k]);
+            for (&v, &slot) in members.iter().zip(slots) {
+                let part = self.part_index(v);
+                columns[part].push((slot as u32, (v - self.parts[part].first) as u32));
+                member_of[slot] = Some(v);
             }
             par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
                     let Some(member) = member_of[chunk * 64 + i] else { continue };
                     let position = self.position(member);
-                    let rows: Vec<(usize, &[f32])> =
-                        self.parts.iter().map(|p| (p.segment, segments[p.segment].row(position))).collect();
-                    for &(slot, segment, column) in &columns {
-                        let row = if rows[0].0 == segment { rows[0].1 } else { rows[1].1 };
-                        line[slot] = row[column];
+                    for (part, columns) in self.parts.iter().zip(&columns) {
+                        let row = segments[part.segment].row(position);
+                        for &(slot, column) in columns {
+                            line[slot as usize] = row[column as usize];
+                        }
                     }
                 }
             });
