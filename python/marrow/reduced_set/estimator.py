@@ -81,6 +81,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.pipeline import make_pipeline
@@ -91,6 +92,17 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> search = GridSearchCV(model, {"reducedset__n_vectors": [2, 20]}, cv=3).fit(X, y)
     >>> search.best_params_
     {'reducedset__n_vectors': 20}
+
+    The smallest model whose accuracy is within a point of the best, over size and kernel width together:
+
+    >>> def smallest(results):
+    ...     sizes = results["param_reducedset__n_vectors"].astype(float)
+    ...     scores = results["mean_test_score"]
+    ...     return int(np.where(scores >= scores.max() - 0.01, sizes, np.inf).argmin())
+    >>> grid = {"reducedset__n_vectors": [2, 8, 40], "reducedset__estimator__gamma": [0.003, 0.03]}
+    >>> search = GridSearchCV(model, grid, cv=3, refit=smallest).fit(X, y)
+    >>> search.best_params_
+    {'reducedset__estimator__gamma': 0.003, 'reducedset__n_vectors': 8}
     """
 
     def __init__(
