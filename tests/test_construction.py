@@ -404,3 +404,30 @@ def test_time_ends_a_path_with_the_sizes_that_are_done(svc, digits):
         path = compress(svc, max_vectors=10, method="gradient", X=X, y=y, settings=settings, max_time=0.2)
     assert list(path.sizes) == [5]
     assert path[5].score(X, y) > 0.3
+
+
+def test_odd_models_are_handled():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    with pytest.raises(ValueError, match="constant: there is nothing to compress"):
+        compress(KernelExpansion(np.empty((0, 3)), np.empty((0, 1)), 1.0), 2, method="gradient", X=X)
+    quick = GradientSettings(steps=50)
+    # Zero coefficients, duplicate vectors, an indefinite kernel, a column without spread.
+    flat = np.hstack([X, np.ones((60, 1))])
+    for full, rows in [
+        (KernelExpansion(X, np.zeros(60), 2.0), X),
+        (KernelExpansion(np.tile(X[:2], (20, 1)), rng.standard_normal(40), 0.0), None),
+        (KernelExpansion(X, rng.standard_normal(60), 0.0, kernel="sigmoid", gamma=2.0, coef0=-1.0), X),
+        (KernelExpansion(flat, rng.standard_normal((60, 2)), [0.0, 1.0]), flat),
+    ]:
+        small = compress(full, 5, method="gradient", X=rows, settings=quick)
+        assert np.isfinite(small.coefficients).all()
+        assert np.isfinite(small.decision_function(full.vectors)).all()
+    start = np.tile(X[:1], (5, 1))
+    begin = GradientSettings(steps=50, start=start)
+    made = compress(
+        KernelExpansion(X, rng.standard_normal(60), 0.0), 5, method="gradient", X=X, settings=begin
+    )
+    assert np.isfinite(made.decision_function(X)).all()
+    with pytest.raises(ValueError, match="infinity"):
+        compress(KernelExpansion([[np.inf]], [1.0], 0.0), 1, method="gradient")
