@@ -37,6 +37,15 @@ SELECTIONS = ("pursuit", "prefit", "rank", "l0", "l1", "lars")
 SMALLEST = 8
 """Size below which a path of doubling sizes does not go."""
 
+LABEL_WEIGHT = 0.3
+"""Share of the labels where they are known and nothing is said of it."""
+
+MOST_STEPS, LEAST_STEPS = 60_000, 20_000
+"""Steps where nothing is said of them: those of cheap and of dear steps."""
+
+CHEAP = 64_000
+"""Multiplications of a row up to which all steps are taken."""
+
 
 def _increasing(value: object) -> bool:
     if not isinstance(value, (list, tuple, range, np.ndarray)) or len(value) == 0:
@@ -53,8 +62,8 @@ RULES = {
     ),
     "sizes": either(none, Rule("increasing positive integers", _increasing)),
     "sharpness": real(above=0.0),
-    "label_weight": real(least=0.0, most=1.0),
-    "steps": integer(least=0),
+    "label_weight": either(none, real(least=0.0, most=1.0)),
+    "steps": either(none, integer(least=0)),
     "batch": integer(least=1),
     "vector_rate": real(least=0.0),
     "coefficient_rate": real(least=0.0),
@@ -97,12 +106,13 @@ class GradientSettings:
         largest size, down to 8.
     sharpness : float, default=1.0
         Factor of the outputs before they become probabilities.
-    label_weight : float, default=0.0
+    label_weight : float, default=None
         Share of the labels in the targets of ``"agreement"``: 0 imitates the model, 1 trains on the labels
         alone, by the logistic or softmax loss. For a bare expansion with ``y`` the share of y in the
-        numbers that are matched.
-    steps : int, default=20000
-        Number of steps for each size.
+        numbers that are matched. None is 0.3 where there are labels, else 0.
+    steps : int, default=None
+        Number of steps for each size. None takes 60,000, or fewer, but at least 20,000, where the largest
+        size costs more than 64,000 multiplications a row.
     batch : int, default=144
         Rows of a step.
     vector_rate : float, default=0.1
@@ -123,8 +133,8 @@ class GradientSettings:
     start: Any = "centres"
     sizes: Sequence[int] | None = None
     sharpness: float = 1.0
-    label_weight: float = 0.0
-    steps: int = 20_000
+    label_weight: float | None = None
+    steps: int | None = None
     batch: int = 144
     vector_rate: float = 0.1
     coefficient_rate: float = 0.1
@@ -138,7 +148,12 @@ class GradientSettings:
     @property
     def needs_labels(self) -> bool:
         """Whether y must be given."""
-        return self.loss in ("hinge", "squared_hinge") or (self.loss == "agreement" and self.label_weight > 0)
+        return self.loss in ("hinge", "squared_hinge") or (self.loss == "agreement" and self.asks_for_labels)
+
+    @property
+    def asks_for_labels(self) -> bool:
+        """Whether a share of the labels was named."""
+        return self.label_weight is not None and self.label_weight > 0
 
 
 def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
@@ -173,9 +188,10 @@ def answers_of(
     full: KernelExpansion, settings: GradientSettings, y: ArrayLike, n: int
 ) -> NDArray[np.float64]:
     """Numbers (n, q) that the outputs of a bare expansion should have; a ValueError if `y` does not fit."""
-    if settings.label_weight == 0:
+    if not settings.asks_for_labels:
         raise ValueError(
-            "y is of no use for a model without classes while label_weight=0: the model alone is imitated"
+            "y is of no use for a model without classes unless label_weight is set: the model alone is "
+            "imitated"
         )
     values = np.asarray(y, dtype=np.float64)
     values = np.ascontiguousarray(values[:, None] if values.ndim == 1 else values)
@@ -277,11 +293,11 @@ def construct(
     if rows is None:
         rows, labels, answers = full.vectors, None, None
     if chosen.needs_labels and (labels is None or bare) and answers is None:
-        what = f"loss={chosen.loss!r} with label_weight={chosen.label_weight:g}"
+        what = f"loss={chosen.loss!r} with label_weight={chosen.label_weight!r}"
         raise ValueError(f"{what} learns from labels: give X and y with a classifier")
-    if chosen.label_weight > 0 and chosen.loss == "matching" and not bare:
+    if chosen.asks_for_labels and chosen.loss == "matching" and not bare:
         raise ValueError(
-            f"label_weight={chosen.label_weight:g} has no meaning for loss='matching' of a classifier, which "
+            f"label_weight={chosen.label_weight!r} has no meaning for loss='matching' of a classifier, which "
             "compares outputs only"
         )
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
@@ -292,6 +308,11 @@ def construct(
     del given["start"], given["sizes"]
     if bare:
         given["loss"] = "matching"
+    if chosen.label_weight is None:
+        given["label_weight"] = LABEL_WEIGHT if labels is not None and given["loss"] == "agreement" else 0.0
+    if chosen.steps is None:
+        cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
+        given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))
     made = _core.gradient_vectors(
         core_rows(full.vectors),
         full.coefficients,
