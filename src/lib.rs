@@ -20,6 +20,7 @@ pub mod kernels;
 pub mod least_squares;
 mod linalg;
 pub mod matching_pursuit;
+pub mod multiclass;
 pub mod perceptron;
 pub mod random;
 pub mod reduced_set;

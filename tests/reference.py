@@ -203,3 +203,65 @@ def matching_pursuit(D, y, n, variant, constant=False, weights=None):
         steps.append(alpha.copy())
     shift = int(constant)
     return np.array(order[shift:]) - shift, steps
+
+
+# Codes: naive oracles of the multiclass module.
+
+LOSSES = {
+    "hinge": lambda z: np.maximum(0.0, 1.0 - z),
+    "squared_hinge": lambda z: np.maximum(0.0, 1.0 - z) ** 2,
+    "square": lambda z: (1.0 - z) ** 2,
+    "logistic": lambda z: np.logaddexp(0.0, -z),
+    "exponential": lambda z: np.exp(-z),
+    "perceptron": lambda z: np.maximum(0.0, -z),
+}
+
+
+def code_scores(outputs, matrix, decoder):
+    """Scores (n, N) of outputs (n, F), term by term (thesis (4.42), (4.43))."""
+    scores = np.zeros((len(outputs), len(matrix)))
+    for row, f in enumerate(outputs):
+        for r, entries in enumerate(matrix):
+            z = entries * f
+            if decoder == "hamming":
+                scores[row, r] = -sum((1.0 - np.sign(v)) / 2.0 for v in z)
+            elif decoder == "votes":
+                sides = np.where(f > 0, 1, -1)
+                scores[row, r] = np.count_nonzero(entries == sides)
+            else:
+                scores[row, r] = -LOSSES[decoder](z).sum()
+    return scores
+
+
+def knock_out(outputs, n_classes):
+    """The class that is left of a list whose ends meet (Platt's DAG); pairs a < b, positive for a."""
+    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
+    winners = []
+    for f in outputs:
+        left = list(range(n_classes))
+        while len(left) > 1:
+            first, last = left[0], left[-1]
+            left.remove(last if f[pairs.index((first, last))] > 0 else first)
+        winners.append(left[0])
+    return np.array(winners)
+
+
+def code_distances(matrix):
+    """Smallest distance of rows, and of columns or their opposites (thesis (4.48))."""
+    matrix = np.asarray(matrix, dtype=np.int64)
+    n, f = matrix.shape
+    rows = min((f - matrix[a] @ matrix[b]) / 2 for a in range(n) for b in range(a))
+    inner = [abs(matrix[:, a] @ matrix[:, b]) for a in range(f) for b in range(a)]
+    return rows, (n - max(inner)) / 2 if inner else np.nan
+
+
+def leave_one_out_suspects(outputs, moves, labels, matrix, decoder, slack):
+    """Rows that some corner of the intervals [f, f - moves] turns (thesis 4.4.1), by all corners."""
+    suspects = np.zeros(len(labels), dtype=bool)
+    f = outputs.shape[1]
+    for j, y in enumerate(labels):
+        low = np.minimum(outputs[j], outputs[j] - moves[j]) - slack
+        high = np.maximum(outputs[j], outputs[j] - moves[j]) + slack
+        corners = np.array([np.where([(c >> i) & 1 for i in range(f)], high, low) for c in range(2**f)])
+        suspects[j] = (np.argmax(code_scores(corners, matrix, decoder), axis=1) != y).any()
+    return suspects

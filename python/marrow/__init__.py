@@ -14,6 +14,7 @@ from marrow.expansion import KernelExpansion
 from marrow.io import load
 from marrow.least_squares import RLSClassifier, RLSRegressor
 from marrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
+from marrow.multiclass import CodedClassifier
 from marrow.perceptron import (
     BudgetPerceptron,
     Forgetron,
@@ -38,6 +39,7 @@ __all__ = [
     "SVC",
     "SVR",
     "BudgetPerceptron",
+    "CodedClassifier",
     "CompressionPath",
     "ConstructionPath",
     "ExpansionClassifier",

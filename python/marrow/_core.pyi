@@ -19,6 +19,9 @@ __all__ = [
     "available_memory",
     "box_budget_program",
     "centres",
+    "code_distances",
+    "decode_scores",
+    "decode_winners",
     "estimate_svm_memory",
     "fit_one_class_svm",
     "fit_svc",
@@ -27,6 +30,9 @@ __all__ = [
     "gram",
     "least_squares",
     "matching_pursuit",
+    "leave_one_out_rows",
+    "make_code",
+    "margin_loss",
     "path_coefficients",
     "path_decisions",
     "path_outputs",
@@ -55,6 +61,7 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
 
+_Code: TypeAlias = NDArray[np.int8]
 _FitKernel: TypeAlias = _Kernel | TrainingKernel
 _Start: TypeAlias = tuple[_Indices, _Floats]
 
@@ -118,7 +125,7 @@ def fit_svc(
     n_classes: int,
     upper: _Floats,
     kernel: _FitKernel,
-    coding: Literal["ovo", "ovr"],
+    coding: Literal["ovo", "ovr"] | _Code,
     tol: float,
     cache_bytes: int,
     shrinking: bool,
@@ -133,6 +140,27 @@ def fit_svc(
     start: _Start | None = None,
     keep_interrupted: bool = False,
 ) -> _Fit: ...
+def make_code(
+    name: str,
+    n_classes: int,
+    seed: int,
+    draws: int,
+    n_jobs: int,
+) -> _Code: ...
+def code_distances(code: _Code, n_jobs: int) -> tuple[float, float]: ...
+def decode_scores(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Floats: ...
+def decode_winners(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Indices: ...
+def margin_loss(margins: _Floats, loss: str) -> _Floats: ...
+def leave_one_out_rows(
+    outputs: _Floats,
+    coefficients: _Floats,
+    diagonal: _Floats,
+    labels: _Indices,
+    slack: _Floats,
+    code: _Code,
+    decoder: str,
+    n_jobs: int,
+) -> tuple[_Floats, NDArray[np.bool_]]: ...
 def fit_svr(
     x: _Rows,
     targets: _Floats,

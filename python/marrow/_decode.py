@@ -1,4 +1,4 @@
-"""From the outputs of the machines to decision values and classes, exactly as scikit-learn's ``SVC`` does it.
+"""From the outputs of the machines to decision values and classes.
 
 ======== ======================== ===============================================
 decoding outputs q                f > 0 means
@@ -6,23 +6,41 @@ decoding outputs q                f > 0 means
 binary   1                        the second class
 ovo      k (k - 1) / 2, pairs a<b class a (LIBSVM's sign)
 ovr      k                        class j
+code     columns of a code        the classes of +1 in the column, not those of -1
 ======== ======================== ===============================================
+
+The first three exactly as scikit-learn's ``SVC`` does it, the last by a named decoder.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marrow import _core
 from marrow._params import refuse
+from marrow._validation import threads
 
-__all__ = ["Decoding", "check_shape", "class_indices", "decision_values", "pairs"]
+__all__ = [
+    "Decoding",
+    "check_shape",
+    "class_indices",
+    "code_class_indices",
+    "code_decision_values",
+    "code_scores",
+    "decision_values",
+    "pairs",
+]
 
-Decoding = Literal["binary", "ovo", "ovr"]
+Decoding = Literal["binary", "ovo", "ovr", "code"]
 
 _Floats = NDArray[np.float64]
+_Matrix = NDArray[np.int8]
+#: Outputs times classes below which it takes longer to ask for the number of cores than to do without them.
+_SHORT = 100_000
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -64,12 +82,46 @@ def class_indices(
     if decoding == "ovr" or break_ties:
         values = decision_values(outputs, decoding, n_classes, decision_function_shape)
         return _largest(values)
-    votes = np.zeros((outputs.shape[0], n_classes), dtype=np.intp)
-    for output, (a, b) in enumerate(pairs(n_classes)):
-        won = outputs[:, output] > 0.0
-        votes[:, a] += won
-        votes[:, b] += ~won
-    return _largest(votes)
+    return code_class_indices(outputs, _pair_matrix(n_classes), "votes")
+
+
+def code_scores(outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None) -> _Floats:
+    """Outputs (n, F) of the machines of a code (k, F) to scores (n, k); the largest wins."""
+    jobs = _jobs(outputs, matrix, n_jobs)
+    return _core.decode_scores(np.ascontiguousarray(outputs), matrix, decoder, jobs)
+
+
+def code_decision_values(
+    outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None
+) -> _Floats:
+    """Outputs (n, F) to what ``decision_function`` returns: (n, k), for two classes (n,)."""
+    if matrix.shape == (2, 1):
+        return outputs[:, 0] * float(matrix[1, 0])
+    scores = code_scores(outputs, matrix, decoder, n_jobs)
+    return scores[:, 1] - scores[:, 0] if matrix.shape[0] == 2 else scores
+
+
+def code_class_indices(
+    outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None
+) -> NDArray[np.intp]:
+    """Outputs (n, F) to the index of the predicted class (n,); the lower index wins a tie."""
+    jobs = _jobs(outputs, matrix, n_jobs)
+    winners = _core.decode_winners(np.ascontiguousarray(outputs), matrix, decoder, jobs)
+    return winners.astype(np.intp, copy=False)
+
+
+def _jobs(outputs: _Floats, matrix: _Matrix, n_jobs: int | None) -> int:
+    return 1 if outputs.size * matrix.shape[0] < _SHORT else threads(n_jobs)
+
+
+@lru_cache(maxsize=32)
+def _pair_matrix(n_classes: int) -> _Matrix:
+    """The code of all pairs a < b: +1 for a, -1 for b."""
+    first, second = np.triu_indices(n_classes, 1)
+    matrix = np.zeros((n_classes, first.size), dtype=np.int8)
+    matrix[first, np.arange(first.size)] = 1
+    matrix[second, np.arange(first.size)] = -1
+    return matrix
 
 
 def _largest(values: NDArray[Any]) -> NDArray[np.intp]:
@@ -79,12 +131,4 @@ def _largest(values: NDArray[Any]) -> NDArray[np.intp]:
 
 def _votes_and_confidence(outputs: _Floats, n_classes: int) -> _Floats:
     """Votes plus the summed confidence squeezed into (-1/3, 1/3): it breaks ties and never turns a vote."""
-    votes = np.zeros((outputs.shape[0], n_classes))
-    confidence = np.zeros_like(votes)
-    for output, (a, b) in enumerate(pairs(n_classes)):
-        values = outputs[:, output]
-        confidence[:, a] += values
-        confidence[:, b] -= values
-        votes[:, a] += values >= 0.0
-        votes[:, b] += values < 0.0
-    return votes + confidence / (3.0 * (np.abs(confidence) + 1.0))
+    return code_scores(outputs, _pair_matrix(n_classes), "confidence")

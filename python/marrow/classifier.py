@@ -5,7 +5,8 @@ The q outputs of the expansion are decoded as in `marrow.svm.SVC`:
 * ``"binary"``: one output, positive for the second class;
 * ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ...,
   positive for class a; the class with the most votes wins, ties go to the first;
-* ``"ovr"``: one output for each class; the largest wins.
+* ``"ovr"``: one output for each class; the largest wins;
+* ``"code"``: one output for each column of a code, decoded as `marrow.multiclass.CodedClassifier` does it.
 
 It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
 """
@@ -17,7 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from marrow._decode import Decoding, check_shape, class_indices, decision_values
+from marrow._decode import (
+    Decoding,
+    check_shape,
+    class_indices,
+    code_class_indices,
+    code_decision_values,
+    decision_values,
+)
 from marrow._params import refuse
 from marrow._validation import validated
 
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from marrow.expansion import KernelExpansion
+    from marrow.multiclass.codes import Code
 
 __all__ = ["ExpansionClassifier"]
 
@@ -48,7 +57,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
         The decision functions, one output for each binary machine.
     classes : array-like of shape (n_classes,)
         The labels, at least two, all different.
-    decoding : {"binary", "ovo", "ovr"}
+    decoding : {"binary", "ovo", "ovr", "code"}
         What the outputs mean, see the module's text.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For ``decoding="ovo"``: whether `decision_function` returns one score a class or the raw pairwise
@@ -96,6 +105,8 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
         break_ties: bool = False,
         feature_names: ArrayLike | None = None,
         n_features: int | None = None,
+        code: Code | ArrayLike | None = None,
+        decoder: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
@@ -105,21 +116,36 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
         self.break_ties = break_ties
         self.feature_names = feature_names
         self.n_features = n_features
+        self.code = code
+        self.decoder = decoder
         self.n_jobs = n_jobs
         self._check()
+
+    #: The code's matrix for ``decoding="code"``.
+    _matrix: NDArray[np.int8] | None
 
     def _check(self) -> None:
         labels = np.asarray(self.classes)
         if labels.ndim != 1 or labels.size < 2 or np.unique(labels).size != labels.size:
             raise refuse("classes", self.classes, "at least two distinct labels")
-        if self.decoding not in ("binary", "ovo", "ovr"):
-            raise refuse("decoding", self.decoding, "'binary', 'ovo' or 'ovr'")
+        if self.decoding not in ("binary", "ovo", "ovr", "code"):
+            raise refuse("decoding", self.decoding, "'binary', 'ovo', 'ovr' or 'code'")
+        if (self.decoding == "code") != (self.code is not None and self.decoder is not None):
+            raise ValueError("code and decoder go with decoding='code', and it needs both")
         if self.decoding == "binary" and labels.size != 2:
             raise refuse("decoding", self.decoding, f"'ovo' or 'ovr' for {labels.size} classes")
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise refuse("decision_function_shape", self.decision_function_shape, "'ovr' or 'ovo'")
         check_shape(self.decoding, self.decision_function_shape, self.break_ties)
-        expected = n_outputs(self.decoding, labels.size)
+        self._matrix = None
+        if self.code is not None:
+            from marrow.multiclass.codes import Code, check_decoder
+
+            code = self.code if isinstance(self.code, Code) else Code(self.code)
+            code.check_classes(labels.size)
+            check_decoder(str(self.decoder), code)
+            self._matrix = code.matrix
+        expected = n_outputs(self.decoding, labels.size) if self._matrix is None else self._matrix.shape[1]
         if self.expansion.n_outputs != expected:
             raise ValueError(
                 f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of "
@@ -173,6 +199,8 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
             break_ties=self.break_ties,
             feature_names=self.feature_names,
             n_features=self.n_features,
+            code=self.code,
+            decoder=self.decoder,
             n_jobs=self.n_jobs,
         )
 
@@ -207,10 +235,14 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
 
     def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """What `decision_function` makes of outputs (n, q)."""
+        if self._matrix is not None:
+            return code_decision_values(outputs, self._matrix, str(self.decoder), self.n_jobs)
         return decision_values(outputs, self.decoding, len(self.classes_), self.decision_function_shape)
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """Index in `classes_` that wins each row of outputs (n, q)."""
+        if self._matrix is not None:
+            return code_class_indices(outputs, self._matrix, str(self.decoder), self.n_jobs)
         return class_indices(
             outputs,
             self.decoding,

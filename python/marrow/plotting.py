@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from marrow.reduced_set.path import CompressionPath
 
-__all__ = ["SizeAccuracyDisplay", "image_axes"]
+__all__ = ["SizeAccuracyDisplay", "image_axes", "new_axes"]
 
 SIZE = (6.4, 4.0)
 """Width and height of a new figure, in inches."""
@@ -40,6 +40,12 @@ def image_axes() -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=SIZE, layout="constrained").subplots()
+
+
+def new_axes(ax: Any = None) -> Any:
+    """The axes given, else those of a new figure."""
+    plt = _pyplot()
+    return plt.subplots(figsize=SIZE, layout="constrained")[1] if ax is None else ax
 
 
 class SizeAccuracyDisplay:
@@ -173,9 +179,7 @@ class SizeAccuracyDisplay:
         ImportError
             Without matplotlib.
         """
-        plt = _pyplot()
-        if ax is None:
-            _, ax = plt.subplots(figsize=SIZE, layout="constrained")
+        ax = new_axes(ax)
         percent = self.score_name == "accuracy"
         errors = self._errors(self.scores)
         options = {"color": CURVE, "linewidth": 1.8, "label": "compressed", **line_options}

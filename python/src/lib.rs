@@ -25,6 +25,7 @@ mod kernels;
 mod least_squares;
 mod matching_pursuit;
 mod memory;
+mod multiclass;
 mod params;
 mod perceptron;
 mod perceptron_tree;
@@ -54,6 +55,10 @@ mod _core {
     use crate::matching_pursuit::{matching_pursuit, path_outputs};
     #[pymodule_export]
     use crate::memory::available_memory;
+    #[pymodule_export]
+    use crate::multiclass::{
+        code_distances, decode_scores, decode_winners, leave_one_out_rows, make_code, margin_loss,
+    };
     #[pymodule_export]
     use crate::perceptron::{perceptron_stream, voted};
     #[pymodule_export]

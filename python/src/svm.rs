@@ -17,12 +17,20 @@ use pyo3::types::{PyDict, PyList};
 use crate::array::{RowsArg, index_array, indices, matrix_array, vector};
 use crate::error::to_python;
 use crate::function::{FunctionArg, WithKernel};
+use crate::multiclass::code_matrix;
 use crate::run::run_and_keep;
 
 /// Coefficients to start from, as Python gives them: (support (m,), coefficients (m, q)).
 type StartArg<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>);
 
-/// Trains a classifier; `upper` is the C of each row (its weight for `nu`).
+/// How several classes are told apart: a name, or the matrix of a code.
+#[derive(FromPyObject)]
+pub(crate) enum CodingArg<'py> {
+    Named(String),
+    Matrix(PyReadonlyArray2<'py, i8>),
+}
+
+/// Trains a classifier; `coding` is "ovo", "ovr" or a code (n_classes, q); `upper` is the C of each row (its weight for `nu`).
 ///
 /// Returns a dict: `support` (m,), `class_counts` (k,), `coefficients` (m, q), `intercepts` (q,), `certificates`, a
 /// dict for each machine, and `effort`, a dict for all together.
@@ -36,7 +44,7 @@ pub(crate) fn fit_svc<'py>(
     n_classes: usize,
     upper: PyReadonlyArray1<'py, f64>,
     kernel: FunctionArg,
-    coding: &str,
+    coding: CodingArg<'py>,
     tol: f64,
     cache_bytes: usize,
     shrinking: bool,
@@ -53,10 +61,20 @@ pub(crate) fn fit_svc<'py>(
     let rows = x.view()?;
     let labels = indices("labels", &labels)?;
     let upper = vector(&upper)?;
+    let code;
     let coding = match coding {
-        "ovo" => Coding::OneVsOne,
-        "ovr" => Coding::OneVsRest,
-        _ => return Err(to_python(Error::param("coding", coding, "\"ovo\" or \"ovr\""))),
+        CodingArg::Named(name) => match name.as_str() {
+            "ovo" => Coding::OneVsOne,
+            "ovr" => Coding::OneVsRest,
+            _ => {
+                let rule = "\"ovo\", \"ovr\" or a matrix of a row for each class";
+                return Err(to_python(Error::param("coding", name, rule)));
+            }
+        },
+        CodingArg::Matrix(matrix) => {
+            code = code_matrix(&matrix)?;
+            Coding::Code(&code)
+        }
     };
     let loss = match loss {
         "hinge" => ClassifierLoss::Hinge,

@@ -1,8 +1,9 @@
-//! Binary, one-vs-one and one-vs-rest classifiers over one set of kernel rows and one pool of support vectors.
+//! The machines of any code over one set of kernel rows and one pool of support vectors.
 //!
-//! Rows are put in the order of their classes. One-vs-rest machines all see every column: one segment. One-vs-one
-//! machines see the columns of two classes: a segment for each class, so that k(x, own class) is computed once for
-//! all machines of x's class (thesis 4.5).
+//! Rows are put in the order of their classes, and cut into segments of classes that always go together: those that
+//! take part in the same machines. Where every machine sees all classes (one-vs-rest, a complete or dense code) that is
+//! one segment. One-vs-one machines see the columns of two classes, those of a sparse code of about half: a segment
+//! for each class, so that k(x, own class) is computed once for all machines of x's class (thesis 4.5).
 
 use super::fit::{Columns, Start, check, check_nu, finish};
 use super::leave_one_out::{LeaveOneOut, leave_one_out};
@@ -13,14 +14,33 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::KernelFunction;
+use crate::multiclass::CodeMatrix;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// How several classes are told apart by binary machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coding {
+pub enum Coding<'a> {
     /// A machine for every pair (a, b), a < b: positive votes for a.
     OneVsOne,
     /// A machine for every class against all others.
     OneVsRest,
+    /// A machine for every column.
+    Code(&'a CodeMatrix),
+}
+
+impl<'a> Coding<'a> {
+    /// The matrix for so many classes.
+    fn matrix(self, classes: usize) -> Result<Cow<'a, CodeMatrix>> {
+        Ok(match self {
+            Self::OneVsOne => Cow::Owned(CodeMatrix::all_pairs(classes)?),
+            Self::OneVsRest => Cow::Owned(CodeMatrix::one_vs_all(classes)?),
+            Self::Code(code) => {
+                Error::check_len("rows of the code, one a class", classes, code.classes())?;
+                Cow::Borrowed(code)
+            }
+        })
+    }
 }
 
 /// What a misplaced row costs.
@@ -44,7 +64,7 @@ pub struct Classification<'a> {
     /// C of each row, or its weight for nu-SVC.
     pub upper: &'a [f64],
     /// How several classes are told apart.
-    pub coding: Coding,
+    pub coding: Coding<'a>,
     /// The loss.
     pub loss: ClassifierLoss,
     /// Whether machines have an intercept.
@@ -60,8 +80,8 @@ pub struct SvcModel {
     pub support: Vec<usize>,
     /// Support vectors of each class.
     pub class_counts: Vec<usize>,
-    /// B, (m, q) row-major: q is 1 for two classes (positive for the second), k(k-1)/2 for one-vs-one, k for
-    /// one-vs-rest.
+    /// B, (m, q) row-major, a column for each column of the code: 1 for two classes (positive for the second),
+    /// k(k-1)/2 for one-vs-one, k for one-vs-rest.
     pub coefficients: Vec<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
@@ -94,38 +114,29 @@ pub fn fit_classifier<'a>(
     check(kernel, rows, upper, params)?;
     let counts = check_task(rows.rows(), task)?;
     let n = rows.rows();
-    let order = by_class(labels, &counts);
-    let one_vs_one = coding == Coding::OneVsOne && classes > 2;
-    let (ranges, machine_size) = if one_vs_one {
-        let mut end = 0;
-        let ranges = counts.iter().map(|&count| {
-            end += count;
-            end - count..end
-        });
-        let mut largest = counts.clone();
-        largest.sort_unstable_by(|a, b| b.cmp(a));
-        (ranges.collect(), largest[0] + largest[1])
-    } else {
-        (vec![0..n], n)
-    };
-    let mut columns = Columns::new(kernel, rows, order, ranges, machine_size, params, par);
+    let code = coding.matrix(classes)?;
+    let segments = Segments::of(&code);
+    let order = by_class(labels, &counts, &segments);
+    let sizes: Vec<usize> =
+        segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).collect();
+    let mut end = 0;
+    let ranges = sizes.iter().map(|&size| {
+        end += size;
+        end - size..end
+    });
+    let size_of = |machine: &Vec<usize>| machine.iter().map(|&s| sizes[s]).sum::<usize>();
+    let machine_size = segments.of_machine.iter().map(size_of).max().unwrap_or(n);
+    let mut columns = Columns::new(kernel, rows, order, ranges.collect(), machine_size, params, par);
 
-    // The segments and the positive class of each machine.
-    let machines_of: Vec<(Vec<usize>, usize)> = if classes == 2 {
-        vec![(vec![0], 1)]
-    } else if one_vs_one {
-        (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (vec![a, b], a))).collect()
-    } else {
-        (0..classes).map(|j| (vec![0], j)).collect()
-    };
-    let q = machines_of.len();
+    let q = code.columns();
     let mut machines = Vec::with_capacity(q);
-    for (j, (segments, positive)) in machines_of.iter().enumerate() {
+    for (j, segments) in segments.of_machine.iter().enumerate() {
         let positions: Vec<usize> =
             segments.iter().flat_map(|&s| columns.segments[s].positions.clone()).collect();
         let of_rows =
             |values: &[f64]| -> Vec<f64> { positions.iter().map(|&p| values[columns.order[p]]).collect() };
-        let signs: Vec<bool> = positions.iter().map(|&p| labels[columns.order[p]] == *positive).collect();
+        let signs: Vec<bool> =
+            positions.iter().map(|&p| code.entry(labels[columns.order[p]], j) > 0).collect();
         let diagonal = positions.iter().map(|&p| columns.diagonal[p]).collect();
         let mut problem = match task.loss {
             ClassifierLoss::Hinge => DualProblem::hinge(&signs, &of_rows(upper), diagonal),
@@ -171,15 +182,41 @@ fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
     }
 }
 
-/// Rows in the order of their classes.
-fn by_class(labels: &[usize], counts: &[usize]) -> Vec<usize> {
-    let mut next: Vec<usize> = counts
-        .iter()
-        .scan(0, |sum, c| {
-            *sum += c;
-            Some(*sum - c)
-        })
-        .collect();
+/// Classes that take part in the same machines.
+struct Segments {
+    /// Classes of each segment, rising.
+    classes: Vec<Vec<usize>>,
+    /// Segments of each machine, rising.
+    of_machine: Vec<Vec<usize>>,
+}
+
+impl Segments {
+    fn of(code: &CodeMatrix) -> Self {
+        let takes_part = |class: usize| code.row(class).iter().map(|entry| *entry != 0);
+        let mut classes: Vec<Vec<usize>> = Vec::new();
+        let mut known = HashMap::new();
+        for class in 0..code.classes() {
+            let segment = *known.entry(takes_part(class).collect::<Vec<bool>>()).or_insert(classes.len());
+            match classes.get_mut(segment) {
+                Some(of) => of.push(class),
+                None => classes.push(vec![class]),
+            }
+        }
+        let of_machine = (0..code.columns())
+            .map(|j| (0..classes.len()).filter(|&s| code.entry(classes[s][0], j) != 0).collect())
+            .collect();
+        Self { classes, of_machine }
+    }
+}
+
+/// Rows in the order of the segments, within them of their classes.
+fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Vec<usize> {
+    let mut next = vec![0; counts.len()];
+    let mut start = 0;
+    for &class in segments.classes.iter().flatten() {
+        next[class] = start;
+        start += counts[class];
+    }
     let mut order = vec![0; labels.len()];
     for (row, &label) in labels.iter().enumerate() {
         order[next[label]] = row;
@@ -218,7 +255,10 @@ fn collect(
         certificates.push(certificate);
     }
     let (mut support, mut coefficients, mut class_counts) = (Vec::new(), Vec::new(), vec![0; task.classes]);
-    for (position, entries) in coefficient_of.iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+    let mut used: Vec<usize> = (0..order.len()).filter(|&p| !coefficient_of[p].is_empty()).collect();
+    used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
+    for position in used {
+        let entries = &coefficient_of[position];
         support.push(order[position]);
         class_counts[task.labels[order[position]]] += 1;
         let line = coefficients.len();

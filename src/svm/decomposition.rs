@@ -3,7 +3,7 @@
 //! Machines that share training rows go in step: in a round every unfinished machine chooses its block, the kernel
 //! rows that any of them lacks are computed once, the blocks are solved in parallel, the gradients are updated. Rows
 //! are cut into *segments* of columns (the classes of a one-vs-one problem), so that the row of x against its own
-//! class serves every machine of that class.
+//! class serves every machine of that class. Rows against columns that no unfinished machine sees any more are let go.
 //!
 //! A stop between rounds leaves usable machines: coefficients are feasible, gradients exact.
 
@@ -30,10 +30,14 @@ pub(super) fn solve<'a>(
 ) {
     let &SvmParams { tolerance, max_iterations, shrinking, .. } = params;
     let memory = Arenas::default();
-    // Machines that share rows class by class need little of what other classes' machines need: a few at a time keep
+    let mut sharing = Sharing::new(machines, segments.len());
+    // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
     // the live rows few, and the memory they take is used again.
-    let window =
-        if segments.len() > 1 && segments[0].cache.is_some() { 4.max(2 * par.threads()) } else { usize::MAX };
+    let window = if segments.len() > 1 && segments[0].cache.is_some() && sharing.is_single() {
+        4.max(2 * par.threads())
+    } else {
+        usize::MAX
+    };
     'rounds: loop {
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
@@ -43,7 +47,8 @@ pub(super) fn solve<'a>(
             }
             if gap <= tolerance {
                 machine.stop = Some(StopReason::Converged);
-                machine.forget_rows(segments);
+                sharing.leave(machine);
+                machine.forget_rows(segments, |a, b| sharing.count(a, b) == 0);
             } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
                 machine.stop = Some(StopReason::MaxIterations);
             } else {
@@ -103,6 +108,44 @@ pub(super) fn solve<'a>(
     }
     for machine in machines {
         while machine.unshrink(par) {}
+    }
+}
+
+/// How many unfinished machines see both of two segments.
+struct Sharing {
+    segments: usize,
+    counts: Vec<u32>,
+}
+
+impl Sharing {
+    fn new(machines: &[Machine<'_>], segments: usize) -> Self {
+        let mut sharing = Self { segments, counts: vec![0; segments * segments] };
+        for machine in machines {
+            sharing.add(machine, 1);
+        }
+        sharing
+    }
+
+    fn add(&mut self, machine: &Machine<'_>, change: i32) {
+        for a in machine.segments() {
+            for b in machine.segments() {
+                let count = &mut self.counts[a * self.segments + b];
+                *count = count.saturating_add_signed(change);
+            }
+        }
+    }
+
+    fn leave(&mut self, machine: &Machine<'_>) {
+        self.add(machine, -1);
+    }
+
+    fn count(&self, a: usize, b: usize) -> u32 {
+        self.counts[a * self.segments + b]
+    }
+
+    /// Whether no two machines see the same two segments.
+    fn is_single(&self) -> bool {
+        (0..self.segments).all(|a| (0..a).all(|b| self.count(a, b) <= 1))
     }
 }
 

@@ -141,12 +141,15 @@ impl<'a> Machine<'a> {
         self.parts.iter().map(|part| part.segment)
     }
 
-    /// Lets go of the rows that only this machine has used: those of one of its segments against the columns of another.
-    pub(super) fn forget_rows(&self, segments: &mut [Segment<'_>]) {
+    /// Lets go of the rows that no other machine will use: those of one of its segments against the columns of another
+    /// for pairs of segments that `is_last` names.
+    pub(super) fn forget_rows(&self, segments: &mut [Segment<'_>], is_last: impl Fn(usize, usize) -> bool) {
         for part in &self.parts {
             let Some(cache) = &mut segments[part.segment].cache else { continue };
-            for other in self.parts.iter().filter(|other| other.segment != part.segment) {
-                cache.forget(other.positions.clone());
+            for other in &self.parts {
+                if other.segment != part.segment && is_last(part.segment, other.segment) {
+                    cache.forget(other.positions.clone());
+                }
             }
         }
     }
@@ -156,13 +159,14 @@ impl<'a> Machine<'a> {
         self.parts.iter().map(|part| (part.first, part.positions.clone()))
     }
 
-    fn part_index(&self, variable: usize) -> usize {
+    /// Index of the part that a variable of a machine that is not shrunk belongs to.
+    fn part_of(&self, variable: usize) -> usize {
         self.parts.partition_point(|part| part.first <= variable) - 1
     }
 
     /// The position of a variable of a machine that is not shrunk.
     pub(super) fn position(&self, variable: usize) -> usize {
-        let part = &self.parts[self.part_index(variable)];
+        let part = &self.parts[self.part_of(variable)];
         part.positions.start + variable - part.first
     }
 
@@ -296,7 +300,7 @@ impl Machine<'_> {
             let mut columns: Vec<Vec<(u32, u32)>> = vec![Vec::new(); self.parts.len()];
             let mut member_of = vec![None; stride];
             for (&v, &slot) in members.iter().zip(slots) {
-                let part = self.part_index(v);
+                let part = self.part_of(v);
                 columns[part].push((slot as u32, (v - self.parts[part].first) as u32));
                 member_of[slot] = Some(v);
             }

@@ -60,6 +60,8 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
             )
         svm_type, labels = "epsilon_svr", np.empty(0, dtype=np.int64)
     else:
+        if converted.decoding == "code":
+            raise ValueError("a LIBSVM model decodes pairs of classes only; marrow.io.save keeps any code")
         svm_type, labels = "c_svc", _integer_labels(converted.classes_)
         if converted.decoding == "binary":
             labels = labels[::-1]  # a positive output votes for the first label of the file

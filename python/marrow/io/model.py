@@ -135,7 +135,9 @@ def load(path: str | PathLike[str]) -> Any:
 
 
 def _describe_classifier(model: ExpansionClassifier) -> dict[str, Any]:
+    code = {} if model._matrix is None else {"code": model._matrix.tolist(), "decoder": model.decoder}
     return {
+        **code,
         "classes": labels_to_json(model.classes_),
         "decoding": model.decoding,
         "decision_function_shape": model.decision_function_shape,
@@ -154,4 +156,6 @@ def _build_classifier(expansion: KernelExpansion, extra: Mapping[str, Any]) -> E
         break_ties=typed(extra, "break_ties", bool),
         feature_names=extra["feature_names"],
         n_features=typed(extra, "n_features", int),
+        code=extra.get("code"),
+        decoder=extra.get("decoder"),
     )

@@ -395,6 +395,8 @@ class PerceptronTreeClassifier(StreamClassifier):
         source = as_expansion(model)
         if not isinstance(source, ExpansionClassifier):
             raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
+        if source.decoding == "code":
+            raise refuse("decoding", source.decoding, "'binary', 'ovo' or 'ovr' for a tree of a model")
         f = source.expansion_
         if callable(f.kernel) or f.kernel not in KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by marrow, for a tree of it")

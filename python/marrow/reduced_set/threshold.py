@@ -3,8 +3,8 @@
 
 Compression moves the outputs a little; where a decision boundary runs along many rows, a small shift of the
 intercepts wins much of the loss back. Which shift is the best for the training error depends on the decoding:
-one number for two classes, all classes together for one-vs-rest, each pair on its own two classes for
-one-vs-one.
+one number for two classes, all classes together for one-vs-rest, each machine of one-vs-one or of another
+code on its own classes.
 """
 
 from __future__ import annotations
@@ -57,6 +57,14 @@ def shifts(
     n_classes = len(model.classes_)
     of_class = [np.flatnonzero(labels == index) for index in range(n_classes)]
     found = np.zeros(outputs.shape[1])
+    if model._matrix is not None:
+        known = np.flatnonzero(labels >= 0)
+        for column, entries in enumerate(model._matrix.T):
+            signs = entries[labels[known]]
+            rows, positive = known[signs != 0], signs[signs != 0] > 0
+            if 0 < np.count_nonzero(positive) < rows.size:
+                found[column] = _core.threshold_binary(np.ascontiguousarray(outputs[rows, column]), positive)
+        return found
     pairs = ((a, b) for a in range(n_classes) for b in range(a + 1, n_classes))
     for column, (a, b) in enumerate(pairs):
         rows = np.concatenate([of_class[a], of_class[b]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -44,6 +44,9 @@ class KernelClassifier(ClassifierMixin, SupportVectorMachine):
     decision_function_shape: Literal["ovo", "ovr"]
     break_ties: bool
 
+    _rules: ClassVar[Mapping[str, Rule]]
+    _decoding: Decoding
+
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
 
@@ -54,35 +57,47 @@ class KernelClassifier(ClassifierMixin, SupportVectorMachine):
         y: Any,
         sample_weight: Any,
         options: Mapping[str, Any],
+        code: NDArray[np.int8] | None = None,
     ) -> Self:
-        """Trains; ``options`` are the loss's own."""
+        """Trains; ``options`` are the loss's own, ``code`` (k, q) takes the place of ``multi_class``."""
         X, y = self._validated(rules, X, y, with_y=True)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         if classes.size < 2:
             raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
-        decoding = self._decoding_of(classes.size)
+        decoding: Decoding = self._decoding_of(classes.size) if code is None else "code"
         check_shape(decoding, self.decision_function_shape, self.break_ties)
         class_weight = compute_class_weight(self.class_weight, classes=classes, y=y)
         weights = _row_weights(class_weight, labels, sample_weights(sample_weight, X.shape[0]), classes)
         training = self._training(X, weights)
         used = training.of_used(labels).astype(np.int64)
-        sizes = _sizes(np.bincount(used, minlength=classes.size), decoding)
+        counts = np.bincount(used, minlength=classes.size)
+        sizes = _sizes(counts, decoding) if code is None else (counts @ (code != 0)).tolist()
         same = hasattr(self, "classes_") and np.array_equal(self.classes_, classes)
         start = self._start(training, len(sizes)) if same else None
 
         def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
             upper = training.weights * self._cost()
-            coding = self.multi_class
+            coding = self.multi_class if code is None else code
             how |= options
             return _core.fit_svc(rows, used, int(classes.size), upper, kernel, coding, *solver, **how)
 
         fitted = self._solve(training, sizes, fit, start=start)
         self.classes_ = classes
         self.class_weight_ = class_weight
-        self._decoding: Decoding = decoding
+        self._decoding = decoding
         self._store(training, fitted, fitted["class_counts"])
         return self
+
+    def _fit_code(self, X: Any, y: Any, code: NDArray[np.int8], sample_weight: Any = None) -> Self:
+        """Trains a machine for every column of a code (k, q), over one set of kernel rows; what the outputs
+        mean is the caller's.
+        """
+        return self._fit(self._rules, X, y, sample_weight, self._options(), code)
+
+    def _options(self) -> Mapping[str, Any]:
+        """Arguments of the solver that are the loss's own."""
+        raise NotImplementedError
 
     def _cost(self) -> float:
         """Multiplier of all weights."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from marrow._kernel_function import KernelFunction
+    from marrow._params import Rule
     from marrow.certificate import LeaveOneOut
 
 __all__ = ["SVC", "NuSVC"]
@@ -148,6 +149,13 @@ class SVC(KernelClassifier):
     True
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "C": real(above=0.0),
+        **CLASSIFIER_RULES,
+        "loss": one_of("hinge", "squared_hinge"),
+        "fit_intercept": boolean,
+    }
+
     def __init__(
         self,
         *,
@@ -224,8 +232,10 @@ class SVC(KernelClassifier):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        options = {"loss": self.loss, "fit_intercept": bool(self.fit_intercept)}
-        return self._fit(_SVC_RULES, X, y, sample_weight, options)
+        return self._fit(self._rules, X, y, sample_weight, self._options())
+
+    def _options(self) -> Mapping[str, Any]:
+        return {"loss": self.loss, "fit_intercept": bool(self.fit_intercept)}
 
     def _cost(self) -> float:
         return float(self.C)
@@ -364,6 +374,8 @@ class NuSVC(KernelClassifier):
     True
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {"nu": real(above=0.0, most=1.0), **CLASSIFIER_RULES}
+
     def __init__(
         self,
         *,
@@ -436,13 +448,7 @@ class NuSVC(KernelClassifier):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        return self._fit(_NU_RULES, X, y, sample_weight, {"loss": "nu", "nu": float(self.nu)})
+        return self._fit(self._rules, X, y, sample_weight, self._options())
 
-
-_SVC_RULES = {
-    "C": real(above=0.0),
-    **CLASSIFIER_RULES,
-    "loss": one_of("hinge", "squared_hinge"),
-    "fit_intercept": boolean,
-}
-_NU_RULES = {"nu": real(above=0.0, most=1.0), **CLASSIFIER_RULES}
+    def _options(self) -> Mapping[str, Any]:
+        return {"loss": "nu", "nu": float(self.nu)}

@@ -1,0 +1,165 @@
+//! `marrow::multiclass`: codes, decoders, bounds.
+
+use marrow::multiclass::{
+    self, CodeMatrix, Decoder, Drawn, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
+};
+use marrow::{Error, Result};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::array::{index_array, indices, matrix, matrix_array, vector};
+use crate::error::to_python;
+use crate::run::{Cost, run};
+
+/// A code from Python's matrix (N, F).
+pub(crate) fn code_matrix(code: &PyReadonlyArray2<'_, i8>) -> PyResult<CodeMatrix> {
+    let (entries, classes, _) = matrix(code)?;
+    CodeMatrix::new(classes, entries.to_vec()).map_err(to_python)
+}
+
+/// The code of a name, (N, F). `seed` and `draws` serve those that are drawn.
+#[pyfunction]
+#[pyo3(signature = (name, n_classes, seed, draws, n_jobs))]
+pub(crate) fn make_code<'py>(
+    py: Python<'py>,
+    name: &str,
+    n_classes: usize,
+    seed: u64,
+    draws: usize,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray2<i8>>> {
+    let is_drawn = matches!(name, "dense" | "sparse" | "bch");
+    let cost = if is_drawn { Cost::Unknown } else { Cost::About(0) };
+    let code = run(py, n_jobs, cost, None, |monitor, par| match name {
+        "one-vs-all" => CodeMatrix::one_vs_all(n_classes),
+        "all-pairs" => CodeMatrix::all_pairs(n_classes),
+        "complete" => CodeMatrix::complete(n_classes),
+        "dense" => multiclass::draw(Drawn::Dense, n_classes, seed, draws, monitor, par),
+        "sparse" => multiclass::draw(Drawn::Sparse, n_classes, seed, draws, monitor, par),
+        "bch" => multiclass::bch(n_classes, seed, draws, monitor, par),
+        _ => {
+            let rule = "one of one-vs-all, all-pairs, complete, dense, sparse, bch";
+            Err(Error::param("code", name, rule))
+        }
+    })?;
+    matrix_array(py, code.entries().to_vec(), code.classes(), code.columns())
+}
+
+/// The smallest distance of two rows, and that of two columns or their opposites (NaN for one column). Refuses what is
+/// no code.
+#[pyfunction]
+#[pyo3(signature = (code, n_jobs))]
+pub(crate) fn code_distances(
+    py: Python<'_>,
+    code: PyReadonlyArray2<'_, i8>,
+    n_jobs: usize,
+) -> PyResult<(f64, f64)> {
+    let code = code_matrix(&code)?;
+    let cost = Cost::of(code.columns(), code.columns(), code.classes());
+    run(py, n_jobs, cost, None, |_, par| {
+        let half = |twice: usize| 0.5 * twice as f64;
+        Ok((half(code.twice_row_distance()), code.twice_column_distance(par).map_or(f64::NAN, half)))
+    })
+}
+
+/// Scores (n, N) of outputs (n, F): the largest wins.
+#[pyfunction]
+#[pyo3(signature = (outputs, code, decoder, n_jobs))]
+pub(crate) fn decode_scores<'py>(
+    py: Python<'py>,
+    outputs: PyReadonlyArray2<'py, f64>,
+    code: PyReadonlyArray2<'py, i8>,
+    decoder: &str,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (values, decoding) =
+        (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let scores = run(py, n_jobs, values.cost(), None, |monitor, par| {
+        multiclass::scores(values.outputs, &values.code, decoding, monitor, par)
+    })?;
+    matrix_array(py, scores, values.rows, values.code.classes())
+}
+
+/// The winning class (n,) of outputs (n, F).
+#[pyfunction]
+#[pyo3(signature = (outputs, code, decoder, n_jobs))]
+pub(crate) fn decode_winners<'py>(
+    py: Python<'py>,
+    outputs: PyReadonlyArray2<'py, f64>,
+    code: PyReadonlyArray2<'py, i8>,
+    decoder: &str,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (values, decoding) =
+        (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let winners = run(py, n_jobs, values.cost(), None, |monitor, par| {
+        multiclass::winners(values.outputs, &values.code, decoding, monitor, par)
+    })?;
+    Ok(index_array(py, winners))
+}
+
+struct Outputs<'a> {
+    outputs: &'a [f64],
+    rows: usize,
+    code: CodeMatrix,
+}
+
+impl<'a> Outputs<'a> {
+    fn new(outputs: &'a PyReadonlyArray2<'_, f64>, code: &PyReadonlyArray2<'_, i8>) -> PyResult<Self> {
+        let (outputs, rows, columns) = matrix(outputs)?;
+        let code = code_matrix(code)?;
+        Error::check_len("outputs of a row, one a column of the code", code.columns(), columns)
+            .map_err(to_python)?;
+        Ok(Self { outputs, rows, code })
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::of(self.rows, self.code.columns(), self.code.classes())
+    }
+}
+
+/// L(z) of a margin loss, element by element.
+#[pyfunction]
+#[pyo3(signature = (margins, loss))]
+pub(crate) fn margin_loss<'py>(
+    py: Python<'py>,
+    margins: PyReadonlyArray1<'py, f64>,
+    loss: &str,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (margins, loss) = (vector(&margins)?, MarginLoss::from_name(loss).map_err(to_python)?);
+    let values = run(py, 1, Cost::of(margins.len(), 1, 8), None, |_, _| -> Result<Vec<f64>> {
+        Ok(margins.iter().map(|&z| loss.at(z)).collect())
+    })?;
+    Ok(PyArray1::from_vec(py, values))
+}
+
+/// For each training row the smallest total loss by which another class could lose when the row is left out, and whether
+/// the row could be an error then.
+#[pyfunction]
+#[pyo3(signature = (outputs, coefficients, diagonal, labels, slack, code, decoder, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn leave_one_out_rows<'py>(
+    py: Python<'py>,
+    outputs: PyReadonlyArray2<'py, f64>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    diagonal: PyReadonlyArray1<'py, f64>,
+    labels: PyReadonlyArray1<'py, i64>,
+    slack: PyReadonlyArray1<'py, f64>,
+    code: PyReadonlyArray2<'py, i8>,
+    decoder: &str,
+    n_jobs: usize,
+) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>)> {
+    let (values, decoder) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let labels = indices("labels", &labels)?;
+    let rows = LeaveOneOutRows {
+        outputs: values.outputs,
+        coefficients: matrix(&coefficients)?.0,
+        diagonal: vector(&diagonal)?,
+        labels: &labels,
+        slack: vector(&slack)?,
+    };
+    let (margins, suspects) = run(py, n_jobs, values.cost(), None, |_, par| {
+        leave_one_out_margins(&rows, &values.code, decoder, par)
+    })?;
+    Ok((PyArray1::from_vec(py, margins), PyArray1::from_vec(py, suspects)))
+}

@@ -1,0 +1,156 @@
+//! Whether leaving a row out could turn its class (Rifkin 2002, 4.4.1).
+//!
+//! For machines without intercept of any convex loss, with signed coefficient c of row j in machine i, the output at
+//! x_j of the machine trained without row j lies between f_i(x_j) and f_i(x_j) - c_ij K(x_j, x_j) (4.56); where the
+//! machine never saw row j (M = 0, c = 0) that is f_i(x_j) itself. The class of row j holds if no choice of outputs
+//! within these intervals gives another class r a smaller total loss:
+//!
+//! ```text
+//! D_r = sum_i min over the interval of  L(M_ri f) - L(M_yi f)  > 0   for every r other than y      (4.59), (4.60)
+//! ```
+//!
+//! Terms are taken one by one, for each r alone. In every loss here L(-z) - L(z) rises with z and L(z) is convex or
+//! falls, so that a term is least at an end of its interval. A difference of exactly 0 counts for the class that the
+//! decoder would take, the first. Intervals are widened by `slack` on both sides, which stands for what a solution
+//! within its tolerance may be off.
+//!
+//! Cost: n N F.
+
+use super::code::CodeMatrix;
+use super::decode::Decoder;
+use crate::control::Par;
+use crate::error::{Error, Result};
+
+/// What is known of the training rows.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaveOneOutRows<'a> {
+    /// f (n, F), outputs at the training rows.
+    pub outputs: &'a [f64],
+    /// c (n, F), the signed coefficient of each row in each machine.
+    pub coefficients: &'a [f64],
+    /// K(x_j, x_j).
+    pub diagonal: &'a [f64],
+    /// Classes.
+    pub labels: &'a [usize],
+    /// How far each machine's outputs may be off, (F,).
+    pub slack: &'a [f64],
+}
+
+/// For each row the smallest D_r, and whether the row could be an error when it is left out.
+///
+/// # Errors
+/// [`Error::Shape`] where sizes disagree, [`Error::Param`] for labels beyond the code and for the dag, whose decisions
+/// are no sums.
+pub fn leave_one_out_margins(
+    rows: &LeaveOneOutRows<'_>,
+    code: &CodeMatrix,
+    decoder: Decoder,
+    par: Par,
+) -> Result<(Vec<f64>, Vec<bool>)> {
+    let &LeaveOneOutRows { outputs, coefficients, diagonal, labels, slack } = rows;
+    let (classes, columns, n) = (code.classes(), code.columns(), labels.len());
+    Error::check_len("outputs of the training rows", n * columns, outputs.len())?;
+    Error::check_len("coefficients of the training rows", n * columns, coefficients.len())?;
+    Error::check_len("diagonal of the kernel matrix", n, diagonal.len())?;
+    Error::check_len("slack of the machines", columns, slack.len())?;
+    if let Some(label) = labels.iter().find(|label| **label >= classes) {
+        return Err(Error::param("labels", label, format!("below {classes}")));
+    }
+    if matches!(decoder, Decoder::Dag | Decoder::Confidence) {
+        return Err(Error::param(
+            "decoder",
+            "dag",
+            "a loss, hamming or votes: this bound is for sums over machines",
+        ));
+    }
+    let gain = |sign: i8, f: f64| match sign {
+        1 => decoder.gains(f).0,
+        -1 => decoder.gains(f).1,
+        _ => 0.0,
+    };
+    let found = par.map(n, |j| {
+        let own = labels[j];
+        let mut least = vec![0.0; classes];
+        for i in 0..columns {
+            let (f, moved) = (outputs[j * columns + i], coefficients[j * columns + i] * diagonal[j]);
+            let ends = [f.min(f - moved) - slack[i], f.max(f - moved) + slack[i]];
+            let mine = code.entry(own, i);
+            let of_sign = |sign: i8| {
+                if sign == mine {
+                    return 0.0;
+                }
+                // A gain is minus a loss: L(M_ri f) - L(M_yi f).
+                ends.map(|f| gain(mine, f) - gain(sign, f)).into_iter().fold(f64::INFINITY, f64::min)
+            };
+            let terms = [of_sign(-1), of_sign(0), of_sign(1)];
+            for (class, least) in least.iter_mut().enumerate() {
+                *least += terms[(code.entry(class, i) + 1) as usize];
+            }
+        }
+        let others = || (0..classes).filter(|&r| r != own);
+        let suspect = others().any(|r| least[r] < 0.0 || (least[r] <= 0.0 && r < own));
+        (others().map(|r| least[r]).fold(f64::INFINITY, f64::min), suspect)
+    });
+    Ok(found.into_iter().unzip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiclass::MarginLoss;
+    use crate::random::Random;
+
+    #[test]
+    fn no_choice_within_the_intervals_is_below() {
+        let mut random = Random::new(4);
+        let losses = [MarginLoss::Hinge, MarginLoss::SquaredHinge, MarginLoss::Square, MarginLoss::Logistic];
+        let decoders = losses.map(Decoder::Loss).into_iter().chain([Decoder::Hamming, Decoder::Votes]);
+        let codes = [CodeMatrix::one_vs_all(4).unwrap(), CodeMatrix::all_pairs(4).unwrap()];
+        for decoder in decoders {
+            for code in &codes {
+                let (n, columns) = (40, code.columns());
+                let mut numbers =
+                    |count: usize| -> Vec<f64> { (0..count).map(|_| random.normal()).collect() };
+                let (outputs, mut coefficients) = (numbers(n * columns), numbers(n * columns));
+                let labels: Vec<usize> = (0..n).map(|j| j % 4).collect();
+                for (e, c) in coefficients.iter_mut().enumerate() {
+                    if code.entry(labels[e / columns], e % columns) == 0 {
+                        *c = 0.0;
+                    }
+                }
+                let rows = LeaveOneOutRows {
+                    outputs: &outputs,
+                    coefficients: &coefficients,
+                    diagonal: &vec![0.7; n],
+                    labels: &labels,
+                    slack: &vec![0.0; columns],
+                };
+                let (margins, suspects) = leave_one_out_margins(&rows, code, decoder, Par::Threads).unwrap();
+                for j in 0..n {
+                    for _ in 0..200 {
+                        let f: Vec<f64> = (0..columns)
+                            .map(|i| {
+                                outputs[j * columns + i]
+                                    - random.uniform() * 0.7 * coefficients[j * columns + i]
+                            })
+                            .collect();
+                        let score = |r: usize| -> f64 {
+                            (0..columns)
+                                .map(|i| match code.entry(r, i) {
+                                    1 => decoder.gains(f[i]).0,
+                                    -1 => decoder.gains(f[i]).1,
+                                    _ => 0.0,
+                                })
+                                .sum()
+                        };
+                        for r in (0..4).filter(|&r| r != labels[j]) {
+                            let margin = score(labels[j]) - score(r);
+                            assert!(margin >= margins[j] - 1e-12, "{decoder:?} {margin} {}", margins[j]);
+                            assert!(margin > -1e-12 || suspects[j]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A code: which classes each binary machine puts on its positive side, which on its negative, which it leaves out.
+//!
+//! Distances (Rifkin 2002, (4.48), (4.49)): between two rows sum_i (1 - M_ai M_bi) / 2, so that a zero counts one half;
+//! between two columns the same over the classes, to the other column or its opposite, whichever is nearer, since a
+//! column and its opposite make the same machine.
+//!
+//! Invariants of a [`CodeMatrix`]: at least two classes and one column, every column has both signs, no row is
+//! zero and no two are equal. Cost of the distances: pairs times words of 64 entries.
+
+use crate::control::Par;
+use crate::error::{Error, Result};
+
+/// Most classes of a complete code: 16,383 columns.
+const MOST_COMPLETE: usize = 15;
+
+/// A code over some classes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeMatrix {
+    classes: usize,
+    columns: usize,
+    /// Row-major, (classes, columns).
+    entries: Vec<i8>,
+}
+
+impl CodeMatrix {
+    /// A code from its entries, row-major.
+    ///
+    /// # Errors
+    /// [`Error::Param`] where an invariant of the type does not hold.
+    pub fn new(classes: usize, entries: Vec<i8>) -> Result<Self> {
+        if classes < 2 {
+            return Err(Error::param("code", format!("{classes} rows"), "of at least 2 rows, one a class"));
+        }
+        if entries.is_empty() || !entries.len().is_multiple_of(classes) {
+            return Err(Error::param("code", "no columns", "of at least one column"));
+        }
+        let code = Self { classes, columns: entries.len() / classes, entries };
+        if let Some(entry) = code.entries.iter().find(|e| !(-1..=1).contains(*e)) {
+            return Err(Error::param("code", format!("an entry {entry}"), "made of -1, 0 and 1"));
+        }
+        for column in 0..code.columns {
+            for sign in [-1, 1] {
+                if (0..classes).all(|class| code.entry(class, column) != sign) {
+                    let value = format!("column {column} without {sign:+}");
+                    return Err(Error::param(
+                        "code",
+                        value,
+                        "of columns with both signs, or nothing is told apart",
+                    ));
+                }
+            }
+        }
+        if let Some(class) = (0..classes).find(|&class| code.row(class).iter().all(|entry| *entry == 0)) {
+            let value = format!("row {class} of zeros");
+            return Err(Error::param("code", value, "of rows that take part in a column"));
+        }
+        let mut order: Vec<usize> = (0..classes).collect();
+        order.sort_by_key(|&class| code.row(class));
+        if let Some(pair) = order.windows(2).find(|pair| code.row(pair[0]) == code.row(pair[1])) {
+            let value = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
+            return Err(Error::param(
+                "code",
+                value,
+                "of distinct rows, or no decoder can tell the classes apart",
+            ));
+        }
+        Ok(code)
+    }
+
+    /// A machine for each class against all others; one for two classes, positive for the second.
+    pub fn one_vs_all(classes: usize) -> Result<Self> {
+        if classes == 2 {
+            return Self::new(2, vec![-1, 1]);
+        }
+        Self::new(
+            classes,
+            (0..classes * classes).map(|e| if e / classes == e % classes { 1 } else { -1 }).collect(),
+        )
+    }
+
+    /// A machine for each pair of classes a < b in the order (0, 1), (0, 2), ..., (1, 2), ..., positive for a; for two
+    /// classes positive for the second.
+    pub fn all_pairs(classes: usize) -> Result<Self> {
+        if classes <= 2 {
+            return Self::one_vs_all(classes);
+        }
+        let columns = classes * (classes - 1) / 2;
+        let mut entries = vec![0; classes * columns];
+        let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
+        for (column, (a, b)) in pairs.enumerate() {
+            entries[a * columns + column] = 1;
+            entries[b * columns + column] = -1;
+        }
+        Self::new(classes, entries)
+    }
+
+    /// A machine for every way to part the classes in two: 2^(classes - 1) - 1 columns, all positive for class 0.
+    ///
+    /// # Errors
+    /// [`Error::Param`] for more than 15 classes.
+    pub fn complete(classes: usize) -> Result<Self> {
+        if classes <= 2 {
+            return Self::one_vs_all(classes);
+        }
+        if classes > MOST_COMPLETE {
+            let rule = format!(
+                "another than complete for more than {MOST_COMPLETE} classes (2^(classes - 1) - 1 columns)"
+            );
+            return Err(Error::param("code", format!("complete for {classes} classes"), rule));
+        }
+        let columns = (1 << (classes - 1)) - 1;
+        // Bit c - 1 of the column's number says whether class c is positive; all ones is left out.
+        let entries = (0..classes)
+            .flat_map(|class| {
+                (0..columns).map(move |c| if class == 0 || c >> (class - 1) & 1 == 1 { 1 } else { -1 })
+            })
+            .collect();
+        Self::new(classes, entries)
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Number of machines.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// All entries, row-major.
+    pub fn entries(&self) -> &[i8] {
+        &self.entries
+    }
+
+    /// Entries of a class.
+    pub fn row(&self, class: usize) -> &[i8] {
+        &self.entries[class * self.columns..(class + 1) * self.columns]
+    }
+
+    /// Entry of a class in a machine's column.
+    pub fn entry(&self, class: usize, column: usize) -> i8 {
+        self.entries[class * self.columns + column]
+    }
+
+    /// Twice the smallest distance of two rows.
+    pub fn twice_row_distance(&self) -> usize {
+        let rows = Signs::new(self.classes, self.columns, |i, k| self.entry(i, k));
+        rows.nearest(0, |inner| self.columns.saturating_add_signed(-inner))
+    }
+
+    /// Twice the smallest distance of two columns, or of a column and the opposite of another; none for one column.
+    pub fn twice_column_distance(&self, par: Par) -> Option<usize> {
+        if self.columns < 2 {
+            return None;
+        }
+        let columns = Signs::new(self.columns, self.classes, |i, k| self.entry(k, i));
+        let nearest = par.map(self.columns, |i| {
+            (0..i).map(|j| self.classes - columns.inner(i, j).unsigned_abs()).min().unwrap_or(usize::MAX)
+        });
+        nearest.into_iter().min()
+    }
+}
+
+/// Rows of signs as bits: those that are +1, those that are -1.
+pub(super) struct Signs {
+    rows: usize,
+    words: usize,
+    plus: Vec<u64>,
+    minus: Vec<u64>,
+}
+
+impl Signs {
+    pub(super) fn new(rows: usize, len: usize, entry: impl Fn(usize, usize) -> i8) -> Self {
+        let words = len.div_ceil(64);
+        let mut signs = Self { rows, words, plus: vec![0; rows * words], minus: vec![0; rows * words] };
+        for i in 0..rows {
+            for k in 0..len {
+                let (word, bit) = (i * words + k / 64, 1 << (k % 64));
+                match entry(i, k) {
+                    1 => signs.plus[word] |= bit,
+                    -1 => signs.minus[word] |= bit,
+                    _ => {}
+                }
+            }
+        }
+        signs
+    }
+
+    /// Inner product of two rows.
+    fn inner(&self, i: usize, j: usize) -> isize {
+        let part = |of: &[u64], row: usize| -> std::ops::Range<usize> {
+            debug_assert!(of.len() == self.rows * self.words);
+            row * self.words..(row + 1) * self.words
+        };
+        let (p, m) = (&self.plus, &self.minus);
+        let (a, b) = (part(p, i), part(m, j));
+        let mut product = 0;
+        for (k, l) in a.zip(b) {
+            let agree = (p[k] & p[l]).count_ones() + (m[k] & m[l]).count_ones();
+            let differ = (p[k] & m[l]).count_ones() + (m[k] & p[l]).count_ones();
+            product += agree as isize - differ as isize;
+        }
+        product
+    }
+
+    /// The smallest `distance` (of an inner product) of two rows; stops early with a value that is at most `enough`.
+    pub(super) fn nearest(&self, enough: usize, distance: impl Fn(isize) -> usize) -> usize {
+        let mut nearest = usize::MAX;
+        for i in 1..self.rows {
+            for j in 0..i {
+                nearest = nearest.min(distance(self.inner(i, j)));
+            }
+            if nearest <= enough {
+                break;
+            }
+        }
+        nearest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naive(code: &CodeMatrix) -> (usize, usize) {
+        let product = |n: usize, a: &dyn Fn(usize) -> i8, b: &dyn Fn(usize) -> i8| -> isize {
+            (0..n).map(|k| isize::from(a(k) * b(k))).sum()
+        };
+        let (mut rows, mut columns) = (usize::MAX, usize::MAX);
+        for a in 0..code.classes() {
+            for b in 0..a {
+                let inner = product(code.columns(), &|k| code.entry(a, k), &|k| code.entry(b, k));
+                rows = rows.min((code.columns() as isize - inner) as usize);
+            }
+        }
+        for a in 0..code.columns() {
+            for b in 0..a {
+                let inner = product(code.classes(), &|k| code.entry(k, a), &|k| code.entry(k, b));
+                columns = columns.min(code.classes() - inner.unsigned_abs());
+            }
+        }
+        (rows, columns)
+    }
+
+    #[test]
+    fn distances_equal_those_of_the_definition() {
+        for classes in 3..9 {
+            for code in [
+                CodeMatrix::one_vs_all(classes).unwrap(),
+                CodeMatrix::all_pairs(classes).unwrap(),
+                CodeMatrix::complete(classes).unwrap(),
+            ] {
+                let found = (code.twice_row_distance(), code.twice_column_distance(Par::Sequential).unwrap());
+                assert_eq!(found, naive(&code), "{classes} {}", code.columns());
+            }
+        }
+    }
+
+    #[test]
+    fn complete_codes_part_the_classes_in_every_way_once() {
+        let code = CodeMatrix::complete(5).unwrap();
+        assert_eq!(code.columns(), 15);
+        let mut columns: Vec<Vec<i8>> =
+            (0..15).map(|c| (0..5).map(|class| code.entry(class, c)).collect()).collect();
+        columns.sort();
+        columns.dedup();
+        assert_eq!(columns.len(), 15);
+        assert!(CodeMatrix::complete(16).is_err());
+    }
+
+    #[test]
+    fn refuses_what_is_no_code() {
+        for (classes, entries, word) in [
+            (1, vec![1], "at least 2 rows"),
+            (2, vec![], "at least one column"),
+            (2, vec![1, 2], "-1, 0 and 1"),
+            (2, vec![1, 0], "column 0 without -1"),
+            (3, vec![1, 1, -1], "equal rows 0 and 1"),
+            (3, vec![1, 0, -1], "row 1 of zeros"),
+        ] {
+            let message = CodeMatrix::new(classes, entries).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
+        }
+    }
+}

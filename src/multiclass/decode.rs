@@ -1,0 +1,415 @@
+//! From the outputs of all machines to a score for each class; the largest wins, the first of equals.
+//!
+//! | decoder | score of class r | source |
+//! |---|---|---|
+//! | loss | -sum_i L(M_ri f_i), where a zero counts L(0) | Rifkin 2002, (4.43) |
+//! | Hamming | -sum_i (1 - sign(M_ri f_i)) / 2, where a zero (of M or f) counts 1/2 | (4.42) |
+//! | votes | machines that took the side of r; an output of 0 is on the negative side | Friedman 1996, LIBSVM |
+//! | confidence | votes and the sum of M_ri f_i squeezed into (-1/3, 1/3) to break ties; 0 is on the positive side | scikit-learn |
+//! | dag | the round in which r left the list of classes | Platt, Cristianini, Shawe-Taylor 2000 |
+//!
+//! All but the last are sums over the machines of one of two numbers of the machine's output, by the sign of M_ri. Both
+//! numbers are put in a table for eight rows side by side, and every class adds up its entries of the table: exact in
+//! the sense that the terms are summed in the order of the machines. Cost: n times the entries of M that are not zero.
+
+use std::ops::ControlFlow;
+
+use super::code::CodeMatrix;
+use crate::control::{Monitor, Par, Progress};
+use crate::error::{Error, Result};
+
+/// Rows side by side in a table.
+const LANES: usize = 8;
+/// Rows of a task, and tasks between two looks at the monitor.
+const BLOCK: usize = 1024;
+const TASKS: usize = 64;
+
+/// A loss of the margin z = y f.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarginLoss {
+    /// max(0, 1 - z): support vector machines.
+    Hinge,
+    /// max(0, 1 - z)^2.
+    SquaredHinge,
+    /// (1 - z)^2: regularised least squares.
+    Square,
+    /// ln(1 + exp(-z)).
+    Logistic,
+    /// exp(-z): AdaBoost.
+    Exponential,
+    /// max(0, -z): the perceptron.
+    Perceptron,
+}
+
+impl MarginLoss {
+    /// The loss of a name, as Python has it.
+    ///
+    /// # Errors
+    /// [`Error::Param`] for another name.
+    pub fn from_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "hinge" => Self::Hinge,
+            "squared_hinge" => Self::SquaredHinge,
+            "square" => Self::Square,
+            "logistic" => Self::Logistic,
+            "exponential" => Self::Exponential,
+            "perceptron" => Self::Perceptron,
+            _ => {
+                let rule = "one of hinge, squared_hinge, square, logistic, exponential, perceptron";
+                return Err(Error::param("loss", name, rule));
+            }
+        })
+    }
+
+    /// L(z).
+    pub fn at(self, z: f64) -> f64 {
+        match self {
+            Self::Hinge => (1.0 - z).max(0.0),
+            Self::SquaredHinge => (1.0 - z).max(0.0).powi(2),
+            Self::Square => (1.0 - z).powi(2),
+            Self::Logistic => (-z).max(0.0) + (-z.abs()).exp().ln_1p(),
+            Self::Exponential => (-z).exp(),
+            Self::Perceptron => (-z).max(0.0),
+        }
+    }
+}
+
+/// How scores are made of outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoder {
+    /// The class of least total loss.
+    Loss(MarginLoss),
+    /// The class nearest to the signs.
+    Hamming,
+    /// The class that most machines vote for.
+    Votes,
+    /// Votes, ties broken by the sums of the outputs.
+    Confidence,
+    /// A knock-out of the classes by the machines of their pairs; for the code of all pairs.
+    Dag,
+}
+
+impl Decoder {
+    /// The decoder of a name: one of its own, or that of a loss.
+    ///
+    /// # Errors
+    /// [`Error::Param`] for another name.
+    pub fn from_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "hamming" => Self::Hamming,
+            "votes" => Self::Votes,
+            "confidence" => Self::Confidence,
+            "dag" => Self::Dag,
+            _ => Self::Loss(MarginLoss::from_name(name).map_err(|_| {
+                let rule = "one of hamming, votes, confidence, dag or the name of a loss";
+                Error::param("decoder", name, rule)
+            })?),
+        })
+    }
+
+    /// What an output f adds to the score of classes on the machine's positive and on its negative side.
+    pub(super) fn gains(self, f: f64) -> (f64, f64) {
+        match self {
+            // Less L(0), so that zeros add nothing.
+            Self::Loss(loss) => {
+                let zero = loss.at(0.0);
+                (zero - loss.at(f), zero - loss.at(-f))
+            }
+            // Less the half that a zero counts.
+            Self::Hamming => {
+                let side = if f > 0.0 {
+                    0.5
+                } else if f < 0.0 {
+                    -0.5
+                } else {
+                    0.0
+                };
+                (side, -side)
+            }
+            Self::Votes | Self::Dag => (f64::from(u8::from(f > 0.0)), f64::from(u8::from(f <= 0.0))),
+            Self::Confidence => (f64::from(u8::from(f >= 0.0)), f64::from(u8::from(f < 0.0))),
+        }
+    }
+
+    /// What all machines together take from the score of every class.
+    fn offset(self, columns: usize) -> f64 {
+        match self {
+            Self::Loss(loss) => columns as f64 * loss.at(0.0),
+            Self::Hamming => 0.5 * columns as f64,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Scores (n, N) row-major of outputs (n, F).
+///
+/// # Errors
+/// [`Error::Shape`] where outputs and code disagree, [`Error::Param`] for the dag of a code that is not that of all
+/// pairs, [`Error::Cancelled`] where the monitor says so.
+pub fn scores(
+    outputs: &[f64],
+    code: &CodeMatrix,
+    decoder: Decoder,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Vec<f64>> {
+    let classes = code.classes();
+    let mut all = vec![0.0; check(outputs, code, decoder)? * classes];
+    let table = Table::new(code, decoder);
+    in_blocks(&mut all, classes, monitor, par, |first, scores| {
+        let rows = scores.len() / classes;
+        table.fill(&outputs[first * code.columns()..(first + rows) * code.columns()], scores);
+    })?;
+    Ok(all)
+}
+
+/// The class of each row of outputs (n, F).
+///
+/// # Errors
+/// As [`scores`].
+pub fn winners(
+    outputs: &[f64],
+    code: &CodeMatrix,
+    decoder: Decoder,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Vec<usize>> {
+    let classes = code.classes();
+    let mut all = vec![0; check(outputs, code, decoder)?];
+    let table = Table::new(code, decoder);
+    in_blocks(&mut all, 1, monitor, par, |first, winners| {
+        let rows = winners.len();
+        let mut scores = vec![0.0; rows * classes];
+        table.fill(&outputs[first * code.columns()..(first + rows) * code.columns()], &mut scores);
+        for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
+            *winner = largest(scores);
+        }
+    })?;
+    Ok(all)
+}
+
+/// Index of the largest; the first of equals.
+fn largest(scores: &[f64]) -> usize {
+    let mut best = 0;
+    for (r, &score) in scores.iter().enumerate().skip(1) {
+        if score > scores[best] {
+            best = r;
+        }
+    }
+    best
+}
+
+/// Number of rows.
+fn check(outputs: &[f64], code: &CodeMatrix, decoder: Decoder) -> Result<usize> {
+    let rows = outputs.len() / code.columns();
+    Error::check_len(
+        "outputs of a code (rows by columns of the code)",
+        rows * code.columns(),
+        outputs.len(),
+    )?;
+    if decoder == Decoder::Dag && CodeMatrix::all_pairs(code.classes()).ok().as_ref() != Some(code) {
+        return Err(Error::param("decoder", "dag", "another one for a code that is not all-pairs"));
+    }
+    Ok(rows)
+}
+
+/// Calls `work(first row, their part)` for blocks of `width` numbers a row, with a look at the monitor now and then.
+fn in_blocks<T: Send>(
+    all: &mut [T],
+    width: usize,
+    monitor: &dyn Monitor,
+    par: Par,
+    work: impl Fn(usize, &mut [T]) + Sync + Send,
+) -> Result<()> {
+    let total = all.len() / width;
+    for (batch, part) in all.chunks_mut(TASKS * BLOCK * width).enumerate() {
+        let done = batch * TASKS * BLOCK;
+        let progress = Progress {
+            phase: "decode",
+            done: done as u64,
+            total: Some(total as u64),
+            gap: f64::NAN,
+            steps: 0,
+        };
+        if let ControlFlow::Break(_) = monitor.tick(&progress) {
+            return Err(Error::Cancelled);
+        }
+        par.for_each_chunk(part, BLOCK * width, |task, part| work(done + task * BLOCK, part));
+    }
+    Ok(())
+}
+
+/// Which entries of the table each class adds up.
+struct Table<'a> {
+    code: &'a CodeMatrix,
+    decoder: Decoder,
+    /// Entries of all classes, one class after the other: the machine for +1, F more for -1.
+    entries: Vec<usize>,
+    /// Where each class begins, and the end.
+    starts: Vec<usize>,
+}
+
+impl<'a> Table<'a> {
+    fn new(code: &'a CodeMatrix, decoder: Decoder) -> Self {
+        let (mut entries, mut starts) = (Vec::new(), vec![0]);
+        for class in 0..code.classes() {
+            let used = code.row(class).iter().enumerate().filter(|(_, sign)| **sign != 0);
+            entries.extend(used.map(|(i, &sign)| if sign > 0 { i } else { code.columns() + i }));
+            starts.push(entries.len());
+        }
+        Self { code, decoder, entries, starts }
+    }
+
+    /// Scores of some rows of outputs.
+    fn fill(&self, outputs: &[f64], scores: &mut [f64]) {
+        let (classes, columns) = (self.code.classes(), self.code.columns());
+        if self.decoder == Decoder::Dag {
+            for (outputs, scores) in outputs.chunks_exact(columns).zip(scores.chunks_exact_mut(classes)) {
+                knock_out(outputs, scores);
+            }
+            return;
+        }
+        let offset = self.decoder.offset(columns);
+        let mut table = vec![[0.0; LANES]; 2 * columns];
+        for (outputs, scores) in outputs.chunks(LANES * columns).zip(scores.chunks_mut(LANES * classes)) {
+            self.sums(
+                outputs,
+                &mut table,
+                |f| self.decoder.gains(f),
+                |lane, class, sum| {
+                    scores[lane * classes + class] = sum - offset;
+                },
+            );
+            if self.decoder == Decoder::Confidence {
+                self.sums(
+                    outputs,
+                    &mut table,
+                    |f| (f, -f),
+                    |lane, class, sum| {
+                        scores[lane * classes + class] += sum / (3.0 * (sum.abs() + 1.0));
+                    },
+                );
+            }
+        }
+    }
+
+    fn sums(
+        &self,
+        outputs: &[f64],
+        table: &mut [[f64; LANES]],
+        gains: impl Fn(f64) -> (f64, f64),
+        mut give: impl FnMut(usize, usize, f64),
+    ) {
+        let columns = self.code.columns();
+        let rows = outputs.len() / columns;
+        for (lane, outputs) in outputs.chunks_exact(columns).enumerate() {
+            for (i, &f) in outputs.iter().enumerate() {
+                (table[i][lane], table[columns + i][lane]) = gains(f);
+            }
+        }
+        for class in 0..self.code.classes() {
+            let mut sums = [0.0; LANES];
+            for &entry in &self.entries[self.starts[class]..self.starts[class + 1]] {
+                for (sum, value) in sums.iter_mut().zip(&table[entry]) {
+                    *sum += value;
+                }
+            }
+            for (lane, &sum) in sums.iter().enumerate().take(rows) {
+                give(lane, class, sum);
+            }
+        }
+    }
+}
+
+/// The first and the last class of the list meet, the loser leaves; the round in which a class leaves is its score.
+fn knock_out(outputs: &[f64], scores: &mut [f64]) {
+    let classes = scores.len();
+    if classes == 2 {
+        // The one machine is positive for the second class.
+        let second = outputs[0] > 0.0;
+        scores.copy_from_slice(if second { &[0.0, 1.0] } else { &[1.0, 0.0] });
+        return;
+    }
+    let (mut first, mut last) = (0, classes - 1);
+    for round in 0..classes - 1 {
+        // Pair (a, b) follows those of the classes before a.
+        let pair = first * (2 * classes - first - 1) / 2 + last - first - 1;
+        if outputs[pair] > 0.0 {
+            scores[last] = round as f64;
+            last -= 1;
+        } else {
+            scores[first] = round as f64;
+            first += 1;
+        }
+    }
+    scores[first] = (classes - 1) as f64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Silent;
+    use crate::random::Random;
+
+    const LOSSES: [MarginLoss; 6] = [
+        MarginLoss::Hinge,
+        MarginLoss::SquaredHinge,
+        MarginLoss::Square,
+        MarginLoss::Logistic,
+        MarginLoss::Exponential,
+        MarginLoss::Perceptron,
+    ];
+
+    #[test]
+    fn sums_of_losses_and_distances() {
+        let mut random = Random::new(2);
+        let n = 2100;
+        for code in [
+            CodeMatrix::one_vs_all(4).unwrap(),
+            CodeMatrix::all_pairs(5).unwrap(),
+            CodeMatrix::complete(5).unwrap(),
+            CodeMatrix::one_vs_all(2).unwrap(),
+        ] {
+            let outputs: Vec<f64> =
+                (0..n * code.columns()).map(|_| (4.0 * random.normal()).round() / 4.0).collect();
+            for par in [Par::Sequential, Par::Threads] {
+                for decoder in LOSSES.map(Decoder::Loss).into_iter().chain([Decoder::Hamming]) {
+                    let found = scores(&outputs, &code, decoder, &Silent, par).unwrap();
+                    let winners = winners(&outputs, &code, decoder, &Silent, par).unwrap();
+                    for (row, outputs) in outputs.chunks_exact(code.columns()).enumerate() {
+                        let of_row = &found[row * code.classes()..(row + 1) * code.classes()];
+                        for (class, score) in of_row.iter().enumerate() {
+                            let cost: f64 = (0..code.columns())
+                                .map(|i| {
+                                    let z = f64::from(code.entry(class, i)) * outputs[i];
+                                    match decoder {
+                                        Decoder::Loss(loss) => loss.at(z),
+                                        _ if z == 0.0 => 0.5,
+                                        _ => (1.0 - z.signum()) / 2.0,
+                                    }
+                                })
+                                .sum();
+                            assert!(
+                                (score + cost).abs() < 1e-10 * (1.0 + cost),
+                                "{decoder:?} {score} {cost}"
+                            );
+                        }
+                        assert_eq!(winners[row], largest(of_row));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_dag_keeps_the_winner_of_all_its_pairs() {
+        let code = CodeMatrix::all_pairs(4).unwrap();
+        // Class 2 beats everyone: pairs (0,1) (0,2) (0,3) (1,2) (1,3) (2,3).
+        let outputs = [1.0, -1.0, 1.0, -1.0, 1.0, 1.0];
+        assert_eq!(winners(&outputs, &code, Decoder::Dag, &Silent, Par::Sequential).unwrap(), [2]);
+        let found = scores(&outputs, &code, Decoder::Dag, &Silent, Par::Sequential).unwrap();
+        assert_eq!(found, [1.0, 2.0, 3.0, 0.0]);
+        let other = CodeMatrix::one_vs_all(4).unwrap();
+        assert!(scores(&[0.0; 4], &other, Decoder::Dag, &Silent, Par::Sequential).is_err());
+    }
+}
