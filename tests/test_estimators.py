@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from marrow import (
     SVC,
     BudgetPerceptron,
+    CodedClassifier,
     Forgetron,
     KernelPerceptron,
     KMPClassifier,
@@ -137,4 +139,14 @@ def _interpolates(estimator):
     expected_failed_checks=_interpolates,
 )
 def test_scikit_learn_contract_of_matching_pursuit(estimator, check):
+@parametrize_with_checks(
+    [
+        CodedClassifier(SVC(kernel="linear")),
+        CodedClassifier(SVC(), "all-pairs", "votes", n_draws=20),
+        CodedClassifier(RLSClassifier(), "dense", "hamming", n_draws=20),
+        CodedClassifier(LogisticRegression(), "sparse", n_draws=20),
+        CodedClassifier(SVC(kernel="precomputed"), "sparse", shared=False, n_draws=20),
+    ],
+)
+def test_scikit_learn_contract_of_codes(estimator, check):
     check(estimator)

@@ -24,9 +24,10 @@ from sklearn.svm import LinearSVC
 
 import marrow
 import reference
-from marrow import SVC, CodedClassifier, KernelPerceptron, NuSVC, compress
+from marrow import SVC, CodedClassifier, KernelPerceptron, NuSVC, RLSClassifier, compress
 from marrow._decode import code_class_indices, code_scores
 from marrow.classifier import ExpansionClassifier
+from marrow.least_squares import fit_targets
 from marrow.multiclass import (
     BinaryErrorDisplay,
     Code,
@@ -370,7 +371,9 @@ def test_estimators_without_scores_are_refused(datasets):
     with pytest.raises(TypeError, match="decision_function"):
         CodedClassifier(KNeighborsClassifier(), decoder="hamming").fit(X, y)
     with pytest.raises(ValueError, match="sample_weight"):
-        CodedClassifier(LinearDiscriminantAnalysis(), decoder="hamming").fit(X, y, np.ones(len(y)))
+        CodedClassifier(LinearDiscriminantAnalysis(), decoder="hamming").fit(
+            X, y, sample_weight=np.ones(len(y))
+        )
 
 
 def test_two_classes(datasets):
@@ -412,12 +415,12 @@ def test_weights_and_class_weights(digits):
     X, y, X_test, _ = digits
     weights = np.where(y == 3, 0.2, 1.0)
     svc = SVC(C=0.05, gamma=0.1, tol=1e-5)
-    by_row = CodedClassifier(svc, "dense", n_draws=20).fit(X, y, weights)
+    by_row = CodedClassifier(svc, "dense", n_draws=20).fit(X, y, sample_weight=weights)
     by_class = CodedClassifier(clone(svc).set_params(class_weight={3: 0.2}), by_row.code_).fit(X, y)
     assert by_row.outputs(X_test) == pytest.approx(by_class.outputs(X_test), abs=1e-4)
     plain = CodedClassifier(svc, by_row.code_).fit(X, y)
     assert np.abs(plain.outputs(X_test) - by_row.outputs(X_test)).max() > 0.01
-    apart = CodedClassifier(svc, by_row.code_, shared=False).fit(X, y, weights)
+    apart = CodedClassifier(svc, by_row.code_, shared=False).fit(X, y, sample_weight=weights)
     assert by_row.outputs(X_test) == pytest.approx(apart.outputs(X_test), abs=1e-3)
 
 
@@ -461,6 +464,88 @@ def test_a_fit_that_is_interrupted_by_time_says_so(digits):
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = CodedClassifier(SVC(C=100.0, gamma=0.1, max_iter=3), "dense").fit(X, y)
     assert model.certificate_.stop == "max_iter"
+
+
+# Least squares
+
+
+def rls_sets(datasets):
+    rng = np.random.default_rng(0)
+    wine = load_wine(return_X_y=True)
+    X, y = datasets["digits"]
+    return {
+        "iris": datasets["iris"],
+        "wine": (StandardScaler().fit_transform(wine[0]), wine[1]),
+        "digits": (X[:600], y[:600]),
+        "noise": (rng.normal(size=(150, 4)), rng.integers(5, size=150)),
+    }
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "digits", "noise"])
+@pytest.mark.parametrize("alpha", [1e-3, 0.5])
+def test_complete_and_one_vs_all_predict_alike_by_least_squares(datasets, name, alpha):
+    """The theorem of section 4.4.2, on every row seen and on others."""
+    X, y = rls_sets(datasets)[name]
+    X_test = np.vstack([X, X + 0.05 * np.random.default_rng(1).normal(size=X.shape)])
+    plain = RLSClassifier(alpha, gamma=0.1).fit(X, y)
+    for decoder in ("loss", "square"):
+        complete = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "complete", decoder).fit(X, y)
+        one = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "one-vs-all", decoder).fit(X, y)
+        assert (complete.predict(X_test) == one.predict(X_test)).all()
+        assert (complete.predict(X_test) == plain.predict(X_test)).all()
+        assert complete.loo_error_ == one.loo_error_ == plain.loo_error_
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "digits", "noise"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_short_cut_is_training_every_column(datasets, name, fit_intercept):
+    X, y = rls_sets(datasets)[name]
+    rls = RLSClassifier(0.01, gamma=0.1, fit_intercept=fit_intercept)
+    for code in ("dense", "bch", "complete" if len(np.unique(y)) < 6 else "one-vs-all"):
+        short = CodedClassifier(rls, code, n_draws=50).fit(X, y)
+        long = CodedClassifier(rls, short.code_, shared=False).fit(X, y)
+        again = CodedClassifier.from_one_vs_all(clone(rls).fit(X, y), short.code_)
+        labels = np.unique(y, return_inverse=True)[1]
+        direct = fit_targets(
+            X, short.code_.matrix[labels].astype(float), 0.01, gamma=0.1, fit_intercept=fit_intercept
+        )
+        for other in (long.outputs(X), again.outputs(X), direct.expansion.decision_function(X)):
+            assert short.outputs(X) == pytest.approx(other, abs=1e-8)
+        assert (short.predict(X) == long.predict(X)).all()
+        assert short.loo_decision_ == pytest.approx(long.loo_decision_, abs=1e-7)
+        assert short.loo_error_ == long.loo_error_
+    with pytest.raises(ValueError, match="zeros"):
+        CodedClassifier.from_one_vs_all(clone(rls).fit(X, y), "all-pairs")
+
+
+@given(code=codes(most_classes=4), seed=st.integers(0, 1000), decoder=st.sampled_from(["loss", "hamming"]))
+@settings(max_examples=20)
+def test_exact_leave_one_out_and_its_bound_by_refits(code, seed, decoder):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(code.n_classes), 5)
+    X = rng.normal(size=(y.size, 2)) + np.column_stack([y % 2, y // 2])
+    for rls in (RLSClassifier(0.2, gamma=0.5), RLSClassifier(3.0, gamma=0.5)):
+        model = CodedClassifier(rls, code, decoder).fit(X, y)
+        wrong = refits(rls, code, decoder, X, y)
+        assert model.loo_error_ == pytest.approx(wrong.mean())
+        bound = bounds.leave_one_out(model, X, y)
+        assert not (wrong & ~bound.suspects).any()
+        assert bound.value >= model.loo_error_
+
+
+def test_least_squares_of_sparse_codes_and_kernel_matrices(datasets):
+    X, y = datasets["iris"]
+    model = CodedClassifier(RLSClassifier(0.1, gamma=0.5), "all-pairs").fit(X, y)
+    assert model.expansion_.n_vectors == len(np.unique(X, axis=0))
+    K = reference.kernel(("rbf", 0.5, 0.0, 3), X, X)
+    for shared in (True, False):
+        for code in ("all-pairs", "one-vs-all"):
+            plain = CodedClassifier(RLSClassifier(0.1, gamma=0.5), code).fit(X, y)
+            given_kernel = CodedClassifier(RLSClassifier(0.1, kernel="precomputed"), code, shared=shared)
+            assert given_kernel.fit(K, y).outputs(K) == pytest.approx(plain.outputs(X), abs=1e-8)
+            assert given_kernel.loo_error_ == plain.loo_error_
+    small = compress(model, 30)
+    assert (small.predict(X) == model.predict(X)).mean() > 0.95
 
 
 # Bounds

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marrow._decode import code_class_indices, code_decision_values
 from marrow._params import THREADS, boolean, check, integer, refuse
 from marrow._validation import sample_weights, validated
+from marrow.least_squares._base import SquareLossClassifier
 from marrow.multiclass.codes import CODES, DECODERS, check_decoder, loss_of, make_code
-from marrow.multiclass.training import Machines, train
+from marrow.multiclass.training import Machines, recoded, train
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -33,8 +34,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of marrow share what they can. Support vector machines of all columns are trained over one set of
-    kernel rows; all kernel machines predict over one pool of vectors, and are compressed together. Any other
-    binary classifier is cloned for each column.
+    kernel rows; one system of least squares serves every code without zeros; all kernel machines predict over
+    one pool of vectors, and are compressed together. Any other binary classifier is cloned for each column.
 
     Parameters
     ----------
@@ -86,6 +87,11 @@ default="one-vs-all"
         equal or opposite are trained once.
     support_ : ndarray of int64 of shape (n_vectors,)
         Of support vector machines: training rows that are vectors of the pool.
+    loo_decision_ : ndarray of shape (n, n_classes) or (n,)
+        Of `marrow.RLSClassifier`: what `decision_function` would say of each training row had all machines
+        been trained without it, exactly.
+    loo_error_ : float
+        Of `marrow.RLSClassifier`: the exact leave-one-out error.
     estimators_ : list
         Where each column was fitted by itself: the fitted estimators, one for each column that is not equal
         or opposite to an earlier one.
@@ -130,7 +136,7 @@ default="one-vs-all"
         self.shared = shared
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CodedClassifier:
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> CodedClassifier:
         """Train the machines of all columns.
 
         Parameters
@@ -139,8 +145,9 @@ default="one-vs-all"
             Rows.
         y : array-like of shape (n,)
             Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows, for estimators whose ``fit`` takes them.
+        **fit_params : Any
+            ``sample_weight``, array-like of shape (n,): weights of the rows, for estimators whose ``fit``
+            takes them.
 
         Returns
         -------
@@ -157,25 +164,20 @@ default="one-vs-all"
             If the estimator has no ``decision_function``.
         """
         check(self.get_params(deep=False), _RULES)
-        if isinstance(self.code, str) and self.code not in CODES:
-            raise refuse("code", self.code, ", ".join(repr(name) for name in CODES) + " or a matrix")
+        if set(fit_params) - {"sample_weight"}:
+            raise TypeError(f"fit takes X, y and sample_weight, not {', '.join(sorted(fit_params))}")
         validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "fc":
             assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         check_consistent_length(X, y)
+        weights = sample_weights(fit_params.get("sample_weight"), y.shape[0])
         classes, labels = np.unique(y, return_inverse=True)
         if classes.size < 2:
             raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
         decoder = self._decoder()
-        code = make_code(
-            self.code,
-            int(classes.size),
-            random_state=self.random_state,
-            n_draws=self.n_draws,
-            n_jobs=self.n_jobs,
-        )
+        code = self._make_code(classes.size)
         check_decoder(decoder, code)
         trained = train(
             self.estimator,
@@ -183,15 +185,100 @@ default="one-vs-all"
             labels.astype(np.int64).reshape(-1),
             code,
             classes=classes,
-            sample_weight=sample_weights(sample_weight, y.shape[0]),
+            sample_weight=weights,
             shared=bool(self.shared),
             n_jobs=self.n_jobs,
         )
         self.classes_ = classes
         self.code_ = code
         self.decoder_ = decoder
-        self._machines: Machines = trained
+        self._take(trained, labels)
         return self
+
+    def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
+        """The machines, and what they know of rows left out."""
+        self._machines: Machines = trained
+        for name in ("loo_decision_", "loo_error_"):
+            self.__dict__.pop(name, None)
+        if trained.left_out is not None:
+            matrix, decoder = self.code_.matrix, self.decoder_
+            self.loo_decision_ = code_decision_values(trained.left_out, matrix, decoder, self.n_jobs)
+            won = code_class_indices(trained.left_out, matrix, decoder, self.n_jobs)
+            if labels is not None:
+                self.loo_error_ = float((won != labels).mean())
+
+    @classmethod
+    def from_one_vs_all(
+        cls, model: Any, code: str | Code | ArrayLike, decoder: str = "loss", **parameters: Any
+    ) -> CodedClassifier:
+        """The machines of another code from a fitted least-squares classifier, without training.
+
+        Solutions of least squares are linear in the targets: those of one-vs-all give those of every column
+        that leaves out no class (thesis (4.67) to (4.80)).
+
+        Parameters
+        ----------
+        model : RLSClassifier or another least-squares classifier of marrow
+            Fitted.
+        code : str, Code or array-like
+            A code without zeros, see the class.
+        decoder : str, default="loss"
+            See the class.
+        **parameters : Any
+            Others of the class.
+
+        Returns
+        -------
+        CodedClassifier
+            What its `fit` on the same rows would give, without `loo_error_`, which needs the labels.
+
+        Raises
+        ------
+        TypeError
+            If the model is no least-squares classifier.
+        ValueError
+            If the code has zeros or is for another number of classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from marrow import CodedClassifier, RLSClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> plain = RLSClassifier().fit(X, y)
+        >>> coded = CodedClassifier.from_one_vs_all(plain, "complete")
+        >>> bool((coded.predict(X) == plain.predict(X)).all())
+        True
+        """
+        if not isinstance(model, SquareLossClassifier):
+            raise TypeError(
+                f"model of type {type(model).__name__}: it must be a least-squares classifier of marrow, "
+                "whose solutions are linear in the targets"
+            )
+        check_is_fitted(model)
+        coded = cls(model, code, decoder, **parameters)
+        check(coded.get_params(deep=False), _RULES)
+        made = coded._make_code(model.classes_.size)
+        if made.has_zeros:
+            raise ValueError("the code has zeros: machines that leave out classes must be trained")
+        coded.decoder_ = coded._decoder()
+        check_decoder(coded.decoder_, made)
+        coded.classes_, coded.code_ = model.classes_, made
+        coded.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            coded.feature_names_in_ = model.feature_names_in_
+        coded._take(recoded(model, made), None)
+        return coded
+
+    def _make_code(self, n_classes: int) -> Code:
+        if isinstance(self.code, str) and self.code not in CODES:
+            raise refuse("code", self.code, ", ".join(repr(name) for name in CODES) + " or a matrix")
+        return make_code(
+            self.code,
+            int(n_classes),
+            random_state=self.random_state,
+            n_draws=self.n_draws,
+            n_jobs=self.n_jobs,
+        )
 
     def _decoder(self) -> str:
         """The decoder by its own name."""
@@ -229,6 +316,10 @@ default="one-vs-all"
         check_is_fitted(self)
         expansion = self._machines.expansion
         if expansion is None:
+            if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf":
+                raise ValueError(
+                    f"X has shape {X.shape}, expected rows. Reshape your data to (1, n_features)"
+                )
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._machines.outputs(X, self.n_jobs)
         precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"

@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from marrow._validation import default_gamma, threads
 from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
+from marrow.least_squares._base import SquareLossClassifier
 from marrow.svm._classifier import KernelClassifier
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Machines:
             values = np.asarray(self.estimators[number].decision_function(rows), dtype=np.float64)
             return values.reshape(len(values), -1)[:, 0]
 
+        if self.columns is not None:
+            X = np.asarray(X)
         jobs = min(threads(n_jobs), len(self.estimators))
         values = Parallel(n_jobs=jobs, prefer="threads")(
             delayed(of)(number) for number in range(len(self.estimators))
@@ -97,7 +100,12 @@ def train(
     """
     if shared and isinstance(estimator, KernelClassifier):
         return _one_set_of_rows(estimator, X, classes[labels], code, sample_weight, n_jobs)
-    return _one_by_one(estimator, X, labels, code, sample_weight, n_jobs)
+    if shared and isinstance(estimator, SquareLossClassifier) and not code.has_zeros:
+        return _one_system(estimator, X, classes[labels], code, sample_weight, n_jobs)
+    trained = _one_by_one(estimator, X, labels, code, sample_weight, n_jobs)
+    if isinstance(estimator, SquareLossClassifier):
+        trained.left_out = _left_out(trained, X, labels, code)
+    return trained
 
 
 def _one_set_of_rows(
@@ -119,6 +127,74 @@ def _one_set_of_rows(
         certificate=machine.certificate_,
         support=machine.support_.astype(np.int64),
     )
+
+
+def _one_system(
+    estimator: SquareLossClassifier,
+    X: Any,
+    y: NDArray[Any],
+    code: Code,
+    sample_weight: NDArray[np.float64] | None,
+    n_jobs: int | None,
+) -> Machines:
+    """Least squares: solutions are linear in the targets, so those of one-vs-all give those of every code."""
+    machine: Any = clone(estimator)
+    if n_jobs is not None:
+        machine.set_params(n_jobs=n_jobs)
+    machine.fit(X, y, **_weights(machine, sample_weight))
+    return recoded(machine, code)
+
+
+def recoded(machine: Any, code: Code) -> Machines:
+    """The machines of a code without zeros from a fitted one-vs-all classifier of square loss."""
+    mixing = _mixing_matrix(code)
+    full = machine.expansion_
+    left_out = getattr(machine, "loo_decision_", None)
+    if left_out is not None:
+        left_out = left_out.reshape(len(left_out), -1) @ mixing
+    expansion = KernelExpansion(
+        full.vectors,
+        full.coefficients @ mixing,
+        full.intercepts @ mixing,
+        full.kernel,
+        full.gamma,
+        full.coef0,
+        full.degree,
+    )
+    return Machines(expansion=expansion, left_out=left_out)
+
+
+def _mixing_matrix(code: Code) -> NDArray[np.float64]:
+    """What takes one-vs-all outputs of square loss to those of a code without zeros (thesis (4.67)).
+
+    With u_j the solution for the targets [class is j], one-vs-all has g_j = 2 u_j - s, where s = sum_j u_j,
+    and a column of the code sum_j M_ji u_j. From sum_j g_j = (2 - N) s follows u_j = (g_j - sum_i g_i /
+    (N - 2)) / 2. Two classes have one output g = u_1 - u_0.
+    """
+    matrix = code.matrix.astype(np.float64)
+    n = code.n_classes
+    if n == 2:
+        return matrix[1:]
+    mixing: NDArray[np.float64] = 0.5 * (matrix - matrix.sum(axis=0) / (n - 2))
+    return mixing
+
+
+def _left_out(trained: Machines, X: Any, labels: NDArray[np.int64], code: Code) -> NDArray[np.float64] | None:
+    """Outputs at each row without it: exact values where a machine saw the row, else its output."""
+    if any(not hasattr(machine, "loo_decision_") for machine in trained.estimators):
+        return None
+    chosen, which, signs = code.distinct_columns()
+    pairwise = bool(get_tags(trained.estimators[0]).input_tags.pairwise)
+    values = np.empty((labels.size, chosen.size))
+    for number, (column, machine) in enumerate(zip(chosen, trained.estimators, strict=True)):
+        seen = code.matrix[labels, column] != 0
+        values[seen, number] = machine.loo_decision_
+        others = np.flatnonzero(~seen)
+        if others.size:
+            rows = X[np.ix_(others, np.flatnonzero(seen))] if pairwise else _safe_indexing(X, others)
+            values[others, number] = machine.decision_function(rows)
+    left_out: NDArray[np.float64] = values[:, which] * signs
+    return left_out
 
 
 def spread(
@@ -147,9 +223,14 @@ def _one_by_one(
     n_jobs: int | None,
 ) -> Machines:
     """Any binary classifier: a clone for each distinct column, on the rows of its classes."""
-    if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(f"{type(estimator).__name__}.fit takes no sample_weight: leave it out")
+    _weights(estimator, sample_weight)
     pairwise = bool(get_tags(estimator).input_tags.pairwise)
+    if sp.issparse(X):
+        if pairwise:
+            raise TypeError("sparse X is not allowed with a precomputed kernel: it must be dense")
+        X = X.tocsr()
+    elif pairwise:
+        X = np.asarray(X)
     base = _of_one_kernel(clone(estimator), X, pairwise)
     jobs = threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
@@ -182,6 +263,14 @@ def _one_by_one(
             return Machines(expansion=spread(pool, which, signs), estimators=fitted)
     columns = used if pairwise else None
     return Machines(estimators=fitted, which=which, signs=signs, columns=columns)
+
+
+def _weights(estimator: Any, sample_weight: NDArray[np.float64] | None) -> dict[str, Any]:
+    if sample_weight is None:
+        return {}
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(f"{type(estimator).__name__}.fit takes no sample_weight: leave it out")
+    return {"sample_weight": sample_weight}
 
 
 def _is_ours(estimator: Any) -> bool:

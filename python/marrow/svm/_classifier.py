@@ -228,6 +228,7 @@ def _row_weights(
     if (left == 0).any():
         gone = classes[int(np.argmin(left))]
         raise ValueError(
-            f"the weights of class {gone} are all zero: every class needs a row of positive weight"
+            f"the weights of class {gone} are all zero: every class needs a row of positive weight "
+            "(sample_weight times class_weight)"
         )
     return rows
