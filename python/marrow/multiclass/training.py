@@ -231,6 +231,8 @@ def _one_by_one(
         X = X.tocsr()
     elif pairwise:
         X = np.asarray(X)
+        if X.ndim != 2 or X.shape[0] != X.shape[1]:
+            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
     base = _of_one_kernel(clone(estimator), X, pairwise)
     jobs = threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
