@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from marrow._validation import default_gamma, threads
@@ -230,8 +230,8 @@ def _one_by_one(
             raise TypeError("sparse X is not allowed with a precomputed kernel: it must be dense")
         X = X.tocsr()
     elif pairwise:
-        X = np.asarray(X)
-        if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        X = check_array(X)
+        if X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
     base = _of_one_kernel(clone(estimator), X, pairwise)
     jobs = threads(n_jobs)
