@@ -139,6 +139,9 @@ def _interpolates(estimator):
     expected_failed_checks=_interpolates,
 )
 def test_scikit_learn_contract_of_matching_pursuit(estimator, check):
+    check(estimator)
+
+
 @parametrize_with_checks(
     [
         CodedClassifier(SVC(kernel="linear")),

@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 
 import marrow
 import reference
-from marrow import SVC, CodedClassifier, KernelPerceptron, NuSVC, RLSClassifier, compress
+from marrow import SVC, CodedClassifier, KernelPerceptron, KMPClassifier, NuSVC, RLSClassifier, compress
 from marrow._decode import code_class_indices, code_scores
 from marrow.classifier import ExpansionClassifier
 from marrow.least_squares import fit_targets
@@ -362,6 +362,16 @@ def test_perceptrons_predict_over_one_pool(digits):
     sparse = CodedClassifier(KernelPerceptron(gamma=0.1, max_iter=3), model.code_).fit(sp.csr_array(X), y)
     assert sparse.outputs(sp.csr_array(X_test)) == pytest.approx(own, abs=1e-9)
     assert sparse.expansion_.n_vectors == pool.n_vectors
+
+
+def test_matching_pursuit_predicts_over_one_pool(digits):
+    X, y, X_test, y_test = digits
+    model = CodedClassifier(KMPClassifier(40), "all-pairs").fit(X, y)
+    assert model.decoder_ == "square"
+    assert model.expansion_.n_outputs == 45
+    own = np.column_stack([machine.decision_function(X_test) for machine in model.estimators_])
+    assert model.outputs(X_test) == pytest.approx(own, abs=1e-8)
+    assert model.score(X_test, y_test) > 0.85
 
 
 def test_estimators_without_scores_are_refused(datasets):

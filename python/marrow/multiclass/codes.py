@@ -271,6 +271,7 @@ _KINDS = {
     "RidgeClassifier": "square",
     "RidgeClassifierCV": "square",
     "RLSClassifier": "square",
+    "KMPClassifier": "square",
     "LinearDiscriminantAnalysis": "logistic",
     "AdaBoostClassifier": "exponential",
     "GradientBoostingClassifier": "logistic",

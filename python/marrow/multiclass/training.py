@@ -285,7 +285,7 @@ def _of_one_kernel(estimator: Any, X: Any, pairwise: bool) -> Any:
         return estimator
     gamma = getattr(estimator, "gamma", None)
     kernel = getattr(estimator, "kernel", None)
-    if gamma in ("scale", "auto") and isinstance(kernel, str) and not pairwise:
+    if isinstance(gamma, str) and isinstance(kernel, str) and not pairwise:
         rows = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         if rows.ndim == 2 and rows.dtype.kind in "buif" and rows.size:
             estimator.set_params(gamma=default_gamma(gamma, rows, precomputed=False))
