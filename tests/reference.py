@@ -265,3 +265,17 @@ def leave_one_out_suspects(outputs, moves, labels, matrix, decoder, slack):
         corners = np.array([np.where([(c >> i) & 1 for i in range(f)], high, low) for c in range(2**f)])
         suspects[j] = (np.argmax(code_scores(corners, matrix, decoder), axis=1) != y).any()
     return suspects
+
+
+def projection_bounds(expansion, kept, X):
+    """||w_j - w^_j|| sqrt(k(x, x) - k_S(x)' K_S^-1 k_S(x)), S the vectors `kept`, (n, q)."""
+    spec = expansion.kernel_spec
+    Z, B = np.asarray(expansion.vectors, dtype=np.float64), expansion.coefficients
+    kept, X = np.asarray(kept, dtype=np.float64), np.asarray(X, dtype=np.float64)
+    K = kernel(spec, kept, kept)
+    of_w = kernel(spec, kept, Z) @ B
+    norms = (B * (kernel(spec, Z, Z) @ B)).sum(axis=0) - (of_w * np.linalg.solve(K, of_w)).sum(axis=0)
+    k = kernel(spec, kept, X)
+    own = np.array([kernel(spec, x[None], x[None])[0, 0] for x in X])
+    distances = own - (k * np.linalg.solve(K, k)).sum(axis=0)
+    return np.sqrt(np.maximum(distances, 0))[:, None] * np.sqrt(np.maximum(norms, 0))[None]

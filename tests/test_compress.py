@@ -19,7 +19,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marrow import SVC, CompressionPath, ExpansionClassifier, KernelExpansion, ReducedSet, compress
+from marrow import (
+    SVC,
+    CompressionPath,
+    ExpansionClassifier,
+    ExpansionDetector,
+    ExpansionRegressor,
+    KernelExpansion,
+    ReducedSet,
+    compress,
+)
 from marrow.reduced_set import as_expansion, threshold
 from marrow.reduced_set import path as path_module
 
@@ -92,22 +101,22 @@ def test_precomputed_kernel_is_converted_and_not_compressed(cancer):
 
 
 @pytest.mark.parametrize("estimator", [peer.SVR(C=3), peer.NuSVR(), peer.OneClassSVM(nu=0.2)])
-def test_models_without_labels_become_bare_expansions(estimator, cancer):
+def test_models_without_labels_keep_their_kind(estimator, cancer):
     X, y, X_test, y_test = cancer
     model = clone(estimator).fit(X, y.astype(float))
     ours = as_expansion(model)
-    assert isinstance(ours, KernelExpansion)
-    decide = model.decision_function if isinstance(model, peer.OneClassSVM) else model.predict
-    np.testing.assert_allclose(ours.decision_function(X_test)[:, 0], decide(X_test), rtol=1e-9, atol=1e-9)
+    detects = isinstance(model, peer.OneClassSVM)
+    kind = ExpansionDetector if detects else ExpansionRegressor
+    assert isinstance(ours, kind)
+    decide = model.decision_function if detects else model.predict
+    np.testing.assert_allclose(ours.outputs(X_test)[:, 0], decide(X_test), rtol=1e-9, atol=1e-9)
     path = compress(model, max_vectors=30)
-    assert isinstance(path[7], KernelExpansion)
-    assert path[7].n_vectors == 7
-    if not isinstance(model, peer.OneClassSVM):
+    assert isinstance(path[7], kind)
+    assert path[7].expansion_.n_vectors == 7
+    if not detects:
         scores = path.scores(X_test, y_test)
         expected = (
-            1
-            - ((y_test - path[12].decision_function(X_test)[:, 0]) ** 2).sum()
-            / ((y_test - y_test.mean()) ** 2).sum()
+            1 - ((y_test - path[12].predict(X_test)) ** 2).sum() / ((y_test - y_test.mean()) ** 2).sum()
         )
         assert scores[11] == pytest.approx(expected, abs=1e-9)
 

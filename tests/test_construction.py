@@ -12,6 +12,7 @@ from marrow import (
     SVC,
     SVR,
     ConstructionPath,
+    ExpansionRegressor,
     GradientSettings,
     KernelExpansion,
     OneClassSVM,
@@ -339,11 +340,11 @@ def test_regression_is_matched_or_learns_from_numbers():
     full = svr.predict(X[300:])
     options = {"method": "gradient", "X": X[:300]}
     imitates = compress(svr, 15, **options, settings=GradientSettings(steps=3000))
-    assert isinstance(imitates, KernelExpansion)
-    found = imitates.decision_function(X[300:])[:, 0]
+    assert isinstance(imitates, ExpansionRegressor)
+    found = imitates.predict(X[300:])
     assert np.mean((found - full) ** 2) < 0.02 * full.var()
     learns = compress(svr, 15, **options, y=y[:300], settings=GradientSettings(steps=3000, label_weight=1.0))
-    better = learns.decision_function(X[300:])[:, 0]
+    better = learns.predict(X[300:])
     assert np.mean((better - truth[300:]) ** 2) < 0.3 * np.mean((full - truth[300:]) ** 2)
     with pytest.raises(ValueError, match="unless label_weight is set"):
         compress(svr, 15, **options, y=y[:300])
@@ -372,7 +373,7 @@ def test_one_class_machines_are_matched():
     machine = OneClassSVM(nu=0.2, gamma=0.5).fit(X)
     small = compress(machine, 6, method="gradient", X=X, settings=GradientSettings(steps=3000))
     grid = rng.uniform(-4, 4, (1000, 2))
-    agree = (small.decision_function(grid)[:, 0] > 0) == (machine.decision_function(grid).ravel() > 0)
+    agree = small.predict(grid) == machine.predict(grid)
     assert agree.mean() > 0.97
 
 

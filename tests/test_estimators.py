@@ -14,7 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from marrow import (
     SVC,
     BudgetPerceptron,
+    CalibratedCascade,
     CodedClassifier,
+    ExactCascade,
     Forgetron,
     KernelPerceptron,
     KMPClassifier,
@@ -37,6 +39,10 @@ _WEIGHTS = {
 _NEGATIVE = {
     "check_class_weight_classifiers": "its data has negative values, which the chi2 kernel does not take"
 }
+
+
+# A repeated row may be held out, a heavy one is or is not.
+_HELD = dict.fromkeys(_WEIGHTS, "held-out rows are drawn, so repeated rows differ from weighted ones")
 
 
 def _expected(estimator):
@@ -81,6 +87,19 @@ def test_feature_names(datasets):
     assert svc.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(ValueError, match="feature names"):
         svc.predict(frame[["b", "a", "c", "d"]])
+
+
+@parametrize_with_checks(
+    [
+        ExactCascade(SVC()),
+        ExactCascade(SVC(), 10, stages=[3]),
+        CalibratedCascade(SVC(), random_state=0),
+        CalibratedCascade(SVC(), [2, 5], epsilon=0.3, delta=0.3, calibration=0.4, random_state=0),
+    ],
+    expected_failed_checks=lambda cascade: _HELD if isinstance(cascade, CalibratedCascade) else {},
+)
+def test_scikit_learn_contract_of_cascades(estimator, check):
+    check(estimator)
 
 
 @parametrize_with_checks(

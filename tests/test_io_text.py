@@ -11,7 +11,7 @@ from sklearn import svm as peer
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.preprocessing import StandardScaler
 
-from marrow import SVC, ExpansionClassifier, KernelExpansion, compress
+from marrow import SVC, ExpansionClassifier, ExpansionRegressor, KernelExpansion, compress
 from marrow.exceptions import FormatError
 from marrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
 
@@ -82,13 +82,13 @@ def test_svm_predict_agrees_and_svm_train_is_read(labels, digits, tmp_path):
     np.testing.assert_array_equal(peer_predicts(theirs), small.predict(X_test[test_rows]))
 
 
-def test_libsvm_regression_becomes_an_expansion(cancer, tmp_path):
+def test_libsvm_regression_becomes_a_regressor(cancer, tmp_path):
     X, y, X_test, _ = cancer
     model = peer.SVR(gamma=0.01).fit(X, y)
     save_libsvm_model(model, tmp_path / "model")
     again = load_libsvm_model(tmp_path / "model")
-    assert isinstance(again, KernelExpansion)
-    np.testing.assert_allclose(again.decision_function(X_test)[:, 0], model.predict(X_test), rtol=1e-9)
+    assert isinstance(again, ExpansionRegressor)
+    np.testing.assert_allclose(again.predict(X_test), model.predict(X_test), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ True
 from importlib.metadata import version as _version
 
 from marrow.classifier import ExpansionClassifier
+from marrow.detector import ExpansionDetector
 from marrow.expansion import KernelExpansion
 from marrow.io import load
 from marrow.least_squares import RLSClassifier, RLSRegressor
@@ -25,24 +26,31 @@ from marrow.perceptron import (
     Stoptron,
 )
 from marrow.reduced_set import (
+    CalibratedCascade,
     CompressionPath,
     ConstructionPath,
+    ExactCascade,
     GradientSettings,
     ReducedSet,
     SelectionSettings,
     compact,
     compress,
 )
+from marrow.regressor import ExpansionRegressor
 from marrow.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
     "SVR",
     "BudgetPerceptron",
+    "CalibratedCascade",
     "CodedClassifier",
     "CompressionPath",
     "ConstructionPath",
+    "ExactCascade",
     "ExpansionClassifier",
+    "ExpansionDetector",
+    "ExpansionRegressor",
     "Forgetron",
     "GradientSettings",
     "KMPClassifier",

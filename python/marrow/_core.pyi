@@ -14,6 +14,7 @@ from marrow._kernel_function import TrainingKernel
 from marrow._progress import ProgressCallback
 
 __all__ = [
+    "Cascade",
     "Expansion",
     "PerceptronTree",
     "available_memory",
@@ -23,6 +24,7 @@ __all__ = [
     "decode_scores",
     "decode_winners",
     "estimate_svm_memory",
+    "expansion_moments",
     "fit_one_class_svm",
     "fit_svc",
     "fit_svr",
@@ -334,6 +336,38 @@ def perceptron_tree_of(
     progress: ProgressCallback | None,
 ) -> dict[str, Any]: ...
 def box_budget_program(q: _Floats, w: _Floats, most: float, tolerance: float) -> _Floats: ...
+def expansion_moments(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    kept: _Rows,
+    n_jobs: int,
+) -> tuple[_Floats, _Floats, _Floats]: ...
+
+@final
+class Cascade:
+    def __new__(
+        cls,
+        vectors: _Rows,
+        coefficients: _Floats,
+        intercepts: _Floats,
+        kernel: _Kernel,
+        kept: _Rows,
+        factor: _Floats,
+        projections: _Floats,
+        products: _Floats,
+        at_kept: _Floats,
+        masses: _Floats,
+        stages: list[tuple[int, int]],
+        coding: str,
+        break_ties: bool,
+        n_jobs: int,
+    ) -> Cascade: ...
+    def answer(self, x: _Rows, n_jobs: int) -> tuple[_Indices, _Indices]: ...
+    def outputs_with_bounds(self, x: _Rows, stage: int, n_jobs: int) -> tuple[_Floats, _Floats]: ...
+    def survey(self, x: _Rows, n_jobs: int) -> _Indices: ...
+
 def threshold_binary(scores: _Floats, positive: NDArray[np.bool_]) -> float: ...
 def threshold_joint(scores: _Floats, labels: _Indices) -> _Floats: ...
 def read_svmlight(

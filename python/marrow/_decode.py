@@ -31,6 +31,7 @@ __all__ = [
     "code_class_indices",
     "code_decision_values",
     "code_scores",
+    "decision_margins",
     "decision_values",
     "pairs",
 ]
@@ -122,6 +123,30 @@ def _pair_matrix(n_classes: int) -> _Matrix:
     matrix[first, np.arange(first.size)] = 1
     matrix[second, np.arange(first.size)] = -1
     return matrix
+
+
+def decision_margins(
+    outputs: _Floats, decoding: Decoding, n_classes: int, winners: NDArray[np.intp]
+) -> _Floats:
+    """How clearly the class `winners` (n,) wins over the one that comes nearest, (n,).
+
+    The size of the output for two classes, the distance of the two largest for one-vs-rest, and for
+    one-vs-one the smallest output of the winner's own pairs, negative where it has lost one of them.
+    """
+    rows = np.arange(outputs.shape[0])
+    if decoding == "binary":
+        return np.abs(outputs[:, 0])
+    if decoding == "ovr":
+        others = outputs.copy()
+        others[rows, winners] = -np.inf
+        margins: _Floats = outputs[rows, winners] - others.max(axis=1)
+        return margins
+    margins = np.full(outputs.shape[0], np.inf)
+    for output, (a, b) in enumerate(pairs(n_classes)):
+        values = outputs[:, output]
+        duel = np.where(winners == a, values, np.where(winners == b, -values, np.inf))
+        np.minimum(margins, duel, out=margins)
+    return margins
 
 
 def _largest(values: NDArray[Any]) -> NDArray[np.intp]:

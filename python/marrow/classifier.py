@@ -13,10 +13,10 @@ It holds nothing that was learnt besides the expansion, so it has nothing to fit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from marrow._decode import (
     Decoding,
@@ -24,14 +24,13 @@ from marrow._decode import (
     class_indices,
     code_class_indices,
     code_decision_values,
+    decision_margins,
     decision_values,
 )
+from marrow._expansion_model import ExpansionModel
 from marrow._params import refuse
-from marrow._validation import validated
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from numpy.typing import ArrayLike, NDArray
 
     from marrow.expansion import KernelExpansion
@@ -45,7 +44,7 @@ def n_outputs(decoding: str, n_classes: int) -> int:
     return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
 
 
-class ExpansionClassifier(ClassifierMixin, BaseEstimator):
+class ExpansionClassifier(ClassifierMixin, ExpansionModel):
     """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
 
     Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
@@ -94,6 +93,17 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
     >>> model.predict([[0.1], [0.8]]).tolist()
     ['low', 'high']
     """
+
+    _kept: ClassVar[tuple[str, ...]] = (
+        "classes",
+        "decoding",
+        "decision_function_shape",
+        "break_ties",
+        "code",
+        "decoder",
+        *ExpansionModel._kept,
+    )
+    _instead: ClassVar[str] = "marrow.ReducedSet(estimator, n_vectors=...) instead"
 
     def __init__(
         self,
@@ -151,66 +161,12 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
                 f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of "
                 f"{labels.size} classes needs {expected}"
             )
-        if self.n_features is not None and self.expansion.kernel != "precomputed":
-            columns = self.expansion.vectors.shape[1]
-            if self.n_features != columns:
-                raise refuse(
-                    "n_features", self.n_features, f"{columns}, the number of columns of the vectors"
-                )
-        if self.feature_names is not None and len(np.asarray(self.feature_names)) != self.n_features_in_:
-            raise ValueError(
-                f"feature_names has {len(np.asarray(self.feature_names))} names, the vectors have "
-                f"{self.n_features_in_} columns"
-            )
-
-    @property
-    def expansion_(self) -> KernelExpansion:
-        """The expansion."""
-        return self.expansion
+        self._check_columns()
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, (n_classes,)."""
         return np.asarray(self.classes)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns at prediction."""
-        if self.n_features is not None:
-            return self.n_features
-        if self.expansion.kernel == "precomputed":
-            return int(self.expansion.vectors.max(initial=-1)) + 1
-        return int(self.expansion.vectors.shape[1])
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Column names at prediction, an AttributeError where they are not known."""
-        if self.feature_names is None:
-            raise AttributeError("this model was made from data without column names")
-        return np.asarray(self.feature_names, dtype=object)
-
-    def with_expansion(self, expansion: KernelExpansion) -> ExpansionClassifier:
-        """Same classes and decoding on top of another expansion."""
-        return ExpansionClassifier(
-            expansion,
-            self.classes,
-            self.decoding,
-            decision_function_shape=self.decision_function_shape,
-            break_ties=self.break_ties,
-            feature_names=self.feature_names,
-            n_features=self.n_features,
-            code=self.code,
-            decoder=self.decoder,
-            n_jobs=self.n_jobs,
-        )
-
-    def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Outputs of all machines before decoding, (n, q)."""
-        return self.expansion._evaluate(self.validated(X), self.n_jobs)
-
-    def validated(self, X: ArrayLike) -> Any:
-        """Rows as the extension module takes them; a ValueError if they do not fit the model."""
-        return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of the classes.
@@ -251,6 +207,15 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
             break_ties=self.break_ties,
         )
 
+    def margins_of(self, outputs: NDArray[np.float64], winners: NDArray[np.intp]) -> NDArray[np.float64]:
+        """How clearly the classes `winners` (n,) win in outputs (n, q), (n,)."""
+        if self._matrix is not None:
+            values = self.scores_of(outputs)
+            if values.ndim == 1:
+                return np.abs(values)
+            return decision_margins(values, "ovr", len(self.classes_), winners)
+        return decision_margins(outputs, self.decoding, len(self.classes_), winners)
+
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Labels of the rows.
 
@@ -270,40 +235,6 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
             If X has NaN, infinities or another number of columns.
         """
         return self.classes_[self.decode(self.outputs(X))]
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model as a safetensors file, see `marrow.io.save`."""
-        from marrow.io import save
-
-        save(self, path)
-
-    def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature
-        """Refuse: there is nothing to fit.
-
-        The method exists because scikit-learn asks every estimator for one, `FrozenEstimator` for example,
-        which then never calls it.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            "this classifier is made of a finished expansion and cannot be fitted again: "
-            "fit marrow.ReducedSet(estimator, n_vectors=...) instead"
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> ExpansionClassifier:
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.expansion.kernel == "precomputed"
-        return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         about = f"{len(self.classes_)} classes, decoding={self.decoding!r}"

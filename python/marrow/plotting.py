@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marrow.expansion import KernelExpansion
+from marrow.classifier import ExpansionClassifier
+from marrow.detector import ExpansionDetector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ __all__ = ["SizeAccuracyDisplay", "image_axes", "new_axes"]
 
 SIZE = (6.4, 4.0)
 """Width and height of a new figure, in inches."""
+DECIDES = (ExpansionClassifier, ExpansionDetector)
 CURVE, REFERENCE, CHOICE = "#1f5f8b", "#6b6b6b", "#c8501e"
 
 
@@ -155,7 +157,7 @@ class SizeAccuracyDisplay:
             full_size=path.expansion.n_vectors,
             full_score=path.full_score(X, y),
             chosen=chosen,
-            score_name="R^2" if isinstance(path.model, KernelExpansion) else "accuracy",
+            score_name="accuracy" if isinstance(path.model, DECIDES) else "R^2",
         )
         return display.plot(ax=ax, **line_options)
 

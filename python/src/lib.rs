@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod cascade;
 mod construction;
 mod error;
 mod expansion;
@@ -39,6 +40,8 @@ use pyo3::prelude::*;
 // Every class is frozen and every function works on its arguments alone, so the module needs no lock of its own.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use crate::cascade::{Cascade, expansion_moments};
     #[pymodule_export]
     use crate::construction::{centres, gradient_vectors};
     #[pymodule_export]

@@ -28,31 +28,78 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f
         }
         return Ok(out);
     }
-    Error::check_len("columns of the rows", z.cols(), x.cols())?;
-    kernel.check_rows("X", x)?;
     kernel.check_rows("Z", z)?;
     let centre = if x.is_sparse() { Centre::of(kernel, x) } else { Centre::of(kernel, z) };
-    let panels = Panels::<f64>::pack(z, &(0..m).collect::<Vec<_>>(), &centre, par);
+    Error::check_len("columns of the rows", z.cols(), x.cols())?;
+    let columns = Columns::packed(*kernel, z, centre, par);
+    columns.check(x)?;
     par.for_each_chunk(&mut out, BLOCK * m, |task, out| {
         let rows: Vec<usize> = (task * BLOCK..n.min((task + 1) * BLOCK)).collect();
-        let block = panels.block(x, &rows, &centre);
+        columns.values(x, &rows, out, m);
+    });
+    Ok(out)
+}
+
+/// Vectors Z packed once, so that K(x, Z) of any rows is there when it is asked for.
+pub(crate) struct Columns {
+    kernel: Kernel,
+    panels: Panels<f64>,
+    centre: Centre,
+    len: usize,
+    features: usize,
+}
+
+impl Columns {
+    /// Packs the rows of Z, in double precision.
+    ///
+    /// # Errors
+    /// [`Error::Param`] where Z is outside the kernel's domain, or the kernel is precomputed.
+    pub(crate) fn new(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
+        kernel.check()?;
+        if kernel == Kernel::Precomputed {
+            return Err(Error::param("kernel", "precomputed", "a function of two vectors"));
+        }
+        kernel.check_rows("Z", z)?;
+        Ok(Self::packed(kernel, z, Centre::of(&kernel, z), par))
+    }
+
+    fn packed(kernel: Kernel, z: Rows<'_>, centre: Centre, par: Par) -> Self {
+        let panels = Panels::pack(z, &(0..z.rows()).collect::<Vec<_>>(), &centre, par);
+        Self { kernel, panels, centre, len: z.rows(), features: z.cols() }
+    }
+
+    /// Number of vectors.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether these rows can be evaluated.
+    pub(crate) fn check(&self, x: Rows<'_>) -> Result<()> {
+        Error::check_len("columns of the rows", self.features, x.cols())?;
+        self.kernel.check_rows("X", x)
+    }
+
+    /// The kernel values of the listed rows of X: those of the i-th go to `out[i * stride..]`.
+    pub(crate) fn values(&self, x: Rows<'_>, list: &[usize], out: &mut [f64], stride: usize) {
+        let (m, panels) = (self.len, &self.panels);
+        let block = panels.block(x, list, &self.centre);
         for_each_tile(
-            kernel,
+            &self.kernel,
             &block,
-            &panels,
+            panels,
             0..panels.count(),
             BLOCK,
-            z.cols(),
+            self.features,
             |first, count, p, tile| {
                 let from = p * panels.width();
                 let to = m.min(from + panels.width());
                 for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
-                    out[(first + i) * m + from..(first + i) * m + to].copy_from_slice(&line[..to - from]);
+                    let at = (first + i) * stride;
+                    out[at + from..at + to].copy_from_slice(&line[..to - from]);
                 }
             },
         );
-    });
-    Ok(out)
+    }
 }
 
 /// K(Z, Z) with an exact diagonal and exact symmetry, (m, m).

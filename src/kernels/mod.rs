@@ -9,6 +9,7 @@
 //! | `gram` | K(X, Z) written out |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
 //! | `product` | K(X, Z) B without ever storing K |
+//! | `rounding` | how far a computed kernel value may be from the exact one |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
 
 mod function;
@@ -17,15 +18,18 @@ mod pack;
 mod pair;
 mod pool;
 mod product;
+mod rounding;
 mod slope;
 mod tile;
 
 pub use function::{KernelBlocks, KernelFunction};
+pub(crate) use gram::Columns;
 pub use gram::{diagonal, gram, gram_symmetric};
 pub use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pool::{Formula, RowBuffer, RowWriter, VectorPool, self_value};
 pub use product::Evaluator;
+pub(crate) use rounding::{RelativeRounding, growth, rounding};
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};
 pub use tile::{KernelRows, Precision, Value};
 

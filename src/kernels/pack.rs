@@ -62,6 +62,16 @@ impl Centre {
         };
         Self((0..d).map(near_mean).collect())
     }
+
+    /// Its squared distance from the origin.
+    pub(super) fn squared_norm(&self) -> f64 {
+        self.0.iter().map(|c| c * c).sum()
+    }
+
+    /// Its coordinate k.
+    pub(super) fn at(&self, k: usize) -> f64 {
+        self.0[k]
+    }
 }
 
 /// Bytes of the rows packed in single precision, each once.

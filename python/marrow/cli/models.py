@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scipy import sparse
 
 from marrow.cli.data import Data, DataOptions, read_data, with_columns
+from marrow.expansion import KernelExpansion
 from marrow.io import load, load_libsvm_model, save, save_libsvm_model
 from marrow.reduced_set import ExpansionClassifier, as_expansion
 
@@ -107,7 +108,7 @@ def _read(path: Path, options: DataOptions, columns: int, progress: ProgressCall
 def describe(path: Path, model: Any) -> dict[str, Any]:
     """What there is to know about a model file, as plain values."""
     converted = as_expansion(model)
-    expansion = converted.expansion_ if isinstance(converted, ExpansionClassifier) else converted
+    expansion = converted if isinstance(converted, KernelExpansion) else converted.expansion_
     _, gamma, coef0, degree = expansion.kernel_spec
     has = KERNEL_PARAMETERS[expansion.kernel_spec[0]]
     facts: dict[str, Any] = {

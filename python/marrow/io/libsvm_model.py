@@ -14,8 +14,10 @@ import numpy as np
 from marrow import _core
 from marrow._validation import core_rows
 from marrow.classifier import ExpansionClassifier
+from marrow.detector import ExpansionDetector
 from marrow.expansion import KernelExpansion
 from marrow.io._convert import build_expansion
+from marrow.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -35,7 +37,8 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
     ----------
     model : object
         Anything that `marrow.reduced_set.as_expansion` takes. Labels must be whole numbers of at most 32
-        bits. A model without labels needs one output and is written as ``epsilon_svr``.
+        bits. A model without labels needs one output and is written as ``epsilon_svr``, an outlier detector
+        as ``one_class``.
     path : str or path-like
         The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
 
@@ -52,13 +55,14 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
     converted = as_expansion(model)
     expansion = converted if isinstance(converted, KernelExpansion) else converted.expansion_
     coefficients, intercepts = expansion.coefficients, expansion.intercepts
-    if isinstance(converted, KernelExpansion):
+    if not isinstance(converted, ExpansionClassifier):
         if expansion.n_outputs != 1:
             raise ValueError(
                 f"an expansion with {expansion.n_outputs} outputs and no labels has no place in a LIBSVM "
                 "model: it must have one output"
             )
-        svm_type, labels = "epsilon_svr", np.empty(0, dtype=np.int64)
+        svm_type = "one_class" if isinstance(converted, ExpansionDetector) else "epsilon_svr"
+        labels = np.empty(0, dtype=np.int64)
     else:
         if converted.decoding == "code":
             raise ValueError("a LIBSVM model decodes pairs of classes only; marrow.io.save keeps any code")
@@ -94,7 +98,7 @@ def _integer_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
 
 def load_libsvm_model(
     path: str | PathLike[str], n_features: int | None = None
-) -> ExpansionClassifier | KernelExpansion:
+) -> ExpansionClassifier | ExpansionRegressor | ExpansionDetector:
     """Read a LIBSVM model, from ``svm-train`` or `save_libsvm_model`.
 
     Parameters
@@ -107,10 +111,10 @@ def load_libsvm_model(
 
     Returns
     -------
-    ExpansionClassifier or KernelExpansion
-        The former for ``c_svc`` and ``nu_svc``; its `classes_` are in the order of the file, so that tied
-        votes are broken as ``svm-predict`` does. The latter for regression and one-class models. Probability
-        parameters (``svm-train -b 1``) are not taken.
+    ExpansionClassifier, ExpansionRegressor or ExpansionDetector
+        For ``c_svc`` and ``nu_svc``, ``epsilon_svr`` and ``nu_svr``, ``one_class``. The `classes_` of a
+        classifier are in the order of the file, so that tied votes are broken as ``svm-predict`` does.
+        Probability parameters (``svm-train -b 1``) are not taken.
 
     Raises
     ------
@@ -125,7 +129,9 @@ def load_libsvm_model(
     labels = np.asarray(raw["labels"])
     expansion = build_expansion(raw)
     if labels.size == 0:
-        return expansion
+        if raw["svm_type"] == "one_class":
+            return ExpansionDetector(expansion)
+        return ExpansionRegressor(expansion)
     if labels.size == 2:
         # A positive output votes for the first label of the file, here it is the second class.
         return ExpansionClassifier(expansion, labels[::-1].copy(), "binary")

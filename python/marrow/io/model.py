@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from marrow import _core
 from marrow._validation import core_rows
 from marrow.classifier import ExpansionClassifier
+from marrow.detector import ExpansionDetector
 from marrow.exceptions import FormatError
 from marrow.expansion import KernelExpansion
 from marrow.io._convert import build_expansion
 from marrow.io._json import labels_from_json, labels_to_json, names, typed
 from marrow.io.machine import MACHINES, build_machine, describe_machine
+from marrow.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,9 +40,9 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     model : object
-        A `KernelExpansion`, an `ExpansionClassifier`, a fitted support vector machine of marrow or of
-        scikit-learn, or a fitted `marrow.ReducedSet`. A machine of marrow comes back as one; the others come
-        back as what they are to marrow, an `ExpansionClassifier` or a `KernelExpansion`.
+        Anything that `marrow.reduced_set.as_expansion` takes, or a fitted support vector machine of marrow.
+        The latter comes back as one; the others come back as what they are to marrow, an
+        `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector` or a `KernelExpansion`.
     path : str or path-like
         The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
 
@@ -79,7 +81,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         if isinstance(converted, KernelExpansion):
             extra, expansion = {}, converted
         else:
-            extra, expansion = _describe_classifier(converted), converted.expansion_
+            extra, expansion = _describe(converted), converted.expansion_
         extra["class"] = type(converted).__name__
     extra["schema"] = SCHEMA
     _core.write_model(
@@ -102,7 +104,8 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    KernelExpansion, ExpansionClassifier, SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    KernelExpansion, ExpansionClassifier, ExpansionRegressor, ExpansionDetector, SVC, NuSVC, SVR, NuSVR or
+    OneClassSVM
         Ready to predict, with the same outputs to the last bit.
 
     Raises
@@ -118,6 +121,10 @@ def load(path: str | PathLike[str]) -> Any:
     builders: dict[str, Callable[[KernelExpansion, Mapping[str, Any]], Any]] = {
         "KernelExpansion": lambda expansion, _: expansion,
         "ExpansionClassifier": _build_classifier,
+        "ExpansionDetector": lambda expansion, extra: ExpansionDetector(expansion, **_columns(extra)),
+        "ExpansionRegressor": lambda expansion, extra: ExpansionRegressor(
+            expansion, flat=typed(extra, "flat", bool), **_columns(extra)
+        ),
         **dict.fromkeys(MACHINES, build_machine),
     }
     try:
@@ -134,17 +141,24 @@ def load(path: str | PathLike[str]) -> Any:
         raise FormatError(f"{os.fspath(path)}: {reason}") from error
 
 
-def _describe_classifier(model: ExpansionClassifier) -> dict[str, Any]:
-    code = {} if model._matrix is None else {"code": model._matrix.tolist(), "decoder": model.decoder}
-    return {
-        **code,
-        "classes": labels_to_json(model.classes_),
-        "decoding": model.decoding,
-        "decision_function_shape": model.decision_function_shape,
-        "break_ties": bool(model.break_ties),
-        "feature_names": names(model),
-        "n_features": model.n_features_in_,
-    }
+def _describe(model: Any) -> dict[str, Any]:
+    described: dict[str, Any] = {"feature_names": names(model), "n_features": model.n_features_in_}
+    if isinstance(model, ExpansionRegressor):
+        described["flat"] = bool(model.flat)
+    if isinstance(model, ExpansionClassifier):
+        described |= {
+            "classes": labels_to_json(model.classes_),
+            "decoding": model.decoding,
+            "decision_function_shape": model.decision_function_shape,
+            "break_ties": bool(model.break_ties),
+        }
+        if model._matrix is not None:
+            described |= {"code": model._matrix.tolist(), "decoder": model.decoder}
+    return described
+
+
+def _columns(extra: Mapping[str, Any]) -> dict[str, Any]:
+    return {"feature_names": extra["feature_names"], "n_features": typed(extra, "n_features", int)}
 
 
 def _build_classifier(expansion: KernelExpansion, extra: Mapping[str, Any]) -> ExpansionClassifier:
@@ -154,8 +168,7 @@ def _build_classifier(expansion: KernelExpansion, extra: Mapping[str, Any]) -> E
         extra["decoding"],
         decision_function_shape=extra["decision_function_shape"],
         break_ties=typed(extra, "break_ties", bool),
-        feature_names=extra["feature_names"],
-        n_features=typed(extra, "n_features", int),
         code=extra.get("code"),
         decoder=extra.get("decoder"),
+        **_columns(extra),
     )

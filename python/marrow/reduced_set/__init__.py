@@ -9,10 +9,17 @@
 | `made_path` | the sizes of one construction |
 | `compact` | single precision vectors and coefficients of one byte, with their measured cost |
 | `compression` | `compress`, the door to all |
+| `cascade` | the small model answers where its label is certainly the full model's |
+| `calibrated` | the small model answers where its margin is large enough, by a statistical bound |
+| `cost` | time a row, measured and as a line in the size |
+| `score` | scores of many sizes at once |
 | `estimator` | `ReducedSet`, compression inside pipelines and grid searches |
 """
 
 from marrow.classifier import ExpansionClassifier
+from marrow.reduced_set._cascade import CascadeReport
+from marrow.reduced_set.calibrated import CalibratedCascade
+from marrow.reduced_set.cascade import ExactCascade
 from marrow.reduced_set.compact import Compaction, compact
 from marrow.reduced_set.compression import compress
 from marrow.reduced_set.construction import GradientSettings
@@ -23,9 +30,12 @@ from marrow.reduced_set.path import CompressionPath
 from marrow.reduced_set.selection import SelectionSettings
 
 __all__ = [
+    "CalibratedCascade",
+    "CascadeReport",
     "Compaction",
     "CompressionPath",
     "ConstructionPath",
+    "ExactCascade",
     "ExpansionClassifier",
     "GradientSettings",
     "ReducedSet",

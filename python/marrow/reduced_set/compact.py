@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from marrow._params import check, one_of
+from marrow.classifier import ExpansionClassifier
 from marrow.expansion import KernelExpansion
 from marrow.reduced_set.convert import as_expansion
-from marrow.reduced_set.path import Score, rows_for
+from marrow.reduced_set.score import Score, rows_for
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -139,7 +140,7 @@ def compact(
         score = Score(source, rows, y, 2)
         score.add(slice(0, rows.shape[0]), np.stack([before, after]))
         score_before, score_after = (float(value) for value in score.result())
-    if not isinstance(source, KernelExpansion) and before.size:
+    if isinstance(source, ExpansionClassifier) and before.size:
         disagreement = float((source.decode(before) != source.decode(after)).mean())
     # A byte a coefficient; a step and the place of zero for each output.
     coded = full.coefficients.size + 9 * full.n_outputs

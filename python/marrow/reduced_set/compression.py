@@ -14,9 +14,10 @@ from marrow._progress import progress as shown_progress
 from marrow._validation import core_rows, threads
 from marrow.expansion import KernelExpansion
 from marrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
-from marrow.reduced_set.convert import as_expansion
+from marrow.reduced_set.convert import as_expansion, without_manners
 from marrow.reduced_set.made_path import ConstructionPath
-from marrow.reduced_set.path import CompressionPath, rows_for
+from marrow.reduced_set.path import CompressionPath
+from marrow.reduced_set.score import rows_for
 from marrow.reduced_set.selection import SelectionSettings, selection_of
 from marrow.reduced_set.threshold import label_indices
 
@@ -116,8 +117,8 @@ def compress(
     Parameters
     ----------
     model : object
-        A fitted estimator of marrow, a fitted ``SVC``, ``NuSVC``, ``SVR``, ``NuSVR`` or ``OneClassSVM`` of
-        scikit-learn, a `KernelExpansion`, or an `ExpansionClassifier` such as a loaded LIBSVM model.
+        Anything that `marrow.reduced_set.as_expansion` takes: a fitted estimator of marrow, a fitted kernel
+        machine of scikit-learn, a model file, a `KernelExpansion` and what is made of one.
     n_vectors : int, default=None
         Number of vectors to keep: the result is one model. A path that reaches `tol` earlier gives fewer.
     max_vectors : int, default=None
@@ -166,9 +167,10 @@ def compress(
 
     Returns
     -------
-    ExpansionClassifier, KernelExpansion, CompressionPath or ConstructionPath
-        With `n_vectors` a model, ready to predict: an `ExpansionClassifier` if `model` classifies, else a
-        `KernelExpansion`. Otherwise a `CompressionPath`, for ``"gradient"`` a `ConstructionPath`.
+    ExpansionClassifier, ExpansionRegressor, ExpansionDetector, KernelExpansion, CompressionPath or \
+    ConstructionPath
+        With `n_vectors` a model of the kind of `model`, ready to predict; a `KernelExpansion` of a bare one.
+        Otherwise a `CompressionPath`, for ``"gradient"`` a `ConstructionPath`.
 
     Raises
     ------
@@ -247,6 +249,10 @@ def compress(
     return path if n_vectors is None else path[min(n_vectors, len(path))]
 
 
+class ConstantModelError(ValueError):
+    """The model is the same everywhere: no vector has a part in it."""
+
+
 def make(
     model: Any,
     size: int,
@@ -266,7 +272,8 @@ def make(
     `parameter` is what errors call `size`; ``"n_vectors"`` asks for that size alone, and with `clip` a size
     beyond the rows means all of them.
     """
-    source = as_expansion(model)
+    whole = as_expansion(model)
+    source = without_manners(whole)
     expansion = source if isinstance(source, KernelExpansion) else source.expansion_
     check(
         {parameter: size, "max_time": max_time},
@@ -311,7 +318,9 @@ def make(
         n_jobs=n_jobs,
         progress=progress,
     )
-    return ConstructionPath(source, models, n_jobs)
+    if source is not whole:
+        models = {size: whole.with_expansion(made) for size, made in models.items()}
+    return ConstructionPath(whole, models, n_jobs)
 
 
 def pursue(
@@ -335,7 +344,8 @@ def pursue(
     `parameter` is what errors call `size`, and with `clip` a size beyond the candidates means all of them;
     `progress(phase, done, total, gap, steps)` is called now and then.
     """
-    source = as_expansion(model)
+    whole = as_expansion(model)
+    source = without_manners(whole)
     expansion = source if isinstance(source, KernelExpansion) else source.expansion_
     options = {"method": method, "candidates": candidates, "tol": tol, "max_time": max_time, parameter: size}
     check(options, {**RULES, parameter: either(none, integer(least=1))})
@@ -362,7 +372,7 @@ def pursue(
     if len(path["order"]) == 0 and path["stop"] == "max_time":
         raise ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
     if len(path["order"]) == 0:
-        raise ValueError(f"{source!r} is constant: there is nothing to compress")
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
     if path["stop"] in ("max_time", "interrupted"):
         warnings.warn(
             f"compression ended early ({path['stop']}) with {len(path['order'])} vectors",
@@ -370,7 +380,7 @@ def pursue(
             stacklevel=3,
         )
     tuning = None if labels is None else (rows, labels)
-    return CompressionPath(source, pool[path["order"]], path, tuning, n_jobs)
+    return CompressionPath(whole, pool[path["order"]], path, tuning, n_jobs)
 
 
 def _refuse_unknown_values(expansion: KernelExpansion) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marrow.reduced_set.path import CompressionPath
+from marrow.reduced_set.score import without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -95,6 +96,21 @@ class ConstructionPath(CompressionPath):
             If there is no such size.
         """
         return self._models[self._check_size(size)]
+
+    def nbytes(self, size: int) -> int:
+        """Bytes of the arrays of a size.
+
+        Parameters
+        ----------
+        size : int
+            One of `sizes`.
+
+        Returns
+        -------
+        int
+            As ``path[size].expansion_.nbytes``.
+        """
+        return without_kind(self[size]).nbytes
 
     def _check_size(self, size: Any) -> int:
         if size not in self._models:

@@ -19,17 +19,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marrow import _core
-from marrow._params import integer, real, refuse
-from marrow._validation import as_rows, core_rows, threads
+from marrow._params import check, either, integer, none, real
+from marrow._validation import core_rows, threads
 from marrow.classifier import ExpansionClassifier
+from marrow.detector import ExpansionDetector
 from marrow.expansion import KernelExpansion
 from marrow.reduced_set import threshold
+from marrow.reduced_set.cost import largest_within, microseconds_per_row
+from marrow.reduced_set.score import Score, rows_for, without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from marrow._expansion_model import ExpansionModel
     from marrow.plotting import SizeAccuracyDisplay
 
 __all__ = ["CompressionPath"]
@@ -44,6 +48,14 @@ FIRST_SIZES = 32
 """Sizes that a search for the smallest scores together at first."""
 
 
+SELECTION_RULES = {
+    "max_loss": either(none, real(least=0.0)),
+    "min_agreement": either(none, real(least=0.0, most=1.0)),
+    "max_bytes": either(none, integer(least=1)),
+    "max_microseconds": either(none, real(above=0.0)),
+}
+
+
 class CompressionPath:
     """Compressed models of every size, from one vector up, out of one run of `marrow.compress`.
 
@@ -51,7 +63,7 @@ class CompressionPath:
 
     Attributes
     ----------
-    model : ExpansionClassifier or KernelExpansion
+    model : ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
         The model that was compressed.
     vectors : ndarray or sparse array of shape (len(path), n_features)
         The chosen vectors, in the order of the choice.
@@ -80,7 +92,7 @@ class CompressionPath:
 
     def __init__(
         self,
-        model: ExpansionClassifier | KernelExpansion,
+        model: ExpansionModel | KernelExpansion,
         vectors: Any,
         pursuit: Mapping[str, Any],
         tuning: tuple[Any, NDArray[Any]] | None = None,
@@ -127,7 +139,7 @@ class CompressionPath:
 
         Returns
         -------
-        ExpansionClassifier or KernelExpansion
+        ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
             Of the kind that was compressed.
 
         Raises
@@ -158,7 +170,14 @@ class CompressionPath:
             raise IndexError(f"size={size} is not on this path: it has the sizes 1 to {len(self)}")
         return int(size)
 
-    def scores(self, X: ArrayLike, y: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
+    def scores(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sizes: Sequence[int] | None = None,
+        *,
+        scoring: str | None = None,
+    ) -> NDArray[np.float64]:
         """Score of the compressed models on rows with known answers.
 
         Parameters
@@ -166,19 +185,22 @@ class CompressionPath:
         X : {array-like, sparse matrix} of shape (n, n_features)
             Rows.
         y : array-like of shape (n,) or (n, q)
-            Labels; numbers for a bare expansion.
+            Labels; 1 and -1 for an outlier detector; numbers for a regressor or a bare expansion.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
+        scoring : {"accuracy", "r2", "mse"}, default=None
+            The measure: share of right labels, coefficient of determination, or the mean squared error with
+            its sign turned (larger is better). None is "accuracy" where there are labels, else "r2".
 
         Returns
         -------
         ndarray of shape (len(sizes),)
-            Accuracy, or for a bare expansion the coefficient of determination R^2.
+            The scores.
 
         Raises
         ------
         ValueError
-            If X and y do not fit each other or the model.
+            If X and y do not fit each other or the model, or the measure does not fit the model.
         IndexError
             If there is no such size.
         """
@@ -187,7 +209,7 @@ class CompressionPath:
         if not increasing:
             return np.empty(0)
         rows = rows_for(self.model, X)
-        score = Score(self.model, rows, y, len(increasing))
+        score = Score(self.model, rows, y, len(increasing), scoring)
         n = rows.shape[0]
         step = max(1, SCORING_BYTES // (8 * (len(increasing) * self.expansion.n_outputs + increasing[-1])))
         shifts = self._shifts_of(increasing)
@@ -197,7 +219,7 @@ class CompressionPath:
         by_size = dict(zip(increasing, score.result(), strict=True))
         return np.array([by_size[size] for size in asked])
 
-    def full_score(self, X: ArrayLike, y: ArrayLike) -> float:
+    def full_score(self, X: ArrayLike, y: ArrayLike, *, scoring: str | None = None) -> float:
         """Score of the model that was compressed, in the measure of `scores`.
 
         Parameters
@@ -205,66 +227,221 @@ class CompressionPath:
         X : {array-like, sparse matrix} of shape (n, n_features)
             Rows.
         y : array-like of shape (n,) or (n, q)
-            Labels; numbers for a bare expansion.
+            Labels or numbers, see `scores`.
+        scoring : {"accuracy", "r2", "mse"}, default=None
+            See `scores`.
 
         Returns
         -------
         float
-            Accuracy, or for a bare expansion R^2.
+            The score.
         """
         rows = rows_for(self.model, X)
-        score = Score(self.model, rows, y, 1)
+        score = Score(self.model, rows, y, 1, scoring)
         outputs = self.expansion._evaluate(rows, self.n_jobs)
         score.add(slice(0, rows.shape[0]), outputs[None])
         return float(score.result()[0])
 
-    def select(self, X: ArrayLike, y: ArrayLike, max_loss: float = 0.003) -> Any:
-        """Smallest model that loses at most `max_loss` against the full one.
+    def agreement(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """How far the compressed models answer as the full one does; no labels are needed.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows that neither training nor compression has seen.
-        y : array-like of shape (n,) or (n, q)
-            Their labels; numbers for a bare expansion.
-        max_loss : float, default=0.003
-            Largest difference of the scores (accuracy, or R^2), not negative; 0.003 is 0.3 percent points.
+            Rows.
+        sizes : sequence of int, default=None
+            Which sizes, in any order; None means all.
 
         Returns
         -------
-        ExpansionClassifier or KernelExpansion
+        ndarray of shape (len(sizes),)
+            Share of rows with the full model's label; where there are no labels, R^2 against its outputs.
+        """
+        return self.scores(X, self._full_answers(rows_for(self.model, X)), sizes)
+
+    def _full_answers(self, rows: Any) -> Any:
+        outputs = self.expansion._evaluate(rows, self.n_jobs)
+        if isinstance(self.model, ExpansionClassifier):
+            return self.model.classes_[self.model.decode(outputs)]
+        return self.model.inside(outputs) if isinstance(self.model, ExpansionDetector) else outputs
+
+    def nbytes(self, size: int) -> int:
+        """Bytes of the arrays of a size, without making it.
+
+        Parameters
+        ----------
+        size : int
+            From 1 to ``len(path)``.
+
+        Returns
+        -------
+        int
+            As ``path[size].expansion_.nbytes``.
+        """
+        size = self._check_size(size)
+        vectors = self.vectors
+        if hasattr(vectors, "indptr"):
+            entries = int(vectors.indptr[size] - vectors.indptr[0])
+            ends = (size + 1) * vectors.indptr.itemsize
+            of_vectors = entries * (vectors.data.itemsize + vectors.indices.itemsize) + ends
+        else:
+            of_vectors = size * vectors.shape[1] * vectors.itemsize
+        return int(of_vectors) + 8 * (size + 1) * self.expansion.n_outputs
+
+    def microseconds(self, X: ArrayLike, size: int) -> float:
+        """Measured time of a prediction, a row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Rows that are predicted together, at most 2000 of them; one row gives the latency.
+        size : int
+            From 1 to ``len(path)``.
+
+        Returns
+        -------
+        float
+            Median of three measurements on this machine, with ``n_jobs`` threads.
+        """
+        rows = rows_for(self.model, X)
+        if rows.shape[0] == 0:
+            raise ValueError("X has no rows: a measurement needs at least one")
+        expansion = without_kind(self[size])
+        return microseconds_per_row(lambda some: expansion._evaluate(some, self.n_jobs), rows)
+
+    def select(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        max_loss: float | None = None,
+        *,
+        min_agreement: float | None = None,
+        max_bytes: int | None = None,
+        max_microseconds: float | None = None,
+        scoring: str | None = None,
+    ) -> Any:
+        """Choose a size.
+
+        With a demand on quality (`max_loss`, `min_agreement`) the smallest size that meets it. With limits
+        only (`max_bytes`, `max_microseconds`) the largest size within them, or if `y` is given the one that
+        scores best. With neither, ``max_loss=0.003``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features), default=None
+            Rows that neither training nor compression has seen. Not needed for `max_bytes`.
+        y : array-like of shape (n,) or (n, q), default=None
+            Their labels or numbers, see `scores`. Needed for `max_loss`.
+        max_loss : float, default=None
+            Largest difference of the scores, not negative; for accuracies 0.003 is 0.3 percent points.
+        min_agreement : float, default=None
+            Least share of rows with the full model's label, between 0 and 1; without labels, least R^2
+            against the full model's outputs.
+        max_bytes : int, default=None
+            Most bytes of the model's arrays.
+        max_microseconds : float, default=None
+            Most microseconds a row, when all rows of X (2000 at most) are predicted together on this machine.
+            A line through some measured sizes proposes a size, and what it proposes is measured.
+        scoring : {"accuracy", "r2", "mse"}, default=None
+            Measure of the loss, see `scores`.
+
+        Returns
+        -------
+        ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
             The model, as ``path[size]`` gives it.
 
         Raises
         ------
         ValueError
-            If no size on the path is good enough, or the input does not fit.
+            If no size on the path is good enough or small enough, or the input does not fit.
         """
-        rule = real(least=0.0)
-        if not rule.holds(max_loss):
-            raise refuse("max_loss", max_loss, rule.text)
-        full = self.full_score(X, y)
-        best, best_size, start = -np.inf, 0, 1
-        while start <= len(self):
+        demands = {
+            "max_loss": max_loss,
+            "min_agreement": min_agreement,
+            "max_bytes": max_bytes,
+            "max_microseconds": max_microseconds,
+        }
+        check(demands, SELECTION_RULES)
+        if all(demand is None for demand in demands.values()):
+            max_loss = 0.003
+        for name, needs in (("max_loss", y), ("min_agreement", X), ("max_microseconds", X)):
+            if needs is None and (max_loss if name == "max_loss" else demands[name]) is not None:
+                raise ValueError(f"{name} needs {'X and y' if name == 'max_loss' else 'X'}")
+        limit, within = len(self), ""
+        if max_bytes is not None:
+            limit, within = self._within_bytes(max_bytes), f" within max_bytes={max_bytes}"
+        if max_microseconds is not None and X is not None:
+            rows = X
+
+            def measure(size: int) -> float:
+                return self.microseconds(rows, max(self.sizes[0], self._largest(size)))
+
+            limit = self._largest(largest_within(max_microseconds, limit, measure)[0])
+            if limit == 0:
+                raise ValueError(
+                    f"max_microseconds={max_microseconds:g} is not reached by {self.sizes[0]} vectors"
+                )
+            within += f" within max_microseconds={max_microseconds:g}"
+        if max_loss is None and min_agreement is None:
+            if X is None or y is None:
+                return self[limit]
+            sizes = [size for size in self.sizes if size <= limit]
+            return self[sizes[int(self.scores(X, y, sizes, scoring=scoring).argmax())]]
+        return self._smallest(X, y, max_loss, min_agreement, scoring, limit, within)
+
+    def _largest(self, most: int) -> int:
+        """The largest size that is not above `most`, 0 where there is none."""
+        return max((size for size in self.sizes if size <= most), default=0)
+
+    def _within_bytes(self, most: int) -> int:
+        sizes = [size for size in self.sizes if self.nbytes(size) <= most]
+        if not sizes:
+            least = self.sizes[0]
+            raise ValueError(f"max_bytes={most} is less than {least} vectors need: {self.nbytes(least)}")
+        return sizes[-1]
+
+    def _smallest(
+        self,
+        X: Any,
+        y: Any,
+        max_loss: float | None,
+        min_agreement: float | None,
+        scoring: str | None,
+        limit: int,
+        within: str,
+    ) -> Any:
+        """The smallest size that meets the demands."""
+        demands: list[tuple[str, Any, float, str | None]] = []
+        if max_loss is not None:
+            full = self.full_score(X, y, scoring=scoring)
+            text = f"max_loss={max_loss:g} is not reached: the full model scores {full:.4f}"
+            # One part in 10^12 keeps a loss of exactly max_loss from falling to rounding.
+            demands.append((text, y, full - max_loss - 1e-12, scoring))
+        if min_agreement is not None:
+            answers = self._full_answers(rows_for(self.model, X))
+            text = f"min_agreement={min_agreement:g} is not reached"
+            demands.append((text, answers, min_agreement - 1e-12, None))
+        best, start = [(-np.inf, 0)] * len(demands), 1
+        while start <= limit:
             # Small sizes are cheap, and the search ends at the first that is good enough. Doubling the ranges
             # keeps the worst case within twice the cost of scoring all sizes at once.
-            last = min(len(self), max(FIRST_SIZES, 2 * start))
+            last = min(limit, max(FIRST_SIZES, 2 * start))
             sizes = [size for size in self.sizes if start <= size <= last]
             start = last + 1
             if not sizes:
                 continue
-            scores = self.scores(X, y, sizes)
-            # One part in 10^12 keeps a loss of exactly max_loss from falling to rounding.
-            enough = np.flatnonzero(scores >= full - max_loss - 1e-12)
-            if enough.size:
-                return self[sizes[int(enough[0])]]
-            if scores.max() > best:
-                best, best_size = float(scores.max()), sizes[int(scores.argmax())]
-        raise ValueError(
-            f"max_loss={max_loss:g} is not reached on this path: the full model scores {full:.4f}, the best "
-            f"of the sizes 1 to {len(self)} is {best:.4f} with {best_size} vectors; compress with a larger "
-            "max_vectors or allow a larger max_loss"
+            enough = np.ones(len(sizes), dtype=bool)
+            for number, (_, answers, least, measure) in enumerate(demands):
+                scores = self.scores(X, answers, sizes, scoring=measure)
+                enough &= scores >= least
+                best[number] = max(best[number], (float(scores.max()), sizes[int(scores.argmax())]))
+            if enough.any():
+                return self[sizes[int(np.flatnonzero(enough)[0])]]
+        said = "; ".join(
+            f"{text}, the best of the sizes 1 to {limit} is {score:.4f} with {size} vectors"
+            for (text, *_), (score, size) in zip(demands, best, strict=True)
         )
+        raise ValueError(f"{said}{within}; compress with a larger max_vectors or demand less")
 
     def plot(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **kwargs: Any) -> SizeAccuracyDisplay:
         """Draw the error against the number of vectors, see `marrow.plotting.SizeAccuracyDisplay.from_path`.
@@ -307,7 +484,7 @@ class CompressionPath:
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
         q = self.expansion.n_outputs
-        if self._tuning is None or isinstance(self.model, KernelExpansion):
+        if self._tuning is None or not isinstance(self.model, ExpansionClassifier):
             return np.zeros((len(sizes), q))
         rows, labels = self._tuning
         missing = sorted(set(sizes) - self._shifts.keys())
@@ -320,59 +497,3 @@ class CompressionPath:
                 found = pool.map(partial(threshold.shifts, self.model, labels=labels), outputs)
                 self._shifts.update(zip(group, found, strict=True))
         return np.array([self._shifts[size] for size in sizes])
-
-
-def rows_for(model: ExpansionClassifier | KernelExpansion, X: ArrayLike) -> Any:
-    """Rows as the extension module takes them; a ValueError if they do not fit the model."""
-    if isinstance(model, ExpansionClassifier):
-        return model.validated(X)
-    rows = as_rows(X)
-    if rows.shape[1] != model.vectors.shape[1]:
-        raise ValueError(
-            f"X has {rows.shape[1]} columns, the vectors of the model have {model.vectors.shape[1]}"
-        )
-    return rows
-
-
-class Score:
-    """Scores of several models at once, from their outputs a chunk of rows at a time."""
-
-    def __init__(
-        self, model: ExpansionClassifier | KernelExpansion, rows: Any, y: ArrayLike, n_models: int
-    ) -> None:
-        self.model = model
-        targets = np.asarray(y)
-        if targets.shape[:1] != (rows.shape[0],):
-            raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {targets.shape}")
-        if rows.shape[0] == 0:
-            raise ValueError("X has no rows: a score needs at least one")
-        self.sums = np.zeros(n_models)
-        if isinstance(model, KernelExpansion):
-            targets = np.asarray(targets, dtype=np.float64)
-            self.targets = targets[:, None] if targets.ndim == 1 else targets
-            if self.targets.shape[1:] != (model.n_outputs,):
-                raise ValueError(
-                    f"y has shape {np.shape(y)}: expected one column for each of {model.n_outputs} outputs"
-                )
-            if not np.isfinite(self.targets).all():
-                raise ValueError("y holds NaN or infinities")
-        else:
-            if targets.ndim != 1:
-                raise ValueError(f"y has shape {targets.shape}: expected one label a row")
-            self.targets = threshold.label_indices(targets, model.classes_)
-
-    def add(self, chunk: slice, outputs: NDArray[np.float64]) -> None:
-        """Take the outputs (models, rows of the chunk, q)."""
-        models, n, q = outputs.shape
-        if isinstance(self.model, KernelExpansion):
-            self.sums += ((outputs - self.targets[chunk]) ** 2).sum(axis=(1, 2))
-        else:
-            won = self.model.decode(outputs.reshape(models * n, q)).reshape(models, n)
-            self.sums += (won == self.targets[chunk]).sum(axis=1)
-
-    def result(self) -> NDArray[np.float64]:
-        """Accuracy, or R^2 over all outputs together."""
-        if isinstance(self.model, KernelExpansion):
-            spread = float(((self.targets - self.targets.mean(axis=0)) ** 2).sum())
-            return 1.0 - self.sums / spread if spread > 0 else np.where(self.sums == 0, 1.0, 0.0)
-        return self.sums / len(self.targets)

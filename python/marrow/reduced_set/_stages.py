@@ -1,0 +1,96 @@
+"""Which stages a cascade should have, by a model of the work.
+
+Units are multiply-adds of a kernel value, which are made in register tiles; the ratios of the other parts to
+them are measured (``benches/papers/cascades.py`` holds the model against the clock).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Work", "cheapest", "ladder"]
+
+#: Work of a kernel value beside its features, in multiply-adds: the exponential and the sums.
+VALUE_COST = 12.0
+#: What a multiply-add of a triangular solve or of an output costs against one of a kernel value, which is
+#: made in register tiles.
+DOT_COST = 2.5
+#: Work of a row and a stage beside that.
+STAGE_COST = 300.0
+#: Stages must be expected to save so much of the full model's work, or there are none.
+WORTHWHILE = 0.1
+
+
+def ladder(most: int) -> list[int]:
+    """Sizes a factor of 1.3 to 1.5 apart, whole panels of vectors, up to all."""
+    sizes = [16 * step for power in range(26) for step in (2**power, 3 * 2**power // 2) if step]
+    return [size for size in sorted(set(sizes)) if size < most] + [most]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Multiply-adds a row, from measured ratios: the time of a cascade beside the full model's."""
+
+    features: float
+    outputs: int
+    full: float
+
+    @classmethod
+    def of(cls, expansion: Any, rows: Any) -> Work:
+        """Work of a model on rows like these."""
+        vectors = expansion.vectors
+        sparse = sp.issparse(vectors)
+        features = vectors.nnz / max(1, vectors.shape[0]) if sparse else float(vectors.shape[1])
+        full = expansion.n_vectors * (features + VALUE_COST) + float(np.count_nonzero(expansion.coefficients))
+        # The full model takes rows that are not in double precision at twice the speed; stages never do.
+        return cls(features, expansion.n_outputs, full if rows.dtype == np.float64 else full / 2.0)
+
+    def step(self, size: tuple[int, int], before: tuple[int, int]) -> float:
+        """Work of a stage after another."""
+        vectors, directions = size
+        return (
+            (self.features + VALUE_COST) * (vectors - before[0])
+            + DOT_COST * (directions**2 - before[1] ** 2) / 2.0
+            + DOT_COST * self.outputs * vectors
+            + STAGE_COST
+            + self.features
+            + 8.0 * self.outputs
+        )
+
+
+def cheapest(left: NDArray[np.float64], sizes: list[int], work: Work) -> list[tuple[int, int]]:
+    """The chain of stages with the least expected work a row; none where the full model is about as cheap.
+
+    `left[i, j]` is the share of rows that stage (sizes[i] vectors, sizes[j] directions) leaves open.
+    Dynamic programming over all pairs, from the last to the first: the least work of what comes after a
+    stage.
+    """
+    nodes = [(i, j) for i in range(len(sizes)) for j in range(i + 1)]
+    value: dict[tuple[int, int], float] = {}
+    following: dict[tuple[int, int], tuple[int, int] | None] = {}
+
+    def size(node: tuple[int, int]) -> tuple[int, int]:
+        return sizes[node[0]], sizes[node[1]]
+
+    def best(share: float, at: tuple[int, int], later: list[tuple[int, int]]) -> tuple[float, Any]:
+        goes_on = ((share * work.step(size(node), at) + value[node], node) for node in later)
+        return min(((share * work.full, None), *goes_on), key=lambda option: option[0])
+
+    for node in reversed(nodes):
+        later = [other for other in nodes if other[0] > node[0] and other[1] >= node[1]]
+        value[node], following[node] = best(float(left[node]), size(node), later)
+    expected, chosen = best(1.0, (0, 0), nodes)
+    if expected > (1.0 - WORTHWHILE) * work.full:
+        return []
+    stages = []
+    while chosen is not None:
+        stages.append(size(chosen))
+        chosen = following[chosen]
+    return stages

@@ -1,0 +1,148 @@
+//! `marrow::reduced_set`, the cascade with certain answers.
+
+use marrow::reduced_set::{self, Coding, Decision, Moments, StageSize, UNDECIDED};
+use marrow::{Error, Result};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::array::{RowsArg, index_array, matrix, matrix_array, same_length};
+use crate::error::to_python;
+use crate::expansion;
+use crate::params::KernelArg;
+use crate::run::{Cost, run};
+
+fn coding_of(name: &str) -> Result<Coding> {
+    Ok(match name {
+        "values" => Coding::Values,
+        "binary" => Coding::Sign,
+        "ovr" => Coding::Largest,
+        "ovo" => Coding::Pairs,
+        other => return Err(Error::param("coding", other, "one of values, binary, ovr, ovo")),
+    })
+}
+
+/// <w_a, w_b> (q, q), <w_j, phi(s)> (M, q) and the sums and masses (2, q) of an expansion and the kept vectors s.
+#[pyfunction]
+#[pyo3(signature = (vectors, coefficients, intercepts, kernel, kept, n_jobs))]
+#[allow(clippy::type_complexity)]
+pub(crate) fn expansion_moments<'py>(
+    py: Python<'py>,
+    vectors: RowsArg<'py>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+    kept: RowsArg<'py>,
+    n_jobs: usize,
+) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let kept = kept.view()?;
+    let q = target.outputs();
+    let moments = run(py, n_jobs, Cost::Unknown, None, |_, par| reduced_set::moments(&target, kept, par))?;
+    Ok((
+        matrix_array(py, moments.products, q, q)?,
+        matrix_array(py, moments.at_kept, kept.rows(), q)?,
+        matrix_array(py, [moments.sums, moments.masses].concat(), 2, q)?,
+    ))
+}
+
+/// The stages of a path, made ready to answer where they are certain.
+#[pyclass(frozen, module = "marrow._core")]
+pub(crate) struct Cascade {
+    cascade: reduced_set::Cascade,
+}
+
+#[pymethods]
+impl Cascade {
+    #[new]
+    #[pyo3(signature = (vectors, coefficients, intercepts, kernel, kept, factor, projections, products, at_kept, masses, stages, coding, break_ties, n_jobs))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        vectors: RowsArg<'_>,
+        coefficients: PyReadonlyArray2<'_, f64>,
+        intercepts: PyReadonlyArray1<'_, f64>,
+        kernel: KernelArg,
+        kept: RowsArg<'_>,
+        factor: PyReadonlyArray2<'_, f64>,
+        projections: PyReadonlyArray2<'_, f64>,
+        products: PyReadonlyArray2<'_, f64>,
+        at_kept: PyReadonlyArray2<'_, f64>,
+        masses: PyReadonlyArray2<'_, f64>,
+        stages: Vec<(usize, usize)>,
+        coding: &str,
+        break_ties: bool,
+        n_jobs: usize,
+    ) -> PyResult<Self> {
+        let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+        let kept = kept.view()?;
+        let (factor, m, columns) = matrix(&factor)?;
+        same_length("columns of the factor of a path", m, columns)?;
+        same_length("kept vectors of a path", m, kept.rows())?;
+        let (projections, _, _) = matrix(&projections)?;
+        let (masses, two, q) = matrix(&masses)?;
+        same_length("rows of the masses", 2, two)?;
+        let moments = Moments {
+            products: matrix(&products)?.0.to_vec(),
+            at_kept: matrix(&at_kept)?.0.to_vec(),
+            sums: masses[..q].to_vec(),
+            masses: masses[q..].to_vec(),
+        };
+        let sizes: Vec<StageSize> =
+            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
+        let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
+        let cascade = run(py, n_jobs, Cost::Unknown, None, |_, par| {
+            reduced_set::Cascade::new(&target, kept, factor, projections, &moments, &sizes, decision, par)
+        })?;
+        Ok(Self { cascade })
+    }
+
+    /// The certain classes (n,), -1 where there is none, and the stages (n,) that decided.
+    #[pyo3(signature = (x, n_jobs))]
+    #[allow(clippy::type_complexity)]
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        x: RowsArg<'py>,
+        n_jobs: usize,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+        let rows = x.view()?;
+        let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
+        let found = run(py, n_jobs, cost, None, |monitor, par| self.cascade.answer(rows, monitor, par))?;
+        let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
+        let classes = PyArray1::from_vec(py, found.classes.into_iter().map(class).collect());
+        Ok((classes, index_array(py, found.stages)))
+    }
+
+    /// The outputs (n, q) of a stage and how far each can be from the machine's (n, q).
+    #[pyo3(signature = (x, stage, n_jobs))]
+    #[allow(clippy::type_complexity)]
+    fn outputs_with_bounds<'py>(
+        &self,
+        py: Python<'py>,
+        x: RowsArg<'py>,
+        stage: usize,
+        n_jobs: usize,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+        let rows = x.view()?;
+        let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
+        let (outputs, bounds) =
+            run(py, n_jobs, cost, None, |_, par| self.cascade.outputs_with_bounds(rows, stage, par))?;
+        let (n, q) = (rows.rows(), self.cascade.outputs());
+        Ok((matrix_array(py, outputs, n, q)?, matrix_array(py, bounds, n, q)?))
+    }
+
+    /// How many rows the outputs of stage i decide with the distances of stage j, (stages, stages).
+    #[pyo3(signature = (x, n_jobs))]
+    fn survey<'py>(
+        &self,
+        py: Python<'py>,
+        x: RowsArg<'py>,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let rows = x.view()?;
+        let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
+        let counts = run(py, n_jobs, cost, None, |_, par| self.cascade.survey(rows, par))?;
+        let stages = self.cascade.sizes().len();
+        matrix_array(py, counts.into_iter().map(|count| count as i64).collect(), stages, stages)
+    }
+}

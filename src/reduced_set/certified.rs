@@ -1,0 +1,364 @@
+//! How far the outputs of an orthogonal projection can be from those of the machine that it approximates.
+//!
+//! With S the first t vectors of a path and v_j the projection of w_j on their span, w_j - v_j is orthogonal to every
+//! phi(s), so only the part of phi(x) outside the span counts, or outside the span of fewer of them, P the first p:
+//!
+//! ```text
+//! |f_j(x) - f^_j(x)| = |<w_j - v_j, phi(x)>| <= ||w_j - v_j|| sqrt(k(x, x) - k_P(x)' K_P^-1 k_P(x))      (Cauchy-Schwarz)
+//! ```
+//!
+//! and for the difference of two outputs the same with ||(w_a - w_b) - (v_a - v_b)||. The second factor costs p^2 / 2
+//! multiply-adds a row, the kernel values t d: p may be smaller than t where that is cheaper.
+//!
+//! **Rounding.** Nothing that was computed is taken as exact. u_i = sum_k (L^-1)_ik phi(s_k) are the directions that the
+//! stored factor really defines; their Gram matrix U, the products h of w_j - v_j with them, and the norms are computed
+//! afterwards from kernel values, with bounds on their own errors (`kernels::rounding`). Then for q = sum_i phi_i u_i
+//!
+//! ```text
+//! |f_j - f^_j| <= ||w_j - v_j|| ||phi(x) - q|| + ||h_j|| ||phi||,    ||phi(x) - q||^2 <= k(x, x) - ||phi||^2 + tau k(x, x)
+//! ```
+//!
+//! holds for the numbers in memory, and the errors of evaluating f and f^ themselves are added. The errors of an L that
+//! is badly conditioned show up in tau and h: the bound then certifies less, and never wrongly.
+//!
+//! Cost: m^2 kernel values once (the norms of w), p^3 / 2 and t^2 q multiply-adds for the stages.
+
+use super::objective::Coding;
+use super::path::path_coefficients;
+use crate::control::Par;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::expansion::ExpansionView;
+use crate::kernels::{Evaluator, Kernel, diagonal, gram_symmetric, growth, rounding};
+use crate::simd::blas::{axpy, dot};
+
+/// Inner products of the machine that is approximated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moments {
+    /// <w_a, w_b>, (q, q) row-major.
+    pub products: Vec<f64>,
+    /// <w_j, phi(s)> for the vectors s of the path, (M, q) row-major.
+    pub at_kept: Vec<f64>,
+    /// sum_i |B_ij| sqrt(k(z_i, z_i)), (q,).
+    pub sums: Vec<f64>,
+    /// At least sum_i |B_ij| |k(x, z_i)| / sqrt(k(x, x)) for any x, (q,).
+    pub masses: Vec<f64>,
+}
+
+/// The inner products that the bounds need. Cost m (m + M) kernel values and m q^2 multiply-adds.
+///
+/// # Errors
+/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space.
+pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<Moments> {
+    feature_space(target)?;
+    let q = target.outputs();
+    // Behind the outputs those with the absolute coefficients: they share the kernel values.
+    let both: Vec<f64> = target
+        .coefficients
+        .chunks_exact(q)
+        .flat_map(|line| line.iter().copied().chain(line.iter().map(|c| c.abs())))
+        .collect();
+    let zero = vec![0.0; 2 * q];
+    let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients: &both, ..*target })?;
+    let at_vectors = evaluator.evaluate_double(target.vectors, par)?;
+    let at_kept = evaluator.evaluate_double(kept, par)?;
+    let mut products = vec![0.0; q * q];
+    let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
+    let own = diagonal(&target.kernel, target.vectors);
+    let lines = target.coefficients.chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
+    for ((coefficients, values), own) in lines.zip(own) {
+        for (j, &c) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+            axpy(c, &values[..q], &mut products[j * q..(j + 1) * q]);
+            sums[j] += c.abs() * own.max(0.0).sqrt();
+            squares[j] += c.abs() * values[q + j].abs();
+        }
+    }
+    let mut masses = sums.clone();
+    // Where kernel values are not negative the sum is an inner product with sum_i |B_ij| phi(z_i).
+    if matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::ChiSquared { .. }) {
+        for (mass, square) in masses.iter_mut().zip(&squares) {
+            *mass = mass.min(1.01 * square.sqrt());
+        }
+    }
+    let at_kept = at_kept.chunks_exact(2 * q).flat_map(|line| line[..q].iter().copied()).collect();
+    Ok(Moments { products, at_kept, sums, masses })
+}
+
+/// The relative error of a kernel value in double and in single precision.
+pub(super) fn feature_space(target: &ExpansionView<'_>) -> Result<(f64, f64)> {
+    let of = |single| rounding(&target.kernel, target.vectors, single);
+    of(false).zip(of(true)).ok_or_else(|| {
+        Error::param(
+            "kernel",
+            target.kernel.name(),
+            "positive definite for an error bound: linear, poly with coef0 at least 0, rbf, laplacian or chi2",
+        )
+    })
+}
+
+/// A stage of a cascade: outputs from so many vectors of the path, distances from the span of so many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StageSize {
+    /// t, vectors.
+    pub vectors: usize,
+    /// p, at most t.
+    pub directions: usize,
+}
+
+/// What a stage needs to bound its errors.
+#[derive(Debug, Clone)]
+pub(super) struct Stage {
+    pub(super) size: StageSize,
+    /// (q, t): the coefficients of each output.
+    pub(super) coefficients: Vec<f64>,
+    /// ||w_j - v_j||, (q,).
+    pub(super) radius: Vec<f64>,
+    /// The same for the difference of two outputs, (q, q); empty where only signs count.
+    pub(super) pair_radius: Vec<f64>,
+    /// What is added for rounding in units of sqrt(k(x, x)), (q,), where the machine is evaluated in double precision
+    /// and in single; the errors of its kernel values are not in it.
+    pub(super) slack: [Vec<f64>; 2],
+    /// The same without unit, for the intercepts.
+    pub(super) fixed: [Vec<f64>; 2],
+    /// What is added to the squared distance, in units of k(x, x).
+    pub(super) tau: f64,
+}
+
+/// A path and its machine: what stages are made of.
+pub(super) struct Source<'a> {
+    pub(super) target: ExpansionView<'a>,
+    pub(super) kept: Rows<'a>,
+    /// L, (M, M).
+    pub(super) factor: &'a [f64],
+    /// G, (M, q).
+    pub(super) projections: &'a [f64],
+    pub(super) moments: &'a Moments,
+    pub(super) coding: Coding,
+}
+
+/// Makes the stages, which increase in both sizes.
+///
+/// # Errors
+/// [`Error::Param`] where they do not, [`Error::Shape`] where the arrays disagree.
+pub(super) fn stages(source: &Source<'_>, sizes: &[StageSize], par: Par) -> Result<Vec<Stage>> {
+    let (q, m) = (source.target.outputs(), source.kept.rows());
+    Error::check_len("products of the outputs", q * q, source.moments.products.len())?;
+    Error::check_len("products with the kept vectors", m * q, source.moments.at_kept.len())?;
+    Error::check_len("masses of the outputs", q, source.moments.masses.len())?;
+    Error::check_len("sums of the outputs", q, source.moments.sums.len())?;
+    Error::check_len("factor of a path (M times M)", m * m, source.factor.len())?;
+    Error::check_len("projections of a path (M times outputs)", m * q, source.projections.len())?;
+    let grows = |w: &[StageSize]| w[0].vectors < w[1].vectors && w[0].directions <= w[1].directions;
+    if !sizes.windows(2).all(grows)
+        || sizes.iter().any(|s| s.directions > s.vectors || s.vectors > m || s.vectors == 0)
+    {
+        return Err(Error::param(
+            "stages",
+            format!("{sizes:?}"),
+            format!("increasing, with no more directions than vectors and at most {m} vectors"),
+        ));
+    }
+    let Some(last) = sizes.last() else { return Ok(Vec::new()) };
+    let deltas = feature_space(&source.target)?;
+    let shared = Shared::new(source, last, deltas, par)?;
+    sizes.iter().map(|&size| shared.stage(source, size)).collect()
+}
+
+/// What all stages share.
+struct Shared {
+    deltas: (f64, f64),
+    /// K of the kept vectors of the last stage, (t, t).
+    gram: Vec<f64>,
+    t: usize,
+    /// sqrt(k(s, s)).
+    lengths: Vec<f64>,
+    directions: Directions,
+}
+
+impl Shared {
+    fn new(source: &Source<'_>, last: &StageSize, deltas: (f64, f64), par: Par) -> Result<Self> {
+        let (target, t) = (&source.target, last.vectors);
+        let first: Vec<usize> = (0..t).collect();
+        let kept = source.kept.gather(&first);
+        let gram = gram_symmetric(&target.kernel, kept.view(), par)?;
+        let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
+        let (p, m) = (last.directions, source.kept.rows());
+        let lines: Vec<&[f64]> = (0..p).map(|i| &source.factor[i * m..i * m + i + 1]).collect();
+        let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, par);
+        Ok(Self { deltas, gram, t, lengths, directions })
+    }
+
+    fn stage(&self, source: &Source<'_>, size: StageSize) -> Result<Stage> {
+        let StageSize { vectors: t, directions: p } = size;
+        let (q, m, total) = (source.target.outputs(), source.kept.rows(), source.target.len());
+        let (sums, masses) = (&source.moments.sums, &source.moments.masses);
+        let a = path_coefficients(source.factor, m, source.projections, q, t)?;
+        let mut of_v = vec![0.0; t * q];
+        for (line, out) in self.gram.chunks_exact(self.t).zip(of_v.chunks_exact_mut(q)) {
+            for (&k, coefficients) in line[..t].iter().zip(a.chunks_exact(q)) {
+                axpy(k, coefficients, out);
+            }
+        }
+        let transposed = |values: &[f64]| -> Vec<f64> {
+            (0..q).flat_map(|j| values.iter().skip(j).step_by(q).copied()).collect()
+        };
+        let (coefficients, of_w) = (transposed(&a), transposed(&source.moments.at_kept[..t * q]));
+        let of_v = transposed(&of_v);
+        let column = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
+            let length = values.len() / q;
+            j * length..(j + 1) * length
+        };
+        let small_mass: Vec<f64> = (0..q)
+            .map(|j| {
+                coefficients[j * t..(j + 1) * t].iter().zip(&self.lengths).map(|(a, l)| a.abs() * l).sum()
+            })
+            .collect();
+        // Errors of f and f^ in double precision, in units of sqrt(k(x, x)).
+        let values_error = |j: usize| {
+            (self.deltas.0 + growth(total, false)) * sums[j]
+                + (self.deltas.0 + growth(t, false)) * small_mass[j]
+        };
+        let squared = |j: usize, k: usize| {
+            let product = |x: &[f64], y: &[f64]| dot(&x[column(x, j)], &y[column(y, k)]);
+            source.moments.products[j * q + k] - product(&coefficients, &of_w) - product(&of_w, &coefficients)
+                + product(&coefficients, &of_v)
+        };
+        let error_of_squared =
+            |mass: f64, error: f64| 2.0 * mass * error + growth(total + t, false) * mass * mass;
+        let both = |j: usize| sums[j] + small_mass[j];
+        let squares: Vec<f64> = (0..q).map(|j| squared(j, j)).collect();
+        let radius = (0..q)
+            .map(|j| (squares[j].max(0.0) + error_of_squared(both(j), values_error(j))).sqrt())
+            .collect();
+        let mut pair_radius = Vec::new();
+        if source.coding == Coding::Largest {
+            pair_radius = vec![0.0; q * q];
+            for j in 0..q {
+                for k in 0..j {
+                    let difference = squares[j] + squares[k] - squared(j, k) - squared(k, j);
+                    let error = error_of_squared(both(j) + both(k), values_error(j) + values_error(k));
+                    let value = (difference.max(0.0) + error).sqrt();
+                    (pair_radius[j * q + k], pair_radius[k * q + j]) = (value, value);
+                }
+            }
+        }
+        // h: what is left of the orthogonality, on the directions of the stored factor.
+        let lengths: f64 = self.lengths[..p].iter().map(|l| l * l).sum::<f64>().sqrt();
+        let mut leaks = Vec::with_capacity(q);
+        for j in 0..q {
+            let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).collect();
+            let leak = solve(source.factor, m, &left);
+            let norm = dot(&leak, &leak).sqrt();
+            let error = self.directions.norm(p) * lengths * values_error(j)
+                + growth(p, false) * self.directions.condition(p) * norm;
+            leaks.push(1.1 * (norm + error));
+        }
+        let evaluation = |single: bool| -> Vec<f64> {
+            // Sums are kept in the precision of the rows over at most 2,048 vectors.
+            let of_sum = growth(total.min(2048), single) + growth(total, false);
+            (0..q)
+                .map(|j| leaks[j] + of_sum * masses[j] + (self.deltas.0 + growth(t, false)) * small_mass[j])
+                .collect()
+        };
+        let fixed = |single: bool| -> Vec<f64> {
+            let unit = growth(4, single);
+            source.target.intercepts.iter().map(|b| unit * b.abs()).collect()
+        };
+        Ok(Stage {
+            size,
+            coefficients,
+            radius,
+            pair_radius,
+            slack: [evaluation(false), evaluation(true)],
+            fixed: [fixed(false), fixed(true)],
+            tau: self.directions.tau(p),
+        })
+    }
+}
+
+/// What the stored factor L really is, for all its leading blocks at once.
+struct Directions {
+    /// For p = 0, 1, ...: ||L^-1||_F, || |L^-1| |L| ||_F, ||U - I||_F and sum_i (sum_k |L^-1_ik| sqrt(k_kk))^2, squared
+    /// where they are norms.
+    inverse: Vec<f64>,
+    condition: Vec<f64>,
+    skew: Vec<f64>,
+    reach: Vec<f64>,
+    delta: f64,
+}
+
+impl Directions {
+    fn new(lines: &[&[f64]], gram: &[f64], stride: usize, lengths: &[f64], delta: f64, par: Par) -> Self {
+        let p = lines.len();
+        // Column k of L^-1 by forward substitution; kept as rows of the transpose.
+        let columns: Vec<Vec<f64>> = par.map(p, |k| {
+            let mut column = vec![0.0; p];
+            column[k] = 1.0 / lines[k][k];
+            for i in k + 1..p {
+                column[i] = -dot(&lines[i][k..i], &column[k..i]) / lines[i][i];
+            }
+            column
+        });
+        let inverse: Vec<Vec<f64>> = (0..p).map(|i| (0..=i).map(|k| columns[k][i]).collect()).collect();
+        // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
+        let per_row: Vec<[f64; 4]> = par.map(p, |i| {
+            let mut product = vec![0.0; p];
+            let mut amplified = vec![0.0; p];
+            for (k, &l) in inverse[i].iter().enumerate() {
+                axpy(l, &gram[k * stride..k * stride + p], &mut product);
+                for (out, v) in amplified.iter_mut().zip(lines[k]) {
+                    *out += l.abs() * v.abs();
+                }
+            }
+            let mut skew = 0.0;
+            for (k, line) in inverse[..=i].iter().enumerate() {
+                let value = dot(&product[..=k], line) - f64::from(u8::from(k == i));
+                skew += if k == i { 1.0 } else { 2.0 } * value * value;
+            }
+            let reach: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
+            [dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach]
+        });
+        let running = |which: usize| -> Vec<f64> {
+            let mut sum = 0.0;
+            std::iter::once(0.0)
+                .chain(per_row.iter().map(|row| {
+                    sum += row[which];
+                    sum
+                }))
+                .collect()
+        };
+        Self { inverse: running(0), condition: running(1), skew: running(2), reach: running(3), delta }
+    }
+
+    /// ||L^-1||_F.
+    fn norm(&self, p: usize) -> f64 {
+        self.inverse[p].sqrt()
+    }
+
+    /// || |L^-1| |L| ||_F.
+    fn condition(&self, p: usize) -> f64 {
+        self.condition[p].sqrt()
+    }
+
+    /// tau: ||L^-1 k - phi|| for the computed phi twice, ||U - I||, and the errors of k(x, x) and of these.
+    fn tau(&self, p: usize) -> f64 {
+        let substitution = growth(p, false) * self.condition(p);
+        let unit = self.delta + growth(4, false);
+        2.2 * (self.reach[p].sqrt() * self.delta + substitution)
+            + self.skew[p].sqrt()
+            + (self.delta + growth(2 * p, false)) * self.reach[p]
+            + 4.0 * substitution
+            + growth(p, false)
+            + unit
+    }
+}
+
+/// L^-1 b.
+fn solve(factor: &[f64], m: usize, b: &[f64]) -> Vec<f64> {
+    let mut out = Vec::with_capacity(b.len());
+    for (i, b) in b.iter().enumerate() {
+        let line = &factor[i * m..i * m + i + 1];
+        out.push((b - dot(&out[..i], &line[..i])) / line[i]);
+    }
+    out
+}

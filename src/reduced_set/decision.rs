@@ -1,0 +1,83 @@
+//! From outputs and bounds of their errors to the class that is certain.
+
+use super::objective::Coding;
+
+/// How outputs decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// What they mean.
+    pub coding: Coding,
+    /// For pairs: the sums of the outputs break ties of the votes.
+    pub break_ties: bool,
+}
+
+/// The class of k that wins the votes of the pairs whatever the outputs are within their bounds.
+pub(super) fn certain_winner(
+    k: usize,
+    break_ties: bool,
+    f: &[f64],
+    bound: impl Fn(usize) -> f64,
+) -> Option<usize> {
+    let (mut certain, mut possible) = (vec![0.0; k], vec![0.0; k]);
+    let (mut confidence, mut doubt) = (vec![0.0; k], vec![0.0; k]);
+    let mut pair = 0;
+    for a in 0..k {
+        for c in a + 1..k {
+            let (value, error) = (f[pair], bound(pair));
+            pair += 1;
+            if value.abs() > error {
+                let winner = if value > 0.0 { a } else { c };
+                certain[winner] += 1.0;
+                possible[winner] += 1.0;
+            } else {
+                possible[a] += 1.0;
+                possible[c] += 1.0;
+            }
+            confidence[a] += value;
+            confidence[c] -= value;
+            // The sums of the outputs are rounded too.
+            let error = error + 1e-12 * (value.abs() + error);
+            doubt[a] += error;
+            doubt[c] += error;
+        }
+    }
+    let best = largest(&certain)?;
+    // Votes, and the sum squeezed into (-1/3, 1/3) as scikit-learn's break_ties has it.
+    let score = |votes: f64, sum: f64| votes + sum / (3.0 * (sum.abs() + 1.0));
+    let beats = |c: usize| {
+        if certain[best] > possible[c] {
+            return true;
+        }
+        if break_ties {
+            let low = score(certain[best], confidence[best] - doubt[best]);
+            low > score(possible[c], confidence[c] + doubt[c]) + 1e-9
+        } else {
+            best < c && certain[best] == possible[c]
+        }
+    };
+    (0..k).all(|c| c == best || beats(c)).then_some(best)
+}
+
+/// The first place of the largest value.
+pub(super) fn largest(values: &[f64]) -> Option<usize> {
+    (0..values.len()).reduce(|best, i| if values[i] > values[best] { i } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn votes_are_certain_only_where_no_output_can_change_them() {
+        // Pairs (0, 1), (0, 2), (1, 2): class 0 wins twice.
+        let f = [1.0, 0.2, 1.0];
+        assert_eq!(certain_winner(3, false, &f, |_| 0.1), Some(0));
+        // With (0, 2) open all three could have one vote each; the first would win, unless ties are broken by sums.
+        assert_eq!(certain_winner(3, false, &f, |j| if j == 1 { 0.3 } else { 0.1 }), Some(0));
+        assert_eq!(certain_winner(3, true, &f, |j| if j == 1 { 0.3 } else { 0.1 }), Some(0));
+        assert_eq!(certain_winner(3, true, &[0.2, 0.2, 1.0], |j| if j == 1 { 0.3 } else { 0.1 }), None);
+        // The last class needs a clear lead.
+        assert_eq!(certain_winner(3, false, &[1.0, -1.0, -0.2], |j| if j == 2 { 0.3 } else { 0.1 }), None);
+        assert_eq!(certain_winner(3, false, &[f64::NAN, 1.0, 1.0], |_| 0.1), None);
+    }
+}
