@@ -280,7 +280,7 @@ def make(
         {parameter: integer(least=1), "max_time": RULES["max_time"]},
     )
     if expansion.n_vectors == 0:
-        raise ValueError(f"{source!r} is constant: there is nothing to compress")
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
     chosen = GradientSettings() if settings is None else settings
     if not isinstance(chosen, GradientSettings):
         raise refuse("settings", settings, "None or a GradientSettings")
