@@ -5,17 +5,22 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.preprocessing import StandardScaler
 
-from marrow import SVC, compress
+from marrow import SVC, SVR, compress
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
 
-from marrow.plotting import SizeAccuracyDisplay, image_axes  # noqa: E402
+from marrow.plotting import (  # noqa: E402
+    DecisionVectorsDisplay,
+    SizeAccuracyDisplay,
+    image_axes,
+    subsample_baseline,
+)
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +104,60 @@ def test_importing_marrow_does_not_import_matplotlib():
     code = "import sys, marrow, marrow.plotting; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_fitted_model_is_compared_with_machines_on_fewer_rows(cancer):
+    X, y, X_test, y_test = cancer
+    svc = SVC(gamma=0.01).fit(X, y)
+    display = SizeAccuracyDisplay.from_estimator(
+        svc, X_test, y_test, max_vectors=30, X_train=X, y_train=y, n_baselines=4
+    )
+    assert len(display.line_.get_xdata()) == 30
+    sizes, errors = display.baseline_line_.get_data()
+    found, scores = subsample_baseline(svc, X, y, X_test, y_test, sizes=np.geomspace(2, 30, 4))
+    np.testing.assert_array_equal(sizes, found)
+    np.testing.assert_allclose(errors, 1 - scores, atol=1e-12)
+    assert (found < 3 * 30).all()
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels[:2] == ["compressed", "trained on fewer rows"]
+    plain = SizeAccuracyDisplay.from_estimator(svc, X_test, y_test, max_vectors=5)
+    assert plain.baseline_line_ is None
+    with pytest.raises(ValueError, match="go together"):
+        SizeAccuracyDisplay.from_estimator(svc, X_test, y_test, X_train=X)
+
+
+def test_regressors_are_drawn_with_their_baseline(cancer):
+    X, y, X_test, y_test = cancer
+    svr = SVR(gamma=0.01).fit(X, y.astype(float))
+    display = SizeAccuracyDisplay.from_estimator(
+        svr, X_test, y_test, max_vectors=20, X_train=X, y_train=y.astype(float), n_baselines=3
+    )
+    assert display.ax_.get_ylabel() == "1 - R^2"
+    assert len(display.baseline_line_.get_xdata()) == 3
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_boundaries_show_regions_and_vectors(classes, tmp_path):
+    X, y = make_blobs(200, centers=classes, random_state=1)
+    names = np.array(["a", "b", "c", "d"])[y]
+    svc = SVC(gamma=0.2).fit(X, names)
+    small = compress(svc, 7)
+    display = DecisionVectorsDisplay.from_estimator(small, X, names, full=svc, grid_resolution=40)
+    points = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
+    np.testing.assert_array_equal(small.classes_[display.response.ravel()], small.predict(points))
+    np.testing.assert_array_equal(small.classes_[display.full_response.ravel()], svc.predict(points))
+    np.testing.assert_allclose(display.vectors_.get_offsets(), small.expansion_.vectors)
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert {"boundary", "full model", "7 vectors", "a", "b"} <= set(labels)
+    ax = image_axes()
+    again = DecisionVectorsDisplay.from_estimator(small, X, ax=ax, grid_resolution=20)
+    assert again.ax_ is ax
+    ax.figure.savefig(tmp_path / "boundary.png")
+
+
+def test_boundaries_need_two_columns_and_classes(cancer):
+    X, y, _, _ = cancer
+    with pytest.raises(ValueError, match="30 columns: a picture needs 2"):
+        DecisionVectorsDisplay.from_estimator(SVC().fit(X, y), X)
+    with pytest.raises(TypeError, match="must be a classifier"):
+        DecisionVectorsDisplay.from_estimator(SVR().fit(X[:, :2], y.astype(float)), X[:, :2])
