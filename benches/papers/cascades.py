@@ -234,7 +234,8 @@ def main() -> int:
     tested = sum(r["tested"] for r in results)
     report.say(
         f"Disagreements with the full model on {tested:,} test rows, in both precisions and with both "
-        f"choices of stages: {wrong}. Where there are no stages, they were not expected to save a tenth of the work, "
+        f"choices of stages: {wrong}. Where there are no stages, they were not expected "
+        f"to save a tenth of the work, "
         "and the full model answers alone."
     )
     report.table(
@@ -256,7 +257,8 @@ def main() -> int:
     )
     report.say(
         "The bound is that of Cauchy and Schwarz: it knows the length of what is missing and not its "
-        "direction, which makes it ten to fifty times the error. So it pays where few vectors span nearly everything "
+        "direction, which makes it ten to fifty times the error. So it pays where few "
+        "vectors span nearly everything "
         "(satimage, banana), and not where every row is far from every vector (usps, mnist, sparse text)."
     )
     report.table(

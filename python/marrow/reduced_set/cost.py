@@ -87,7 +87,7 @@ def largest_within(budget: float, most: int, measure: Callable[[int], float]) ->
     sizes = sorted({max(1, round(most ** (step / 5))) for step in range(6)})
     model = TimeModel.fit(sizes, [measure(size) for size in sizes])
     if model.per_vector > 0.0:
-        size = int(np.clip((budget - model.fixed) / model.per_vector, 0, most))
+        size = int(np.clip((budget - model.fixed) / model.per_vector + 1e-6, 0, most))
     else:
         size = most if model.fixed <= budget else 0
     size = max(1, size)
