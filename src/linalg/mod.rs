@@ -4,8 +4,6 @@
 //! |---|---|
 //! | `cholesky` | A = L L' and the solution of A X = B |
 //! | `pivoted` | A = L L' with as many columns as A has rank |
-//! | `greedy` | the candidates of a pursuit towards targets, with the factor that grows |
 
 pub(crate) mod cholesky;
-pub(crate) mod greedy;
 pub(crate) mod pivoted;

@@ -33,6 +33,11 @@ impl Basis {
         Self { rows, others, vectors: Vec::new(), riders: Vec::new(), lines: Vec::new() }
     }
 
+    /// Numbers of a vector.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Number of vectors.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
@@ -95,6 +100,13 @@ impl Basis {
         self.vectors.extend(direction);
         line.push(pivot);
         self.lines.push(line);
+    }
+
+    /// Forgets the last column.
+    pub(super) fn pop(&mut self) {
+        self.lines.pop();
+        self.vectors.truncate(self.lines.len() * self.rows);
+        self.riders.truncate(self.lines.len() * self.others);
     }
 
     /// The last vector, and the last basis function on the further rows.

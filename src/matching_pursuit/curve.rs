@@ -31,8 +31,6 @@ pub(super) struct Curve<'a> {
     pub(super) training: Vec<f64>,
     losses: Vec<f64>,
     errors: Vec<f64>,
-    best: f64,
-    since: usize,
 }
 
 impl<'a> Curve<'a> {
@@ -51,8 +49,6 @@ impl<'a> Curve<'a> {
             training: Vec::new(),
             losses: Vec::new(),
             errors: Vec::new(),
-            best: f64::INFINITY,
-            since: 0,
         }
     }
 
@@ -73,17 +69,28 @@ impl<'a> Curve<'a> {
         if classes {
             self.errors.push(wrong(targets, outputs, self.outputs));
         }
-        let watched = match (self.measure, self.errors.last()) {
-            (Measure::Error, Some(&error)) => error,
-            _ => value,
+        self.goes_on()
+    }
+
+    /// Forgets all but the first steps. Whether to go on.
+    pub(super) fn truncate(&mut self, steps: usize) -> bool {
+        self.sizes.truncate(steps);
+        self.training.truncate(steps);
+        self.losses.truncate(steps);
+        self.errors.truncate(steps);
+        self.goes_on()
+    }
+
+    fn goes_on(&self) -> bool {
+        let watched = match self.measure {
+            Measure::Error if !self.errors.is_empty() => &self.errors,
+            _ => &self.losses,
         };
-        if watched < self.best {
-            self.best = watched;
-            self.since = 0;
-        } else {
-            self.since += 1;
+        let best = (0..watched.len()).reduce(|best, i| if watched[i] < watched[best] { i } else { best });
+        match (self.patience, best) {
+            (Some(patience), Some(best)) => watched.len() - 1 - best < patience,
+            _ => true,
         }
-        self.patience.is_none_or(|patience| self.since < patience)
     }
 
     /// Moves the curves into a fit.

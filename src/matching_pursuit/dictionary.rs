@@ -4,31 +4,21 @@
 //! and a step looks at a sample of the candidates: the best of 59 is among the best twentieth of all with a probability
 //! of .95 (Smola and Schoelkopf, 2000; TR-132, 3.2).
 //!
-//! Products with the values are taken in blocks of rows, so that a block of one side stays in the cache while the other
-//! passes: memory is read once for all right-hand sides.
-
 use super::Task;
 use super::source::{Functions, RowSet};
 use crate::control::{Monitor, Par, Progress, Stop};
-use crate::data::{DenseView, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, gram};
-use crate::linalg::greedy::GramColumns;
 use crate::random::Random;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::dot;
+use crate::simd::products::{Stored, row_products};
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 
 /// Candidates drawn at a step of a dictionary that is too large to be kept.
 const DRAWN: usize = 59;
-/// Rows of a block of a product: 64 kB a panel of the other side.
-const DEPTH: usize = 512;
 /// Values computed together while the dictionary is filled: 32 MB.
 const FILL: usize = 1 << 22;
-/// Functions a task multiplies by few right-hand sides.
+/// Functions a task multiplies.
 const CHUNK: usize = 32;
-/// So many right-hand sides are multiplied one by one.
-const FEW: usize = 3;
 
 /// How values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +45,6 @@ pub(super) struct Dictionary<'a> {
     values: Values,
     /// Squared norms of the kept functions.
     pub(super) own: Vec<f64>,
-    /// What went wrong while columns were computed for a caller that takes no errors.
-    failure: Mutex<Option<Error>>,
 }
 
 impl<'a> Dictionary<'a> {
@@ -84,7 +72,6 @@ impl<'a> Dictionary<'a> {
             scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
             values: Values::Drawn(sample.unwrap_or(DRAWN)),
             own: Vec::new(),
-            failure: Mutex::default(),
         };
         if sample.is_some() || !fits {
             return Ok(Ok(dictionary));
@@ -139,6 +126,19 @@ impl<'a> Dictionary<'a> {
         }
     }
 
+    /// Targets times sqrt(w), (q, l): output after output.
+    pub(super) fn scaled_targets(&self, task: &Task<'_>) -> Vec<f64> {
+        let (l, q) = (self.rows, task.outputs);
+        let mut targets = vec![0.0; l * q];
+        for (j, to) in targets.chunks_exact_mut(l).enumerate() {
+            for (to, y) in to.iter_mut().zip(task.targets.iter().skip(j).step_by(q)) {
+                *to = *y;
+            }
+            self.scale(to);
+        }
+        targets
+    }
+
     fn values_of(&self, list: &[usize], set: RowSet, rows: usize, par: Par) -> Result<Vec<f64>> {
         let mut out = vec![0.0; list.len() * rows];
         let part_of = |p: usize| self.starts.partition_point(|&start| start <= p) - 1;
@@ -176,30 +176,27 @@ impl<'a> Dictionary<'a> {
         self.values_of(&[p], RowSet::Validation, rows, par)
     }
 
-    /// <d_k, v_j> for all kept functions and right-hand sides v (b, l), as (M, b).
-    pub(super) fn products(&self, v: &[f64], par: Par) -> Vec<f64> {
-        let (l, b) = (self.rows, v.len() / self.rows);
-        if b <= FEW {
-            let mut out = vec![0.0; self.count() * b];
-            par.for_each_chunk(&mut out, CHUNK * b, |chunk, out| {
-                for (i, out) in out.chunks_exact_mut(b).enumerate() {
-                    let at = (chunk * CHUNK + i) * l..(chunk * CHUNK + i + 1) * l;
-                    for (out, v) in out.iter_mut().zip(v.chunks_exact(l)) {
-                        *out = match &self.values {
-                            Values::Double(d) => dot(&d[at.clone()], v),
-                            Values::Single(d) => mixed_dot(&d[at.clone()], v),
-                            Values::Drawn(_) => 0.0,
-                        };
-                    }
-                }
-            });
-            return out;
-        }
+    /// <d_k, v_j> for some kept functions and right-hand sides v (b, l), as (functions, b).
+    pub(super) fn products(&self, list: &[usize], v: &[f64], par: Par) -> Vec<f64> {
+        let mut out = vec![0.0; list.len() * (v.len() / self.rows)];
         match &self.values {
-            Values::Double(d) => inner_products(d, v, l, par),
-            Values::Single(d) => inner_products(d, v, l, par),
-            Values::Drawn(_) => Vec::new(),
+            Values::Double(d) => self.products_with(d, list, v, &mut out, par),
+            Values::Single(d) => self.products_with(d, list, v, &mut out, par),
+            Values::Drawn(_) => {}
         }
+        out
+    }
+
+    fn products_with<T: Stored>(&self, d: &[T], list: &[usize], v: &[f64], out: &mut [f64], par: Par) {
+        let (l, b) = (self.rows, v.len() / self.rows);
+        if b == 0 {
+            return;
+        }
+        par.for_each_chunk(out, CHUNK * b, |chunk, out| {
+            let list = &list[chunk * CHUNK..][..out.len() / b];
+            let rows: Vec<&[T]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
+            row_products(&rows, v, l, out);
+        });
     }
 
     /// Draws candidates that `open` allows: all of them where there are no more than to be drawn.
@@ -209,63 +206,17 @@ impl<'a> Dictionary<'a> {
         let count = wanted.min(available.len());
         random.sample(available.len(), count).into_iter().map(|i| available[i]).collect()
     }
-
-    /// The first failure of a column that was asked for through [`GramColumns`].
-    pub(super) fn failure(&self) -> Result<()> {
-        let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failure.take().map_or(Ok(()), Err)
-    }
 }
 
-impl GramColumns for Dictionary<'_> {
-    fn fill(&self, list: &[usize], out: &mut [&mut [f64]], par: Par) {
-        match self.columns(list, par) {
-            Ok(columns) => {
-                let b = list.len();
-                let products = self.products(&columns, par);
-                for (j, out) in out.iter_mut().enumerate() {
-                    for (to, from) in out.iter_mut().zip(products.iter().skip(j).step_by(b)) {
-                        *to = *from;
-                    }
-                }
-            }
-            Err(error) => {
-                let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                failure.get_or_insert(error);
-            }
-        }
-    }
-}
-
-fn mixed_dot(a: &[f32], b: &[f64]) -> f64 {
-    let mut wide = [0.0; 1024];
-    a.chunks(wide.len())
-        .zip(b.chunks(wide.len()))
-        .map(|(a, b)| {
-            wide.iter_mut().zip(a).for_each(|(to, &from)| *to = f64::from(from));
-            dot(&wide[..b.len()], b)
-        })
-        .sum()
-}
-
-/// A B' for A (m, l) and B (b, l), in double precision.
-pub(super) fn inner_products<T: crate::data::Element>(a: &[T], b: &[f64], l: usize, par: Par) -> Vec<f64>
-where
-    for<'x> Rows<'x>: From<DenseView<'x, T>>,
-{
-    let (m, count) = (a.len() / l.max(1), b.len() / l.max(1));
-    let mut out = vec![0.0; m * count];
-    for from in (0..l).step_by(DEPTH) {
-        let depth = DEPTH.min(l - from);
-        let (Ok(left), Ok(right)) = (
-            DenseView::with_stride(&a[from..], m, depth, l),
-            DenseView::with_stride(&b[from..], count, depth, l),
-        ) else {
-            return out;
-        };
-        if let Ok(part) = gram(&Kernel::Linear, left.into(), right.into(), par) {
-            axpy(1.0, &part, &mut out);
-        }
+/// A B' for A (m, l) and B (b, l).
+pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, par: Par) -> Vec<f64> {
+    let count = b.len() / l;
+    let mut out = vec![0.0; a.len() / l * count];
+    if count > 0 {
+        par.for_each_chunk(&mut out, 4 * count, |chunk, out| {
+            let rows: Vec<&[f64]> = a[chunk * 4 * l..].chunks_exact(l).take(out.len() / count).collect();
+            row_products(&rows, b, l, out);
+        });
     }
     out
 }

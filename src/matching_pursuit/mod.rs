@@ -9,6 +9,7 @@
 //! | `dictionary` | the values on the training rows, kept or drawn anew at each step |
 //! | `basis` | an orthonormal basis of the chosen functions |
 //! | `orthogonal` | squared loss with back-fitting or pre-fitting (fig. 3) |
+//! | `field` | all functions as candidates, looked at together every few steps |
 //! | `curve` | losses along the path, early stopping |
 //!
 //! Several outputs choose their functions together (Weston and Bakir, TR-132, eq. 13). Row weights w are folded into the
@@ -17,6 +18,7 @@
 mod basis;
 mod curve;
 mod dictionary;
+mod field;
 mod orthogonal;
 mod source;
 
@@ -147,10 +149,24 @@ pub struct Fit {
     pub stop: Stop,
 }
 
+impl Fit {
+    fn nothing(stop: Stop) -> Self {
+        Self {
+            order: Vec::new(),
+            sizes: Vec::new(),
+            coefficients: Coefficients::Factor { factor: Vec::new(), projections: Vec::new() },
+            training_loss: Vec::new(),
+            validation_loss: Vec::new(),
+            validation_error: Vec::new(),
+            stop,
+        }
+    }
+}
+
 /// Runs a pursuit.
 ///
 /// Cost O(functions x candidates x rows); memory of the dictionary as its storage says, beside that
-/// functions x (candidates + rows) numbers.
+/// functions x rows numbers.
 ///
 /// # Errors
 /// [`Error::Param`], [`Error::Shape`] and [`Error::NotFinite`] for what does not fit; whatever a part of the dictionary

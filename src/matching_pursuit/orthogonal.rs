@@ -1,58 +1,61 @@
 //! Squared loss with all coefficients at their best after every step: back-fitting (Vincent and Bengio, 2.2) and
 //! pre-fitting (2.3, fig. 3), which is orthogonal least squares.
 //!
-//! Fig. 3 keeps for every function its part outside the span of the basis, in row coordinates, and its part inside, as
-//! coefficients. Here the part inside is its products F_k with an orthonormal basis, the part outside is known by its
-//! norm and its products with the residuals, and neither needs the rows: a step costs one column of D'D, computed for
-//! several candidates at once (see `linalg::greedy`), instead of two passes over D. Only the chosen functions are
-//! orthogonalised in row coordinates, twice, so that rounding in F can mislead the choice among equals but never the fit.
+//! Fig. 3 keeps for every function its part outside the span of the basis, in row coordinates. Here that part is known by
+//! its squared norm n_k and its products C_k with the residuals. A new basis vector q, whose products with the residuals
+//! are g, changes them by one number for each function:
+//!
+//! ```text
+//! l_k = <d_k, q>,   n_k -= l_k^2,   C_k -= l_k g,   score ||C_k||^2 / n_k (pre-fitting) or / ||d_k||^2 (back-fitting)
+//! ```
+//!
+//! That is one pass over the dictionary a step, bound by memory. `field` makes it a part of a pass. Only the chosen
+//! functions are orthogonalised in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
+//! but never the fit.
 //!
 //! Invariant: R = Y - Q G with Q orthonormal, G = Q'Y.
 
-use super::basis::Basis;
+use super::basis::{Basis, Outside};
 use super::curve::Curve;
 use super::dictionary::{Dictionary, inner_products};
+use super::field::Field;
 use super::{Coefficients, Fit, MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
-use crate::linalg::greedy::{Candidates, Criterion, INSIDE};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
 use std::ops::ControlFlow;
 
+/// A function whose squared distance from the span is below this share of its squared norm counts as inside it.
+pub(super) const INSIDE: f64 = 1e-10;
 /// Residuals below this share of the targets are rounding.
 const NOTHING: f64 = 1e-13;
 
 /// The fitted part, without the candidates.
-struct State<'a> {
+pub(super) struct State<'a> {
     task: &'a Task<'a>,
-    basis: Basis,
+    pub(super) basis: Basis,
     /// R, (q, l): output after output.
-    residuals: Vec<f64>,
+    pub(super) residuals: Vec<f64>,
     /// G, (n, q).
     projections: Vec<f64>,
     /// Outputs of the validation rows, (q, n).
     watched: Vec<f64>,
+    pub(super) order: Vec<usize>,
     total_weight: f64,
 }
 
 impl<'a> State<'a> {
     fn new(task: &'a Task<'a>, dictionary: &Dictionary<'_>) -> Self {
         let (l, q) = (task.rows(), task.outputs);
-        let mut residuals = vec![0.0; l * q];
-        for (j, r) in residuals.chunks_exact_mut(l).enumerate() {
-            for (r, y) in r.iter_mut().zip(task.targets.iter().skip(j).step_by(q)) {
-                *r = *y;
-            }
-            dictionary.scale(r);
-        }
         let others = task.validation.map_or(0, |v| v.targets.len() / q);
         Self {
             task,
             basis: Basis::new(l, others),
-            residuals,
+            residuals: dictionary.scaled_targets(task),
             projections: Vec::new(),
             watched: vec![0.0; others * q],
+            order: Vec::new(),
             total_weight: task.weights.map_or(l as f64, |w| w.iter().sum()),
         }
     }
@@ -65,8 +68,9 @@ impl<'a> State<'a> {
         dot(&self.residuals, &self.residuals)
     }
 
-    /// Takes the last basis vector's share of the residuals; returns it.
-    fn project(&mut self) -> Vec<f64> {
+    /// Takes a split column into the basis and its share out of the residuals; returns the share.
+    fn take(&mut self, outside: Outside, rider: Vec<f64>) -> Vec<f64> {
+        self.basis.push(outside, rider);
         let (l, others) = (self.task.rows(), self.others());
         let (direction, rider) = self.basis.last();
         let shares: Vec<f64> = self
@@ -87,10 +91,28 @@ impl<'a> State<'a> {
         shares
     }
 
+    /// Gives the last function back.
+    fn give_back(&mut self) {
+        let (l, q, others) = (self.task.rows(), self.task.outputs, self.others());
+        let shares = self.projections.split_off(self.projections.len() - q);
+        let (direction, rider) = self.basis.last();
+        for (r, share) in self.residuals.chunks_exact_mut(l).zip(&shares) {
+            axpy(*share, direction, r);
+        }
+        if others > 0 {
+            for (f, share) in self.watched.chunks_exact_mut(others).zip(&shares) {
+                axpy(-share, rider, f);
+            }
+        }
+        self.basis.pop();
+        self.order.pop();
+    }
+
     /// Notes the step; whether to go on.
-    fn note(&self, curve: &mut Curve<'_>, size: usize) -> bool {
+    fn note(&self, curve: &mut Curve<'_>) -> bool {
         let (q, n) = (self.task.outputs, self.others());
-        curve.note(size, 0.5 * self.squared_norm() / self.total_weight, &self.watched, |targets, outputs| {
+        let training = 0.5 * self.squared_norm() / self.total_weight;
+        curve.note(self.order.len(), training, &self.watched, |targets, outputs| {
             let squares = (0..q).flat_map(|j| {
                 let f = &outputs[j * n..(j + 1) * n];
                 f.iter().zip(targets.iter().skip(j).step_by(q)).map(|(f, y)| (f - y) * (f - y))
@@ -102,110 +124,101 @@ impl<'a> State<'a> {
 
 /// Where the next function comes from.
 enum Rivals<'a> {
-    All(Candidates<'a>),
+    All(Field<'a>),
     Drawn { open: Vec<bool>, random: Random },
 }
 
+/// Runs the pursuit.
 pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monitor, par: Par) -> Result<Fit> {
-    let mut fit = Fit {
-        order: Vec::new(),
-        sizes: Vec::new(),
-        coefficients: Coefficients::Factor { factor: Vec::new(), projections: Vec::new() },
-        training_loss: Vec::new(),
-        validation_loss: Vec::new(),
-        validation_error: Vec::new(),
-        stop: Stop { reason: StopReason::Converged, iterations: 0, gap: f64::NAN },
-    };
     let dictionary = match Dictionary::new(task, params.storage, params.sample, monitor, par)? {
         Ok(dictionary) => dictionary,
-        Err(stop) => {
-            fit.stop = stop;
-            return Ok(fit);
-        }
+        Err(stop) => return Ok(Fit::nothing(stop)),
     };
     let mut curve = Curve::new(task.validation, task.outputs, params.patience, params.measure);
     let mut state = State::new(task, &dictionary);
     let norm = state.squared_norm();
     let most = params.functions.min(dictionary.count());
-    let criterion = if params.variant == Variant::PreFitting { Criterion::Gain } else { Criterion::Angle };
-
-    let constant = task.constant.then(|| {
+    let by_gain = params.variant == Variant::PreFitting;
+    if task.constant {
         let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
-        ones
-    });
+        if let Some(outside) = state.basis.split(ones, 0.0, par) {
+            state.take(outside, vec![1.0; state.others()]);
+        }
+    }
     let mut rivals = if dictionary.drawn().is_some() {
         Rivals::Drawn { open: vec![true; dictionary.count()], random: Random::new(params.seed) }
     } else {
-        let correlations = dictionary.products(&state.residuals, par);
-        let own = dictionary.own.clone();
-        Rivals::All(Candidates::new(&dictionary, criterion, own, correlations, task.outputs, most + 1))
+        Rivals::All(Field::new(&dictionary, &state, by_gain, par))
     };
-    if let Some(ones) = constant {
-        let column = if let Rivals::All(_) = rivals { dictionary.products(&ones, par) } else { Vec::new() };
-        if let Some(outside) = state.basis.split(ones, 0.0, par) {
-            let (line, pivot) = (outside.line.clone(), outside.pivot);
-            state.basis.push(outside, vec![1.0; state.others()]);
-            let shares = state.project();
-            if let Rivals::All(rivals) = &mut rivals {
-                rivals.advance(&column, &line, pivot, &shares, par);
-            }
-        }
-    }
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
-    let mut go_on = state.note(&mut curve, 0);
+    let mut go_on = state.note(&mut curve);
+    let mut gap;
     let reason = loop {
         let residual = state.squared_norm();
-        let gap = if norm > 0.0 { (residual / norm).sqrt() } else { 0.0 };
-        fit.stop.gap = gap;
-        if residual <= enough || fit.order.len() == most || !go_on {
-            break StopReason::Converged;
-        }
+        gap = if norm > 0.0 { (residual / norm).sqrt() } else { 0.0 };
         let progress = Progress {
             phase: "pursuit",
-            done: fit.order.len() as u64,
+            done: state.order.len() as u64,
             total: Some(most as u64),
             gap,
-            steps: fit.order.len() as u64,
+            steps: state.order.len() as u64,
         };
-        if let ControlFlow::Break(reason) = monitor.tick(&progress) {
+        let mut reason =
+            (residual <= enough || state.order.len() == most || !go_on).then_some(StopReason::Converged);
+        if let ControlFlow::Break(asked) = monitor.tick(&progress) {
+            reason = Some(asked);
+        }
+        let mut chosen = None;
+        if reason.is_none() {
+            chosen = match &mut rivals {
+                Rivals::All(field) => match field.best() {
+                    Some(p) => Some((p, dictionary.columns(&[p], par)?)),
+                    None => None,
+                },
+                Rivals::Drawn { open, random } => {
+                    let list = dictionary.draw(open, random);
+                    let chosen = best_drawn(&dictionary, &state, &list, by_gain, open, par)?;
+                    // A sample that was inside the span, and is closed now, leaves others to look at.
+                    if chosen.is_none() && list.iter().any(|&p| !open[p]) {
+                        continue;
+                    }
+                    chosen
+                }
+            };
+            if chosen.is_none() {
+                reason = Some(StopReason::Converged);
+            }
+        }
+        if let Rivals::All(field) = &mut rivals
+            && (reason.is_some() || field.is_full())
+        {
+            // The steps since the last look at all functions stand as far as none of them would have been better.
+            let (kept, missed) = field.settle(&state, reason.is_some(), par);
+            while state.order.len() > kept {
+                state.give_back();
+                go_on = curve.truncate(state.order.len() + 1);
+            }
+            if reason.is_none() || missed && reason == Some(StopReason::Converged) {
+                continue;
+            }
+        }
+        if let Some(reason) = reason {
             break reason;
         }
-        let chosen = match &mut rivals {
-            Rivals::All(rivals) => match rivals.best() {
-                Some((p, score)) if score > 0.0 => Some((p, dictionary.columns(&[p], par)?)),
-                _ => None,
-            },
-            Rivals::Drawn { open, random } => {
-                let list = dictionary.draw(open, random);
-                let chosen = best_drawn(&dictionary, &state, &list, criterion, open, par)?;
-                // A sample that was inside the span, and is closed now, leaves others to look at.
-                if chosen.is_none() && list.iter().any(|&p| !open[p]) {
-                    continue;
-                }
-                chosen
-            }
-        };
         let Some((p, column)) = chosen else { break StopReason::Converged };
-        let outside = state.basis.split(column, INSIDE, par);
-        match (&mut rivals, outside) {
-            (Rivals::All(rivals), Some(outside)) => {
-                let (line, pivot) = (outside.line.clone(), outside.pivot);
-                let gram = rivals.column(p, par);
-                dictionary.failure()?;
-                state.basis.push(outside, dictionary.watched(p, state.others(), par)?);
-                let shares = state.project();
-                rivals.advance(&gram, &line, pivot, &shares, par);
-                rivals.leave_out(p);
+        match (&mut rivals, state.basis.split(column, INSIDE, par)) {
+            (Rivals::All(field), Some(outside)) => {
+                let shares = state.take(outside, dictionary.watched(p, state.others(), par)?);
+                field.advance(p, state.basis.last().0, &shares, par);
             }
             (Rivals::Drawn { open, .. }, Some(outside)) => {
-                state.basis.push(outside, dictionary.watched(p, state.others(), par)?);
-                state.project();
+                state.take(outside, dictionary.watched(p, state.others(), par)?);
                 open[p] = false;
             }
-            (Rivals::All(rivals), None) => {
-                rivals.leave_out(p);
+            (Rivals::All(field), None) => {
+                field.close(p);
                 continue;
             }
             (Rivals::Drawn { open, .. }, None) => {
@@ -213,12 +226,12 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
                 continue;
             }
         }
-        fit.order.push(p);
-        go_on = state.note(&mut curve, fit.order.len());
+        state.order.push(p);
+        go_on = state.note(&mut curve);
     };
-    fit.stop.reason = reason;
-    fit.stop.iterations = fit.order.len() as u64;
+    let mut fit = Fit::nothing(Stop { reason, iterations: state.order.len() as u64, gap });
     fit.coefficients = Coefficients::Factor { factor: state.basis.factor(), projections: state.projections };
+    fit.order = state.order;
     curve.finish(&mut fit);
     Ok(fit)
 }
@@ -228,7 +241,7 @@ fn best_drawn(
     dictionary: &Dictionary<'_>,
     state: &State<'_>,
     list: &[usize],
-    criterion: Criterion,
+    by_gain: bool,
     open: &mut [bool],
     par: Par,
 ) -> Result<Option<(usize, Vec<f64>)>> {
@@ -247,7 +260,7 @@ fn best_drawn(
             continue;
         }
         let size: f64 = aligned[i * q..(i + 1) * q].iter().map(|c| c * c).sum();
-        let score = size / if criterion == Criterion::Gain { distance } else { own };
+        let score = size / if by_gain { distance } else { own };
         if score > 0.0 && best.is_none_or(|(_, most)| score > most) {
             best = Some((i, score));
         }

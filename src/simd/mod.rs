@@ -14,6 +14,7 @@
 //! | `epilogue` | from pairwise sums to kernel values |
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
+//! | `products` | many long rows times a few vectors |
 //! | `scan` | the decomposition solver's pair selection |
 
 #![allow(unsafe_code)]
@@ -23,6 +24,7 @@ pub(crate) mod blas;
 pub(crate) mod epilogue;
 mod exp;
 pub(crate) mod micro;
+pub(crate) mod products;
 pub(crate) mod scan;
 mod vector;
 #[cfg(target_arch = "x86_64")]
