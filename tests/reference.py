@@ -279,3 +279,56 @@ def projection_bounds(expansion, kept, X):
     own = np.array([kernel(spec, x[None], x[None])[0, 0] for x in X])
     distances = own - (k * np.linalg.solve(K, k)).sum(axis=0)
     return np.sqrt(np.maximum(distances, 0))[:, None] * np.sqrt(np.maximum(norms, 0))[None]
+
+
+def margin_losses():
+    """Losses of Vincent and Bengio, 3.2, with their derivatives in f, for targets -1 and 1."""
+    t = np.tanh
+    return {
+        "squared_error": (lambda y, f: 0.5 * (f - y) ** 2, lambda y, f: f - y),
+        "squared_tanh": (
+            lambda y, f: (t(f) - 0.65 * y) ** 2,
+            lambda y, f: 2 * (t(f) - 0.65 * y) * (1 - t(f) ** 2),
+        ),
+        "logistic": (
+            lambda y, f: np.log2(1 + np.exp(-2 * y * f)),
+            lambda y, f: -2 * y / (1 + np.exp(2 * y * f)) / np.log(2),
+        ),
+        "exponential": (lambda y, f: np.exp(-y * f), lambda y, f: -y * np.exp(-y * f)),
+        "one_minus_tanh": (lambda y, f: 1 - t(y * f), lambda y, f: -y * (1 - t(y * f) ** 2)),
+        "squared_hinge": (
+            lambda y, f: np.maximum(0, 1 - y * f) ** 2,
+            lambda y, f: -2 * y * np.maximum(0, 1 - y * f),
+        ),
+        "huber": (
+            lambda y, f: np.where(abs(f - y) <= 1, 0.5 * (f - y) ** 2, abs(f - y) - 0.5),
+            lambda y, f: np.clip(f - y, -1, 1),
+        ),
+    }
+
+
+def loss_pursuit(D, y, n, loss, every=None):
+    """Figure 4 as printed: (order of the steps, coefficients by candidate after each step)."""
+    from scipy.optimize import minimize, minimize_scalar
+
+    value, slope = loss
+    a, order, steps = np.zeros(D.shape[1]), [], []
+    for step in range(1, n + 1):
+        f = D @ a
+        best = int(np.argmax(np.abs(D.T @ slope(y, f)) / np.linalg.norm(D, axis=0)))
+        order.append(best)
+        if every is None or step % every:
+            g = D[:, best]
+            a[best] += minimize_scalar(lambda x, f=f, g=g: value(y, f + x * g).sum(), tol=1e-12).x
+        else:
+            chosen = sorted(set(order))
+            S = D[:, chosen]
+            a[chosen] = minimize(
+                lambda c, S=S: value(y, S @ c).sum(),
+                a[chosen],
+                jac=lambda c, S=S: S.T @ slope(y, S @ c),
+                method="BFGS",
+                options={"gtol": 1e-9, "maxiter": 5000},
+            ).x
+        steps.append(a.copy())
+    return order, steps

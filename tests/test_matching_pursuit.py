@@ -157,3 +157,275 @@ def test_degenerate_dictionaries_end_cleanly():
     assert zero.n_vectors_ == 0
     assert KMPRegressor(50, candidates=4, random_state=0).fit(X, y).n_vectors_ == 4
     assert KMPRegressor(5, fit_intercept=False).fit(X, np.zeros(30)).n_vectors_ == 0
+
+
+# Any loss
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(150, 2))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] + 0.6 * rng.normal(size=150) > 0, 1.0, -1.0)
+    return X, y
+
+
+def model_of(loss, n, **options):
+    cls = KMPRegressor if loss == "huber" else KMPClassifier
+    return cls(n, loss=loss, gamma=0.5, fit_intercept=False, **options)
+
+
+@pytest.mark.parametrize("loss", sorted(reference.margin_losses()))
+@pytest.mark.parametrize("variant", ["basic", "backfit"])
+def test_figure_4(two_classes, loss, variant):
+    X, y = two_classes
+    if loss == "squared_error" and variant == "backfit":
+        pytest.skip("all coefficients are set anew at each step: tested above")
+    D = reference.kernel(RBF, X, X)
+    every = 3 if variant == "backfit" else None
+    # Saturated after the second setting of all coefficients: what follows is rounding.
+    n = 5 if loss == "one_minus_tanh" else 9
+    order, steps = reference.loss_pursuit(D, y, n, reference.margin_losses()[loss], every)
+    model = model_of(loss, n, variant=variant, max_iter=n, backfit_every=3).fit(X, y)
+    assert model.support_.tolist() == list(dict.fromkeys(order))
+    a = np.zeros(len(X))
+    a[model.support_] = model.expansion_.coefficients[:, 0]
+    value = reference.margin_losses()[loss][0]
+    ours, theirs = value(y, D @ a).mean(), value(y, D @ steps[-1]).mean()
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert model.path_.training_loss[-1] == pytest.approx(ours, rel=1e-9)
+    assert model.path_.training_loss[1:] == pytest.approx([value(y, D @ s).mean() for s in steps], rel=1e-6)
+    assert (np.diff(model.path_.training_loss) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("loss", ["squared_tanh", "logistic", "exponential", "squared_hinge", "huber"])
+def test_after_back_fitting_no_coefficient_lowers_the_loss(two_classes, loss):
+    X, y = two_classes
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, len(y))
+    model = model_of(loss, 12, backfit_every=1).set_params(fit_intercept=True)
+    model.fit(X, y, sample_weight=weights)
+    D = np.column_stack([np.ones(len(y)), reference.kernel(RBF, X, X[model.support_])])
+    f = model.predict(X) if loss == "huber" else model.decision_function(X)
+    slope = reference.margin_losses()[loss][1]
+    start = D.T @ (weights * slope(y, np.zeros(len(y))))
+    assert np.linalg.norm(D.T @ (weights * slope(y, f))) < 1e-5 * np.linalg.norm(start)
+
+
+def test_basic_pursuit_is_figure_1(problem):
+    X, y, Y = problem
+    K = reference.kernel(RBF, X, X)
+    for targets in (y, Y):
+        order, steps = reference.matching_pursuit(K, targets, 40, "basic")
+        model = KMPRegressor(40, variant="basic", gamma=0.5, fit_intercept=False).fit(X, targets)
+        assert model.support_.tolist() == list(dict.fromkeys(order.tolist()))
+        a = np.zeros((len(X), np.atleast_2d(targets.T).shape[0]))
+        np.add.at(a, order, np.array(steps))
+        assert model.expansion_.coefficients == pytest.approx(a[model.support_], abs=1e-8)
+        # Chosen again and again: fewer functions than steps.
+        assert len(model.path_) < len(model.path_.sizes) - 1 == 40
+        assert model.path_.sizes[model.path_.step_of(5)] == 5
+
+
+class Quartic:
+    """A loss of the user."""
+
+    def value(self, y, f):
+        return (f - y) ** 4 + (f - y) ** 2
+
+    def gradient(self, y, f):
+        return 4 * (f - y) ** 3 + 2 * (f - y)
+
+    def hessian(self, y, f):
+        return 12 * (f - y) ** 2 + 2
+
+
+def test_losses_of_the_user(problem):
+    X, y, Y = problem
+    D = reference.kernel(RBF, X, X)
+    loss = Quartic()
+    order, steps = reference.loss_pursuit(D, y, 8, (loss.value, loss.gradient), 4)
+    model = KMPRegressor(8, loss=loss, gamma=0.5, fit_intercept=False, max_iter=8, backfit_every=4)
+    model.fit(X, y)
+    assert model.support_.tolist() == list(dict.fromkeys(order))
+    assert model.predict(X) == pytest.approx(D @ steps[-1], abs=1e-4)
+    assert KMPRegressor(8, loss=loss).fit(X, Y, X_val=X[:9], y_val=Y[:9]).predict(X).shape == Y.shape
+
+    class Broken(Quartic):
+        def gradient(self, y, f):
+            raise KeyError("mine", y.size - f.size)
+
+    class Misshapen(Quartic):
+        def hessian(self, y, f):
+            return (y + f)[:3]
+
+    with pytest.raises(KeyError, match="mine"):
+        KMPRegressor(5, loss=Broken()).fit(X, y)
+    with pytest.raises(ValueError, match="hessian of the loss returned shape"):
+        KMPRegressor(5, loss=Misshapen()).fit(X, y)
+
+
+def test_losses_and_variants_are_refused_by_name(problem):
+    X, y, _ = problem
+    for options, message in [
+        ({"loss": "logistic"}, "loss='logistic' is not allowed"),
+        ({"loss": "huber", "variant": "prefit"}, "variant='prefit' is not allowed"),
+        ({"delta": 0.0}, "delta=0.0"),
+        ({"backfit_every": 0}, "backfit_every=0"),
+        ({"candidates": 0}, "candidates=0"),
+        ({"candidates": np.ones((3, 5))}, "5 columns"),
+        ({"functions": 3}, "functions=3"),
+        ({"kernel": ["rbf", "precomputed"]}, "alone, not in a list"),
+        ({"tol": -1.0}, "tol=-1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            KMPRegressor(5, **options).fit(X, y)
+
+
+# Dictionaries
+
+
+def test_several_kernels_and_widths(problem):
+    X, y, _ = problem
+    gammas = [0.1, 0.5, 3.0]
+    specs = [("rbf", g, 0.0, 3) for g in gammas] + [("linear", 1.0, 0.0, 3)]
+    D = np.column_stack([reference.kernel(spec, X, X) for spec in specs])
+    order, _ = reference.matching_pursuit(D, y, 12, "prefit", constant=True)
+    model = KMPRegressor(12, kernel=["rbf", "linear"], gamma=gammas).fit(X, y)
+    assert (model.support_kernels_ * len(X) + model.support_).tolist() == order.tolist()
+    assert len(model.expansions_) == 4
+    total = sum(e.decision_function(X)[:, 0] for e in model.expansions_)
+    assert model.predict(X) == pytest.approx(total)
+    with pytest.raises(AttributeError, match="kernels: see expansions_"):
+        _ = model.expansion_
+    assert model.path_.scores(X, y)[-1] == pytest.approx(model.score(X, y))
+
+
+def test_a_kernel_for_each_class(datasets):
+    X, y = datasets["moons"]
+    kernels = {"left": {"gamma": 4.0}, "right": {"kernel": "laplacian", "gamma": 1.0}}
+    model = KMPClassifier(25, class_kernels=kernels).fit(X, y)
+    assert (np.where(model.support_kernels_ == 0, "left", "right") == y[model.support_]).all()
+    assert [e.kernel for e in model.expansions_] == ["rbf", "laplacian"]
+    assert model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="class_kernels="):
+        KMPClassifier(5, class_kernels={"up": {}}).fit(X, y)
+
+
+def test_functions_and_the_constant_as_candidates(problem):
+    X, _, _ = problem
+    y = 3.0 + 2.0 * X[:, 0] ** 2
+
+    def functions(rows):
+        return np.column_stack([rows[:, 0] ** 2, rows[:, 1]])
+
+    model = KMPRegressor(4, functions=functions, fit_intercept="candidate", gamma=0.5).fit(X, y)
+    assert model.predict(X) == pytest.approx(y, abs=1e-6)
+    assert model.function_coef_[0, 0] == pytest.approx(2.0, abs=1e-6)
+    assert model.intercept_ == pytest.approx([3.0], abs=1e-6)
+    assert model.path_[2].predict(X) == pytest.approx(y, abs=1e-6)
+    with pytest.raises(AttributeError, match="no kernels"):
+        model.as_expansion()
+    with pytest.raises(ValueError, match="functions returned"):
+        KMPRegressor(4, functions=lambda rows: rows[:3]).fit(X, y)
+
+
+def asymmetric(A, B):
+    """Neither symmetric nor positive definite."""
+    return np.exp(-np.abs(A @ np.array([[1.0], [2.0], [0.5]]) - 3.0 * B[:, 0]))
+
+
+@pytest.mark.parametrize("kernel", ["function", "precomputed", "sigmoid"])
+def test_kernels_that_are_not_positive_definite(problem, kernel):
+    X, y, _ = problem
+    D = asymmetric(X, X) if kernel != "sigmoid" else reference.kernel(("sigmoid", 0.5, 0.0, 3), X, X)
+    order, steps = reference.matching_pursuit(D, y, 10, "prefit")
+    options = {"function": {"kernel": asymmetric}, "sigmoid": {"kernel": "sigmoid", "gamma": 0.5}}
+    model = KMPRegressor(len(order), fit_intercept=False, **options.get(kernel, {"kernel": kernel}))
+    model.fit(D if kernel == "precomputed" else X, y)
+    assert model.support_.tolist() == order.tolist()
+    expected = D[:, order] @ steps[-1][:, 0]
+    assert model.predict(D if kernel == "precomputed" else X) == pytest.approx(expected, abs=1e-7)
+
+
+def test_given_points_and_drawn_rows(problem):
+    X, y, _ = problem
+    points = X[::7] + 0.1
+    D = reference.kernel(RBF, X, points)
+    order, _ = reference.matching_pursuit(D, y, 8, "prefit")
+    model = KMPRegressor(8, candidates=points, gamma=0.5, fit_intercept=False).fit(X, y)
+    assert model.support_.tolist() == order.tolist()
+    assert np.array_equal(model.expansion_.vectors, points[order])
+    drawn = KMPRegressor(8, candidates=0.25, gamma=0.5, random_state=3).fit(X, y)
+    again = KMPRegressor(8, candidates=30, gamma=0.5, random_state=3).fit(X, y)
+    assert drawn.support_.tolist() == again.support_.tolist()
+    assert np.array_equal(drawn.expansion_.vectors, X[drawn.support_])
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+@pytest.mark.parametrize("memory", [{"sample_size": 59}, {"cache_size": 0.01}])
+def test_beyond_the_budget_candidates_are_drawn(problem, loss, memory):
+    X, y, _ = problem
+    full = KMPRegressor(20, loss=loss, gamma=0.5).fit(X, y)
+    model = KMPRegressor(20, loss=loss, gamma=0.5, random_state=0, **memory).fit(X, y)
+    same = KMPRegressor(20, loss=loss, gamma=0.5, random_state=0, n_jobs=1, **memory).fit(X, y)
+    assert model.support_.tolist() == same.support_.tolist()
+    assert len(set(model.support_.tolist())) == 20
+    assert full.score(X, y) < 1.03 * model.score(X, y)
+    # As many as there are: every candidate is looked at.
+    every = KMPRegressor(20, loss=loss, gamma=0.5, sample_size=len(X)).fit(X, y)
+    assert every.support_.tolist() == full.support_.tolist()
+
+
+def test_blocks_do_not_change_the_choice():
+    """More functions than are active at once: the steps are still those of the figure."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(700, 4))
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.3 * rng.normal(size=700)
+    K = reference.kernel(("rbf", 0.6, 0.0, 3), X, X)
+    for variant in ("prefit", "backfit"):
+        order, _ = reference.matching_pursuit(K, y, 60, variant, constant=True)
+        for n_jobs in (1, 2):
+            model = KMPRegressor(60, variant=variant, gamma=0.6, n_jobs=n_jobs).fit(X, y)
+            assert model.support_.tolist() == order.tolist()
+
+
+# Stopping
+
+
+def test_early_stopping_takes_the_best_size(datasets):
+    X, y = datasets["moons"]
+    model = KMPClassifier(60, gamma=20.0, early_stopping=True, scoring="error", random_state=1).fit(X, y)
+    assert model.n_vectors_ == np.argmin(model.path_.validation_error)
+    assert (model.path_.validation_error >= model.path_.validation_error[model.n_vectors_]).all()
+    given = KMPClassifier(60, gamma=20.0, early_stopping=True, n_iter_no_change=5)
+    given.fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
+    losses = given.path_.validation_loss
+    assert given.n_vectors_ == np.argmin(losses)
+    assert len(losses) == np.argmin(losses) + 6 < 61
+    cross = KMPClassifier(40, gamma=20.0, early_stopping=True, cv=4).fit(X, y)
+    assert cross.n_vectors_ == max(1, np.argmin(cross.path_.cv_curve)) == len(cross.path_)
+    with pytest.raises(ValueError, match="belong together"):
+        given.fit(X, y, X_val=X)
+
+
+def test_time_and_tolerance(problem):
+    X, y, _ = problem
+    model = KMPRegressor(100, gamma=0.5, tol=0.3, fit_intercept=False).fit(X, y)
+    residual = np.linalg.norm(y - model.predict(X)) / np.linalg.norm(y)
+    assert (
+        residual <= 0.3 < np.linalg.norm(y - model.path_[len(model.path_) - 1].predict(X)) / np.linalg.norm(y)
+    )
+    with pytest.raises(ValueError, match="max_time=0"):
+        KMPRegressor(100, max_time=0.0).fit(X, y)
+
+
+def test_weights_are_repetitions(problem):
+    X, y, _ = problem
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), weights)
+    for options in ({}, {"loss": "huber"}, {"variant": "basic"}):
+        one = KMPRegressor(15, **options).fit(X, y, sample_weight=weights)
+        two = KMPRegressor(15, **options).fit(X[repeated], y[repeated])
+        assert np.array_equal(X[one.support_], X[repeated][two.support_])
+        assert one.predict(X) == pytest.approx(two.predict(X), abs=1e-6)
+        assert (weights[one.support_] > 0).all()

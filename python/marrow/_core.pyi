@@ -6,6 +6,8 @@
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, final
+from collections.abc import Callable
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +102,9 @@ class _Matching(TypedDict):
     validation_loss: _Floats
     validation_error: _Floats
     stop: str
-    factor: _Floats
-    projections: _Floats
+    factor: NotRequired[_Floats]
+    projections: NotRequired[_Floats]
+    coefficients: NotRequired[_Floats]
 
 class _Construction(TypedDict):
     vectors: NDArray[np.float32]
@@ -259,6 +262,7 @@ def matching_pursuit(
     weights: _Floats | None,
     constant: bool,
     validation: tuple[_Floats, bool] | None,
+    loss: tuple[str, float] | Callable[..., Any],
     settings: dict[str, Any],
     progress: ProgressCallback | None,
     n_jobs: int,

@@ -2,15 +2,17 @@
 //!
 //! A part is a tuple: `("kernel", kernel, points, rows, validation rows or None)`, `("columns", values, validation
 //! values)`, or `("function", f, count, rows, validation rows)` with f(indices, validation) the values of some functions
-//! on all rows, function after function. The calling thread takes the interpreter lock for f.
+//! on all rows, function after function. A loss is a name, or a function g(derivative, y, f) of whole vectors. The calling
+//! thread takes the interpreter lock for f and g.
 
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use marrow::Error;
-use marrow::control::{Budget, Par};
+use marrow::control::{Budget, Monitor, Par, Progress, StopReason};
 use marrow::matching_pursuit::{
-    Coefficients, Columns, Functions, KernelFunctions, MatchingParams, Measure, RowSet, Storage, Task,
-    Validation, Variant,
+    BuiltIn, Coefficients, Columns, Derivative, Functions, KernelFunctions, Loss, MatchingParams, Measure,
+    RowSet, Storage, Task, Validation, Variant,
 };
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -140,12 +142,106 @@ impl Functions for &PythonFunctions {
     }
 }
 
+/// A loss, from its name and the parameter of the Huber loss, or from a function.
+pub(crate) enum LossArg {
+    /// One of the crate.
+    BuiltIn(BuiltIn),
+    /// A Python function.
+    Function(PythonLoss),
+}
+
+/// A Python function, and the exception that it raised.
+pub(crate) struct PythonLoss {
+    function: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for LossArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_callable() {
+            let function = object.to_owned().unbind();
+            return Ok(Self::Function(PythonLoss { function, raised: Mutex::default() }));
+        }
+        let (name, delta): (String, f64) = object.extract()?;
+        Ok(Self::BuiltIn(match name.as_str() {
+            "squared_error" => BuiltIn::Squared,
+            "squared_tanh" => BuiltIn::SquaredTanh,
+            "logistic" => BuiltIn::Logistic,
+            "exponential" => BuiltIn::Exponential,
+            "one_minus_tanh" => BuiltIn::OneMinusTanh,
+            "squared_hinge" => BuiltIn::SquaredHinge,
+            "huber" if delta > 0.0 && delta.is_finite() => BuiltIn::Huber { delta },
+            "huber" => return Err(to_python(Error::param("delta", delta, "positive and finite"))),
+            _ => return Err(to_python(Error::param("loss", format!("{name:?}"), "a name of a loss"))),
+        }))
+    }
+}
+
+impl LossArg {
+    fn loss(&self) -> &dyn Loss {
+        match self {
+            Self::BuiltIn(loss) => loss,
+            Self::Function(loss) => loss,
+        }
+    }
+}
+
+impl PythonLoss {
+    fn raised(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(&self, py: Python<'_>, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]) -> PyResult<()> {
+        let which = match what {
+            Derivative::Value => 0,
+            Derivative::First => 1,
+            Derivative::Second => 2,
+        };
+        let arrays = (which, PyArray1::from_slice(py, y), PyArray1::from_slice(py, f));
+        let values = self.function.bind(py).call1(arrays)?;
+        let values: PyReadonlyArray1<'_, f64> = values.extract()?;
+        same_length("values of a loss (one for each row)", out.len(), values.len())?;
+        out.copy_from_slice(vector(&values)?);
+        Ok(())
+    }
+}
+
+impl Loss for PythonLoss {
+    fn fill(&self, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]) {
+        if self.raised().is_none() {
+            let Err(error) = Python::attach(|py| self.call(py, what, y, f, out)) else { return };
+            self.raised().get_or_insert(error);
+        }
+        out.fill(0.0);
+    }
+}
+
+/// A monitor that also ends the work when the loss has raised.
+struct WithLoss<'a> {
+    monitor: &'a dyn Monitor,
+    loss: &'a LossArg,
+}
+
+impl Monitor for WithLoss<'_> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+        self.monitor.tick(progress)?;
+        match self.loss {
+            LossArg::Function(loss) if loss.raised().is_some() => ControlFlow::Break(StopReason::Interrupted),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
 /// The settings of a pursuit as Python passes them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct MatchingArg {
     variant: String,
     n_functions: usize,
+    max_iter: Option<usize>,
+    backfit_every: usize,
     tol: f64,
     patience: Option<usize>,
     stop_on_error: bool,
@@ -161,13 +257,17 @@ impl MatchingArg {
         let variant = match self.variant.as_str() {
             "backfit" => Variant::BackFitting,
             "prefit" => Variant::PreFitting,
+            "basic" => Variant::Basic,
             other => {
-                return Err(to_python(Error::param("variant", format!("{other:?}"), "backfit or prefit")));
+                let rule = "basic, backfit or prefit";
+                return Err(to_python(Error::param("variant", format!("{other:?}"), rule)));
             }
         };
         Ok(MatchingParams {
             variant,
             functions: self.n_functions,
+            steps: self.max_iter,
+            every: self.backfit_every,
             tolerance: self.tol,
             patience: self.patience,
             measure: if self.stop_on_error { Measure::Error } else { Measure::Loss },
@@ -180,10 +280,10 @@ impl MatchingArg {
 
 /// A pursuit over a dictionary.
 ///
-/// Returns a dict: `order`, `sizes`, `training_loss`, `validation_loss`, `validation_error`, `stop`, and `factor` and
-/// `projections`.
+/// Returns a dict: `order`, `sizes`, `training_loss`, `validation_loss`, `validation_error`, `stop`, and either `factor`
+/// and `projections` or the `coefficients` of all steps, one after the other.
 #[pyfunction]
-#[pyo3(signature = (parts, targets, weights, constant, validation, settings, progress, n_jobs))]
+#[pyo3(signature = (parts, targets, weights, constant, validation, loss, settings, progress, n_jobs))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn matching_pursuit<'py>(
     py: Python<'py>,
@@ -192,6 +292,7 @@ pub(crate) fn matching_pursuit<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     constant: bool,
     validation: Option<(PyReadonlyArray2<'py, f64>, bool)>,
+    loss: LossArg,
     settings: MatchingArg,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
@@ -211,12 +312,26 @@ pub(crate) fn matching_pursuit<'py>(
         None => None,
     };
     let weights = weights.as_ref().map(vector).transpose()?;
-    let task =
-        Task { functions: &functions, targets: values, outputs, weights, constant, validation: watched };
+    let task = Task {
+        functions: &functions,
+        targets: values,
+        outputs,
+        weights,
+        constant,
+        loss: loss.loss(),
+        squared: matches!(loss, LossArg::BuiltIn(BuiltIn::Squared)),
+        validation: watched,
+    };
     let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
+        let with_loss = WithLoss { monitor, loss: &loss };
+        let budget = Budget::new(&with_loss, None, max_time);
         marrow::matching_pursuit::matching_pursuit(&task, &params, &budget, par)
     });
+    if let LossArg::Function(loss) = &loss
+        && let Some(error) = loss.raised().take()
+    {
+        return Err(error);
+    }
     if let Some(error) = parts.iter().find_map(PartArg::raised) {
         return Err(error);
     }
@@ -233,6 +348,10 @@ pub(crate) fn matching_pursuit<'py>(
             let m = projections.len() / outputs;
             result.set_item("factor", matrix_array(py, factor, m, m)?)?;
             result.set_item("projections", matrix_array(py, projections, m, outputs)?)?;
+        }
+        Coefficients::Steps(values) => {
+            let rows = values.len() / outputs;
+            result.set_item("coefficients", matrix_array(py, values, rows, outputs)?)?;
         }
     }
     Ok(result)

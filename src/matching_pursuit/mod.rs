@@ -10,20 +10,27 @@
 //! | `basis` | an orthonormal basis of the chosen functions |
 //! | `orthogonal` | squared loss with back-fitting or pre-fitting (fig. 3) |
 //! | `field` | all functions as candidates, looked at together every few steps |
+//! | `descent` | any loss: basic pursuit (fig. 1) and back-fitting every few steps (fig. 4) |
+//! | `backfit` | all coefficients at their best for any loss |
+//! | `loss` | losses, and the search along one function |
 //! | `curve` | losses along the path, early stopping |
 //!
 //! Several outputs choose their functions together (Weston and Bakir, TR-132, eq. 13). Row weights w are folded into the
 //! values: with s = sqrt(w), the dictionary holds s d and the targets are s y.
 
+mod backfit;
 mod basis;
 mod curve;
+mod descent;
 mod dictionary;
 mod field;
+mod loss;
 mod orthogonal;
 mod source;
 
 pub use curve::{Measure, Validation};
 pub use dictionary::Storage;
+pub use loss::{BuiltIn, Derivative, Loss};
 pub use source::{Columns, Functions, KernelFunctions, RowSet};
 
 use crate::control::{Monitor, Par, Stop};
@@ -32,6 +39,8 @@ use crate::error::{Error, Result};
 /// How functions are chosen and coefficients kept up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
+    /// Only the newest coefficient changes.
+    Basic,
     /// All coefficients are the best after every step; the function is chosen before (orthogonal matching pursuit).
     BackFitting,
     /// All coefficients are the best, and the function is the one that then leaves the least loss.
@@ -45,6 +54,10 @@ pub struct MatchingParams {
     pub variant: Variant,
     /// Most functions.
     pub functions: usize,
+    /// Most steps; a step may choose a function again unless all coefficients are the best ones.
+    pub steps: Option<usize>,
+    /// Steps between two full back-fittings of a loss that is not squared error, at least 1.
+    pub every: usize,
     /// End when the norm of the residual is at most this share of the targets' norm.
     pub tolerance: f64,
     /// End after so many steps without a better validation measure.
@@ -71,6 +84,10 @@ pub struct Task<'a> {
     pub weights: Option<&'a [f64]>,
     /// Whether the constant function is in the basis from the start.
     pub constant: bool,
+    /// The loss.
+    pub loss: &'a dyn Loss,
+    /// Whether the loss is squared error, so that the best coefficients are known.
+    pub squared: bool,
     /// Rows on which the losses are watched.
     pub validation: Option<Validation<'a>>,
 }
@@ -108,6 +125,12 @@ impl Task<'_> {
         if params.functions == 0 {
             return Err(Error::param("functions", 0, "at least 1"));
         }
+        if params.every == 0 {
+            return Err(Error::param("every", 0, "at least 1"));
+        }
+        if params.variant == Variant::PreFitting && !self.squared {
+            return Err(Error::param("variant", "prefit", "backfit or basic for a loss that is not squared"));
+        }
         if params.sample == Some(0) {
             return Err(Error::param("sample", 0, "at least 1"));
         }
@@ -128,6 +151,8 @@ pub enum Coefficients {
         /// G, (m, q).
         projections: Vec<f64>,
     },
+    /// Those after every step from none on, one after the other: (1 or 0 for the constant + size, q) each.
+    Steps(Vec<f64>),
 }
 
 /// A finished pursuit.
@@ -178,5 +203,9 @@ pub fn matching_pursuit(
     par: Par,
 ) -> Result<Fit> {
     task.check(params)?;
-    orthogonal::fit(task, params, monitor, par)
+    if task.squared && params.variant != Variant::Basic {
+        orthogonal::fit(task, params, monitor, par)
+    } else {
+        descent::fit(task, params, monitor, par)
+    }
 }

@@ -137,7 +137,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
     let mut curve = Curve::new(task.validation, task.outputs, params.patience, params.measure);
     let mut state = State::new(task, &dictionary);
     let norm = state.squared_norm();
-    let most = params.functions.min(dictionary.count());
+    let most = params.functions.min(dictionary.count()).min(params.steps.unwrap_or(usize::MAX));
     let by_gain = params.variant == Variant::PreFitting;
     if task.constant {
         let mut ones = vec![1.0; task.rows()];

@@ -3,6 +3,7 @@
 | file | holds |
 |---|---|
 | `_dictionary` | the functions: kernels around points, functions of the caller, the constant |
+| `_loss`, `_rules` | losses, rules of the parameters |
 | `_base` | fitting, early stopping, prediction |
 | `path` | every size of one fit, and the choice among them |
 | `classification`, `regression` | the estimators |

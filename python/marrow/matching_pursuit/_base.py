@@ -15,20 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from marrow import _core
-from marrow._params import (
-    KERNELS,
-    THREADS,
-    Rule,
-    boolean,
-    check,
-    either,
-    function,
-    integer,
-    none,
-    one_of,
-    real,
-    refuse,
-)
+from marrow._params import Rule, check, refuse
 from marrow._progress import progress
 from marrow._validation import as_rows, cache_bytes, default_gamma, threads, validated
 from marrow.expansion import KernelExpansion
@@ -39,6 +26,8 @@ from marrow.matching_pursuit._dictionary import (
     KernelPart,
     columns_of,
 )
+from marrow.matching_pursuit._loss import core_loss
+from marrow.matching_pursuit._rules import RULES
 from marrow.matching_pursuit.path import MatchingPath
 
 if TYPE_CHECKING:
@@ -48,52 +37,7 @@ if TYPE_CHECKING:
 
     from marrow.matching_pursuit._dictionary import Part, Spec
 
-__all__ = ["RULES", "Data", "MatchingPursuit"]
-
-_ONE_KERNEL = either(one_of(*KERNELS), function)
-_ONE_GAMMA = either(one_of("scale", "auto"), real(least=0.0))
-
-
-def _several(rule: Rule, what: str) -> Rule:
-    def holds(value: object) -> bool:
-        return isinstance(value, (list, tuple)) and bool(value) and all(rule.holds(v) for v in value)
-
-    return Rule(f"a list of {what}", holds)
-
-
-#: Rules of the parameters that both have.
-RULES: dict[str, Rule] = {
-    "n_vectors": integer(least=1),
-    "variant": one_of("auto", "prefit", "backfit"),
-    "kernel": either(_ONE_KERNEL, _several(_ONE_KERNEL, "such kernels")),
-    "gamma": either(_ONE_GAMMA, _several(_ONE_GAMMA, "such values")),
-    "coef0": real(),
-    "degree": integer(least=0, most=2**31 - 1),
-    "fit_intercept": either(boolean, one_of("candidate")),
-    "functions": either(none, Rule("a function of rows", callable)),
-    "tol": real(least=0.0, most=0.99),
-    "early_stopping": boolean,
-    "validation_fraction": Rule(
-        "a number above 0 and below 1", lambda v: real(above=0.0).holds(v) and float(v) < 1.0
-    ),
-    "cv": either(
-        none,
-        integer(least=2),
-        Rule(
-            "a splitter or pairs of rows",
-            lambda v: (
-                not isinstance(v, (str, int, float)) and (hasattr(v, "split") or hasattr(v, "__iter__"))
-            ),
-        ),
-    ),
-    "n_iter_no_change": either(none, integer(least=1)),
-    "precision": one_of("double", "single"),
-    "cache_size": either(none, real(above=0.0)),
-    "sample_size": either(none, integer(least=1)),
-    "max_time": either(none, real(least=0.0)),
-    "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
-}
+__all__ = ["Data", "MatchingPursuit"]
 
 
 @dataclass(frozen=True)
@@ -126,6 +70,9 @@ class MatchingPursuit(BaseEstimator):
 
     n_vectors: int
     variant: str
+    loss: Any
+    max_iter: int | None
+    backfit_every: int
     kernel: Any
     gamma: Any
     coef0: float
@@ -153,6 +100,7 @@ class MatchingPursuit(BaseEstimator):
     support_: NDArray[np.int64]
     support_kernels_: NDArray[np.int64]
     n_vectors_: int
+    n_iter_: int
     n_features_in_: int
 
     # What a subclass says of its targets
@@ -296,7 +244,9 @@ class MatchingPursuit(BaseEstimator):
         parts = [part.core(data.X, X_val) for part in dictionary.parts]
         constant = not isinstance(self.fit_intercept, str) and bool(self.fit_intercept)
         settings = {
-            "variant": "prefit" if self.variant == "auto" else self.variant,
+            "variant": self._variant_of(),
+            "max_iter": size if self.max_iter is None and self.variant == "basic" else self.max_iter,
+            "backfit_every": int(self.backfit_every),
             "n_functions": int(size),
             "tol": float(self.tol),
             "patience": self.n_iter_no_change,
@@ -314,6 +264,7 @@ class MatchingPursuit(BaseEstimator):
                 data.weights,
                 constant,
                 None if watched is None else (watched[1], self._classes_as_targets()),
+                core_loss(self.loss, float(getattr(self, "delta", 1.0))),
                 settings,
                 told.callback,
                 threads(self.n_jobs),
@@ -321,6 +272,14 @@ class MatchingPursuit(BaseEstimator):
         if fitted["sizes"].size == 0:
             raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
         return MatchingPath(copy.copy(self), dictionary, fitted, constant)
+
+    def _variant_of(self) -> str:
+        squared = isinstance(self.loss, str) and self.loss == "squared_error"
+        if self.variant == "auto":
+            return "prefit" if squared else "backfit"
+        if self.variant == "prefit" and not squared:
+            raise refuse("variant", self.variant, f"'backfit' or 'basic' with loss={self.loss!r}")
+        return self.variant
 
     # Dictionary
 
@@ -414,6 +373,7 @@ class MatchingPursuit(BaseEstimator):
         rank = np.argsort(places[:, 0], kind="stable")
         self.path_ = path
         self.n_vectors_ = int(path.sizes[step])
+        self.n_iter_ = step
         self.intercept_ = intercept
         self.function_coef_ = functions
         self.support_ = places[rank, 1]

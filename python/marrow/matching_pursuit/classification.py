@@ -15,8 +15,10 @@ from marrow._decode import Decoding, class_indices, decision_values
 from marrow._params import Rule, check, either, mapping, none, one_of, refuse
 from marrow._validation import default_gamma, sample_weights
 from marrow.classifier import ExpansionClassifier
-from marrow.matching_pursuit._base import RULES, MatchingPursuit
+from marrow.matching_pursuit._base import MatchingPursuit
 from marrow.matching_pursuit._dictionary import KernelPart
+from marrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
+from marrow.matching_pursuit._rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,7 @@ __all__ = ["KMPClassifier"]
 
 _RULES = {
     **RULES,
+    "loss": loss_rule(FOR_CLASSES),
     "scoring": one_of("loss", "error"),
     "class_weight": either(none, one_of("balanced"), mapping),
     "class_kernels": either(none, Rule("a dict from class to the parameters of its kernel", mapping.holds)),
@@ -41,18 +44,29 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
     """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. Each step adds
-    the function of a dictionary that lowers the squared error on the training rows most, and sets all
-    coefficients anew. More than two classes have an output each and share their functions. The number of
+    the function of a dictionary that lowers the loss on the training rows most, and sets all coefficients
+    anew. More than two classes have an output each and share their functions. The number of
     functions is the capacity; every size up to `n_vectors` is kept (`path_`).
 
     Parameters
     ----------
     n_vectors : int, default=100
         Most functions. Fewer where the dictionary has no more that help.
-    variant : {"auto", "prefit", "backfit"}, default="auto"
+    variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
         "prefit" chooses the function that leaves the least error when all coefficients are set anew
-        (orthogonal least squares); "backfit" chooses by the angle with the residual and then sets all
-        coefficients anew (orthogonal matching pursuit). "auto" is "prefit".
+        (orthogonal least squares), for squared error alone; "backfit" chooses by the angle with the residual,
+        or for other losses with the direction of steepest descent, and then sets all coefficients anew, for
+        other losses every `backfit_every` steps; "basic" only ever sets one coefficient, and may choose a
+        function again. "auto" is "prefit" for squared error, else "backfit".
+    loss : str or object, default="squared_error"
+        For targets y of -1 and 1, outputs f and m = y f: "squared_error", 1/2 (f - y)^2; "squared_tanh",
+        (tanh f - 0.65 y)^2; "logistic", log2(1 + exp(-2 m)); "exponential", exp(-m); "one_minus_tanh",
+        1 - tanh m; "squared_hinge", max(0, 1 - m)^2; or an object with the methods ``value(y, f)``,
+        ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors. Several classes: each against the rest.
+    max_iter : int or None, default=None
+        Most steps. None is no limit for "prefit" and "backfit", `n_vectors` for "basic".
+    backfit_every : int, default=5
+        Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2" or "precomputed", or a function
         ``k(X_block, Z_block)`` that returns the values of two blocks of rows; it need be neither symmetric
@@ -130,6 +144,8 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         Every size: losses, and ``path_[size]``, the model of that size.
     n_vectors_ : int
         Functions of the model.
+    n_iter_ : int
+        Steps up to the model.
     n_features_in_ : int
         Columns of the training data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -157,6 +173,9 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         n_vectors: int = 100,
         *,
         variant: str = "auto",
+        loss: Any = "squared_error",
+        max_iter: int | None = None,
+        backfit_every: int = 5,
         kernel: Any = "rbf",
         gamma: str | float | Sequence[Any] = "scale",
         coef0: float = 0.0,
@@ -182,6 +201,9 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
     ) -> None:
         self.n_vectors = n_vectors
         self.variant = variant
+        self.loss = loss
+        self.max_iter = max_iter
+        self.backfit_every = backfit_every
         self.kernel = kernel
         self.gamma = gamma
         self.coef0 = coef0

@@ -78,8 +78,12 @@ class MatchingPath:
         self.validation_loss: NDArray[np.float64] = fitted["validation_loss"]
         self.validation_error: NDArray[np.float64] = fitted["validation_error"]
         self.stop: str = fitted["stop"]
-        self._factor: NDArray[np.float64] = fitted["factor"]
-        self._projections: NDArray[np.float64] = fitted["projections"]
+        # Squared error has one triangular factor for all sizes; other losses keep the coefficients of each.
+        self._factor: NDArray[np.float64] | None = fitted.get("factor")
+        self._projections: NDArray[np.float64] = (
+            fitted["coefficients"] if self._factor is None else fitted["projections"]
+        )
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes + self._constant)])
 
     def __len__(self) -> int:
         return int(self.sizes[-1])
@@ -121,6 +125,8 @@ class MatchingPath:
     def coefficients(self, step: int) -> NDArray[np.float64]:
         """Coefficients (functions, q) after a step, in the order of the choice, an intercept first."""
         size = int(self.sizes[step]) + self._constant
+        if self._factor is None:
+            return self._projections[self._starts[step] : self._starts[step + 1]]
         return _core.path_coefficients(self._factor, self._projections, size)
 
     def outputs(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
@@ -152,6 +158,9 @@ class MatchingPath:
         if self._constant:
             values = np.column_stack([np.ones(rows.shape[0]), values])
         m = largest + self._constant
+        if self._factor is None:
+            by_step = [self.coefficients(step) for step in steps]
+            return np.stack([values[:, : len(one)] @ one for one in by_step])
         return _core.path_outputs(
             np.ascontiguousarray(values),
             np.ascontiguousarray(self._factor[:m, :m]),

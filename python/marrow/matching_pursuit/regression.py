@@ -10,14 +10,18 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
+from marrow._params import real
 from marrow._validation import sample_weights
 from marrow.matching_pursuit._base import MatchingPursuit
+from marrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
+from marrow.matching_pursuit._rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from marrow._params import Rule
     from marrow.expansion import KernelExpansion
     from marrow.matching_pursuit._base import Data
 
@@ -35,10 +39,13 @@ def _numbers(y: Any, name: str) -> NDArray[np.float64]:
     return np.ascontiguousarray(targets[:, np.newaxis] if targets.ndim == 1 else targets)
 
 
+_RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
+
+
 class KMPRegressor(RegressorMixin, MatchingPursuit):
     """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
 
-    f(x) = b + sum_i a_i k(x, z_i). Each step adds the function of a dictionary that lowers the squared error
+    f(x) = b + sum_i a_i k(x, z_i). Each step adds the function of a dictionary that lowers the loss
     on the training rows most, and sets all coefficients anew. Several targets share their functions. The
     number of functions is the capacity; every size up to `n_vectors` is kept (`path_`).
 
@@ -46,10 +53,21 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
     ----------
     n_vectors : int, default=100
         Most functions. Fewer where the dictionary has no more that help.
-    variant : {"auto", "prefit", "backfit"}, default="auto"
+    variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
         "prefit" chooses the function that leaves the least error when all coefficients are set anew
-        (orthogonal least squares); "backfit" chooses by the angle with the residual and then sets all
-        coefficients anew (orthogonal matching pursuit). "auto" is "prefit".
+        (orthogonal least squares), for squared error alone; "backfit" chooses by the angle with the residual,
+        or for other losses with the direction of steepest descent, and then sets all coefficients anew, for
+        other losses every `backfit_every` steps; "basic" only ever sets one coefficient, and may choose a
+        function again. "auto" is "prefit" for squared error, else "backfit".
+    loss : {"squared_error", "huber"} or object, default="squared_error"
+        1/2 (f - y)^2; or that up to a difference of `delta` and linear beyond; or an object with the methods
+        ``value(y, f)``, ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors.
+    delta : float, default=1.0
+        Where "huber" becomes linear.
+    max_iter : int or None, default=None
+        Most steps. None is no limit for "prefit" and "backfit", `n_vectors` for "basic".
+    backfit_every : int, default=5
+        Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2" or "precomputed", or a function
         ``k(X_block, Z_block)`` that returns the values of two blocks of rows; it need be neither symmetric
@@ -116,6 +134,8 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         Every size: losses, and ``path_[size]``, the model of that size.
     n_vectors_ : int
         Functions of the model.
+    n_iter_ : int
+        Steps up to the model.
     n_features_in_ : int
         Columns of the training data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -143,6 +163,10 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         n_vectors: int = 100,
         *,
         variant: str = "auto",
+        loss: Any = "squared_error",
+        delta: float = 1.0,
+        max_iter: int | None = None,
+        backfit_every: int = 5,
         kernel: Any = "rbf",
         gamma: str | float | Sequence[Any] = "scale",
         coef0: float = 0.0,
@@ -165,6 +189,10 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
     ) -> None:
         self.n_vectors = n_vectors
         self.variant = variant
+        self.loss = loss
+        self.delta = delta
+        self.max_iter = max_iter
+        self.backfit_every = backfit_every
         self.kernel = kernel
         self.gamma = gamma
         self.coef0 = coef0
@@ -184,6 +212,9 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _rules(self) -> dict[str, Rule]:
+        return _RULES
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
