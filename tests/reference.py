@@ -332,3 +332,14 @@ def loss_pursuit(D, y, n, loss, every=None):
             ).x
         steps.append(a.copy())
     return order, steps
+
+
+def rectangle(K_lm, K_mm, Y, alpha, *, intercept=False):
+    """(c, b, H) of equation 3.86, dense; H turns targets into fitted values."""
+    P = np.hstack([K_lm, np.ones((len(K_lm), 1))]) if intercept else K_lm
+    R = np.zeros((P.shape[1], P.shape[1]))
+    R[: len(K_mm), : len(K_mm)] = alpha * K_mm
+    G = np.linalg.inv(P.T @ P + R)
+    solution = G @ P.T @ Y
+    b = solution[-1] if intercept else np.zeros(Y.shape[1])
+    return solution[: len(K_mm)], b, P @ G @ P.T

@@ -13,7 +13,17 @@ from marrow.classifier import ExpansionClassifier
 from marrow.detector import ExpansionDetector
 from marrow.expansion import KernelExpansion
 from marrow.io import load
-from marrow.least_squares import RLSClassifier, RLSRegressor
+from marrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+    LowRankSVC,
+    RLSClassifier,
+    RLSRegressor,
+)
 from marrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
 from marrow.multiclass import CodedClassifier
 from marrow.perceptron import (
@@ -42,6 +52,8 @@ from marrow.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 __all__ = [
     "SVC",
     "SVR",
+    "BaggedKernelClassifier",
+    "BaggedKernelRegressor",
     "BudgetPerceptron",
     "CalibratedCascade",
     "CodedClassifier",
@@ -57,6 +69,11 @@ __all__ = [
     "KMPRegressor",
     "KernelExpansion",
     "KernelPerceptron",
+    "LinearRLSClassifier",
+    "LinearRLSRegressor",
+    "LowRankRLSClassifier",
+    "LowRankRLSRegressor",
+    "LowRankSVC",
     "MatchingPath",
     "NuSVC",
     "NuSVR",

@@ -31,7 +31,13 @@ __all__ = [
     "gradient_vectors",
     "gram",
     "least_squares",
+    "least_squares_bytes",
+    "least_squares_cg",
+    "least_squares_path",
     "leave_one_out_rows",
+    "linear_least_squares_cg",
+    "low_rank_solve",
+    "low_rank_sums",
     "make_code",
     "margin_loss",
     "matching_pursuit",
@@ -46,6 +52,7 @@ __all__ = [
     "read_libsvm_model",
     "read_model",
     "read_svmlight",
+    "select_points_by_kernel",
     "select_vectors",
     "simd_level",
     "threshold_binary",
@@ -424,3 +431,103 @@ def least_squares(
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _LeastSquares: ...
+
+class _Sums(TypedDict):
+    gram: _Floats
+    products: _Floats
+    columns: _Floats
+    targets: _Floats
+    rows: int
+
+class _LowRank(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    jitter: float
+    hat: _Floats | None
+
+def low_rank_sums(
+    x: _Rows,
+    targets: _Floats,
+    vectors: _Rows,
+    kernel: _Kernel,
+    sums: _Sums | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Sums: ...
+def low_rank_solve(
+    vectors: _Rows,
+    kernel: _Kernel,
+    sums: _Sums,
+    alpha: float,
+    fit_intercept: bool,
+    x: _Rows | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LowRank: ...
+def select_points_by_kernel(
+    x: _Rows,
+    kernel: _Kernel,
+    count: int,
+    candidates: int | None,
+    seed: int,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> tuple[_Indices, _Floats]: ...
+
+class _Iterative(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    diagonal: _Floats
+    products: int
+    residual: float
+    stop: str
+
+def least_squares_cg(
+    x: _Rows,
+    targets: _Floats,
+    kernel: _FitKernel,
+    alpha: float,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int | None,
+    max_time: float | None,
+    points: int,
+    seed: int,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Iterative: ...
+def least_squares_bytes(n: int, single: bool, leave_one_out: bool) -> int: ...
+
+class _LeastSquaresPath(_LeastSquares):
+    best: int
+    path: _Floats
+
+def least_squares_path(
+    x: _Rows,
+    targets: _Floats,
+    kernel: _FitKernel,
+    alphas: list[float],
+    by_rate: bool,
+    fit_intercept: bool,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LeastSquaresPath: ...
+
+class _LinearWeights(TypedDict):
+    weights: _Floats
+    intercepts: _Floats
+    products: int
+    residual: float
+    stop: str
+
+def linear_least_squares_cg(
+    x: _Rows,
+    targets: _Floats,
+    alpha: float,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LinearWeights: ...

@@ -1,7 +1,9 @@
 //! `marrow::least_squares`: regularized least squares.
 
-use marrow::kernels::KernelFunction;
-use marrow::least_squares::{LeaveOneOut, Options, Problem, Solution, solve};
+use marrow::kernels::{Kernel, KernelFunction};
+use marrow::least_squares::{
+    LeaveOneOut, Options, Problem, Solution, exact, iterative, linear, solve, solve_path,
+};
 use numpy::{PyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -9,6 +11,7 @@ use pyo3::types::PyDict;
 use crate::array::{RowsArg, matrix, matrix_array, same_length};
 use crate::function::{FunctionArg, WithKernel};
 use crate::run::run_and_keep;
+use crate::svm::duration;
 
 /// Solves (K + alpha I) c = y for all columns of `targets`.
 ///
@@ -41,6 +44,137 @@ pub(crate) fn least_squares<'py>(
         return Err(raised);
     }
     solution_dict(py, solution, n, q)
+}
+
+/// Solves for each of `alphas` and keeps the one with the least leave-one-out error.
+///
+/// Returns a dict as [`least_squares`] does, the `best` index, and `path`, one row of mean squared error, error rate and
+/// generalised cross-validation for each alpha.
+#[pyfunction]
+#[pyo3(signature = (x, targets, kernel, alphas, by_rate, fit_intercept, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn least_squares_path<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    targets: PyReadonlyArray2<'py, f64>,
+    kernel: FunctionArg,
+    alphas: Vec<f64>,
+    by_rate: bool,
+    fit_intercept: bool,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (values, n, q) = matrix(&targets)?;
+    let rows = x.view()?;
+    same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
+    let outcome = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
+        let problem = Problem { kernel: kernel.function(), rows, targets: values, outputs: q, fit_intercept };
+        solve_path(&problem, &alphas, by_rate, &WithKernel { monitor, kernel: &kernel }, par)
+    });
+    if let Some(raised) = kernel.raised() {
+        return Err(raised);
+    }
+    let ((points, best, solution), raised) = outcome?;
+    if let Some(raised) = raised {
+        return Err(raised);
+    }
+    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect();
+    let dict = solution_dict(py, solution, n, q)?;
+    dict.set_item("best", best)?;
+    dict.set_item("path", matrix_array(py, path, points.len(), 3)?)?;
+    Ok(dict)
+}
+
+/// Solves the same by conjugate gradients, the kernel matrix never stored.
+///
+/// Returns a dict as [`least_squares`] does, without leave-one-out values, and `products`, `residual` and `stop`.
+#[pyfunction]
+#[pyo3(signature = (x, targets, kernel, alpha, fit_intercept, tol, max_iter, max_time, points, seed, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn least_squares_cg<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    targets: PyReadonlyArray2<'py, f64>,
+    kernel: FunctionArg,
+    alpha: f64,
+    fit_intercept: bool,
+    tol: f64,
+    max_iter: Option<u64>,
+    max_time: Option<f64>,
+    points: usize,
+    seed: u64,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (values, n, q) = matrix(&targets)?;
+    let rows = x.view()?;
+    same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
+    let max_products = max_iter.unwrap_or(u64::MAX);
+    let max_time = duration(max_time)?;
+    let options = iterative::Options { tolerance: tol, max_products, max_time, points, seed };
+    let (solution, raised) = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
+        let problem = Problem { kernel: kernel.function(), rows, targets: values, outputs: q, fit_intercept };
+        iterative::solve(&problem, alpha, options, monitor, par)
+    })?;
+    if let Some(raised) = raised {
+        return Err(raised);
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("coefficients", matrix_array(py, solution.coefficients, n, q)?)?;
+    dict.set_item("intercepts", PyArray1::from_vec(py, solution.intercepts))?;
+    dict.set_item("diagonal", PyArray1::from_vec(py, solution.diagonal))?;
+    dict.set_item("products", solution.products)?;
+    dict.set_item("residual", solution.residual)?;
+    dict.set_item("stop", solution.reason.name())?;
+    Ok(dict)
+}
+
+/// Solves for the linear kernel by conjugate gradients on X (X' p).
+///
+/// Returns a dict: `weights` (d, q), `intercepts` (q,), `products`, `residual` and `stop`.
+#[pyfunction]
+#[pyo3(signature = (x, targets, alpha, fit_intercept, tol, max_iter, max_time, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn linear_least_squares_cg<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    targets: PyReadonlyArray2<'py, f64>,
+    alpha: f64,
+    fit_intercept: bool,
+    tol: f64,
+    max_iter: Option<u64>,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (values, n, q) = matrix(&targets)?;
+    let rows = x.view()?;
+    same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
+    let max_products = max_iter.unwrap_or(u64::MAX);
+    let max_time = duration(max_time)?;
+    let options = iterative::Options { tolerance: tol, max_products, max_time, points: 0, seed: 0 };
+    let (solution, raised) = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
+        let kernel = Kernel::Linear.into();
+        let problem = Problem { kernel, rows, targets: values, outputs: q, fit_intercept };
+        linear::solve(&problem, alpha, options, monitor, par)
+    })?;
+    if let Some(raised) = raised {
+        return Err(raised);
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("weights", matrix_array(py, solution.weights, rows.cols(), q)?)?;
+    dict.set_item("intercepts", PyArray1::from_vec(py, solution.intercepts))?;
+    dict.set_item("products", solution.products)?;
+    dict.set_item("residual", solution.residual)?;
+    dict.set_item("stop", solution.reason.name())?;
+    Ok(dict)
+}
+
+/// Bytes that [`least_squares`] takes beside the rows.
+#[pyfunction]
+#[pyo3(signature = (n, single, leave_one_out))]
+pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
+    exact::bytes(n, single, Options { leave_one_out })
 }
 
 fn solution_dict(py: Python<'_>, solution: Solution, n: usize, q: usize) -> PyResult<Bound<'_, PyDict>> {

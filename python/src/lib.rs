@@ -24,6 +24,7 @@ mod function;
 mod io;
 mod kernels;
 mod least_squares;
+mod low_rank;
 mod matching_pursuit;
 mod memory;
 mod multiclass;
@@ -53,7 +54,11 @@ mod _core {
     #[pymodule_export]
     use crate::kernels::{gram, simd_level};
     #[pymodule_export]
-    use crate::least_squares::least_squares;
+    use crate::least_squares::{
+        least_squares, least_squares_bytes, least_squares_cg, least_squares_path, linear_least_squares_cg,
+    };
+    #[pymodule_export]
+    use crate::low_rank::{low_rank_solve, low_rank_sums, select_points_by_kernel};
     #[pymodule_export]
     use crate::matching_pursuit::{matching_pursuit, path_outputs};
     #[pymodule_export]

@@ -5,36 +5,36 @@
 
 use std::sync::Mutex;
 
-/// Zeroed single-precision numbers.
-pub(crate) enum Arena {
+/// Zeroed numbers.
+pub(crate) enum Arena<T = f32> {
     /// An anonymous mapping.
     Mapped(memmap2::MmapMut),
     /// Where the system refuses a mapping, and for nothing at all.
-    Plain(Vec<f32>),
+    Plain(Vec<T>),
 }
 
-impl Arena {
+impl<T: bytemuck::Pod> Arena<T> {
     /// `len` zeros, not yet touched.
     pub(crate) fn new(len: usize) -> Self {
-        match memmap2::MmapMut::map_anon(len * size_of::<f32>()) {
+        match memmap2::MmapMut::map_anon(len * size_of::<T>()) {
             Ok(map) => {
                 // A hint: without huge pages all is slower, not wrong.
                 #[cfg(target_os = "linux")]
                 let _ = map.advise(memmap2::Advice::HugePage);
                 Self::Mapped(map)
             }
-            Err(_) => Self::Plain(vec![0.0; len]),
+            Err(_) => Self::Plain(vec![T::zeroed(); len]),
         }
     }
 
-    pub(crate) fn values(&self) -> &[f32] {
+    pub(crate) fn values(&self) -> &[T] {
         match self {
             Self::Mapped(map) => bytemuck::cast_slice(map),
             Self::Plain(values) => values,
         }
     }
 
-    pub(crate) fn values_mut(&mut self) -> &mut [f32] {
+    pub(crate) fn values_mut(&mut self) -> &mut [T] {
         match self {
             Self::Mapped(map) => bytemuck::cast_slice_mut(map),
             Self::Plain(values) => values,

@@ -2,13 +2,26 @@
 //!
 //! With an intercept: c = G (y - b 1), b = 1'G y / 1'G 1, so that the coefficients sum to zero.
 //!
-//! Cost n^2 d for K and n^3 / 3 for the factor, as much again for leave-one-out values; memory n^2 numbers.
+//! Where no leave-one-out values are wanted, the factor is computed in single precision, at half the cost, and serves as
+//! preconditioner of a few conjugate gradient steps with K, which end at the accuracy of a factor in double precision. A
+//! system too close to singular for that is factored in double precision after all, so a pivot that is refused is
+//! refused in double precision. K is computed in the precision of the rows, for leave-one-out values in double.
+//!
+//! Cost n^2 d for K and n^3 / 3 for the factor, as much again for leave-one-out values; memory n^2 numbers, a third as
+//! many more in single precision for the factor that is refined.
 
 use super::{LeaveOneOut, Problem, check_alpha};
 use crate::control::{Monitor, Par};
-use crate::error::Result;
-use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, gram_symmetric};
-use crate::linalg::cholesky;
+use crate::error::{Error, Result};
+use crate::kernels::gram_lower;
+use crate::linalg::conjugate::{self, Tolerance};
+use crate::linalg::dense::{self, Square};
+use crate::simd::Real;
+
+/// Rows below which a factor in double precision is cheap enough.
+const SMALL: usize = 1000;
+/// Most products with K before a factor in double precision is the better way.
+const REFINEMENTS: u64 = 24;
 
 /// How the system is solved.
 #[derive(Debug, Clone, Copy)]
@@ -30,76 +43,253 @@ pub struct Solution {
     pub diagonal: Vec<f64>,
 }
 
+/// Bytes that [`solve`] takes beside the rows.
+pub fn bytes(n: usize, single: bool, options: Options) -> usize {
+    match (options.leave_one_out || n < SMALL, single) {
+        (true, _) => Square::<f64>::bytes(n),
+        (false, true) => 2 * Square::<f32>::bytes(n),
+        (false, false) => Square::<f32>::bytes(n) + Square::<f64>::bytes(n),
+    }
+}
+
 /// Solves the problem for one alpha.
 ///
 /// # Errors
-/// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) where K + alpha I has a pivot that is not
-/// positive.
+/// [`Error::NotPositiveDefinite`] where K + alpha I has a pivot that is not positive, [`Error::Cancelled`].
 pub fn solve(
     problem: &Problem<'_>,
     alpha: f64,
     options: Options,
-    _monitor: &dyn Monitor,
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Solution> {
     problem.check()?;
     check_alpha(alpha)?;
-    let (n, q) = (problem.rows.rows(), problem.outputs);
-    let mut k = gram(problem, par)?;
-    let diagonal: Vec<f64> = (0..n).map(|i| k[i * n + i]).collect();
-    for i in 0..n {
-        k[i * n + i] += alpha;
+    if !options.leave_one_out && problem.rows.rows() >= SMALL {
+        let refined = if problem.rows.is_f64() {
+            refined::<f64>(problem, alpha, monitor, par)?
+        } else {
+            refined::<f32>(problem, alpha, monitor, par)?
+        };
+        if let Some(solution) = refined {
+            return Ok(solution);
+        }
     }
-    cholesky::factor(&mut k, n)?;
-    let mut coefficients = problem.targets.to_vec();
-    cholesky::solve(&k, n, &mut coefficients, q);
-    let mut intercepts = vec![0.0; q];
-    let mut bordered = None;
-    if problem.fit_intercept {
-        let mut ones = vec![1.0; n];
-        cholesky::solve(&k, n, &mut ones, 1);
-        let total: f64 = ones.iter().sum();
-        for (j, b) in intercepts.iter_mut().enumerate() {
-            *b = coefficients.iter().skip(j).step_by(q).sum::<f64>() / total;
-        }
-        for (c, one) in coefficients.chunks_exact_mut(q).zip(&ones) {
-            for (c, b) in c.iter_mut().zip(&intercepts) {
-                *c -= b * one;
-            }
-        }
-        bordered = Some((ones, total));
+    let (mut k, diagonal) = kernel_matrix::<f64>(problem, monitor, par)?;
+    shift(&mut k, alpha);
+    factored(problem, k, diagonal, options, monitor, par)
+}
+
+/// One point of a path.
+#[derive(Debug, Clone, Copy)]
+pub struct PathPoint {
+    /// The weight of the penalty.
+    pub alpha: f64,
+    /// Mean squared leave-one-out error over all outputs.
+    pub squared_error: f64,
+    /// Share of rows whose leave-one-out values have another sign, or another largest output, than their targets.
+    pub error_rate: f64,
+    /// Mean of the outputs' generalised cross-validation scores.
+    pub gcv: f64,
+}
+
+/// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
+/// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers.
+///
+/// K is computed once; each alpha costs a factor and its inverse. An eigendecomposition, which would serve all, costs as
+/// much as some thirty of them.
+///
+/// # Errors
+/// As [`solve`], [`Error::NotPositiveDefinite`] where no alpha has a solution.
+pub fn solve_path(
+    problem: &Problem<'_>,
+    alphas: &[f64],
+    by_rate: bool,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<(Vec<PathPoint>, usize, Solution)> {
+    problem.check()?;
+    for &alpha in alphas {
+        check_alpha(alpha)?;
     }
-    let leave_one_out = options.leave_one_out.then(|| {
-        let mut inverse: Vec<f64> = vec![0.0; n * n];
-        for i in 0..n {
-            inverse[i * n + i] = 1.0;
-        }
-        cholesky::solve(&k, n, &mut inverse, n);
-        let mut diagonal: Vec<f64> = (0..n).map(|i| inverse[i * n + i]).collect();
-        if let Some((ones, total)) = &bordered {
-            for (g, one) in diagonal.iter_mut().zip(ones) {
-                *g -= one * one / total;
+    let (k, diagonal) = kernel_matrix::<f64>(problem, monitor, par)?;
+    let options = Options { leave_one_out: true };
+    let mut best: Option<(usize, Solution, (f64, f64))> = None;
+    let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
+    for (place, &alpha) in alphas.iter().enumerate() {
+        let nothing = PathPoint { alpha, squared_error: f64::NAN, error_rate: f64::NAN, gcv: f64::NAN };
+        let shifted = k.shifted::<f64>(alpha, par);
+        let solution = match factored(problem, shifted, diagonal.clone(), options, monitor, par) {
+            Err(error @ Error::NotPositiveDefinite { .. }) => {
+                points.push(nothing);
+                refused = Some(error);
+                continue;
             }
+            other => other?,
+        };
+        let Some(estimate) = &solution.leave_one_out else { continue };
+        let (squared_error, error_rate) = estimate.errors(problem.targets, problem.outputs);
+        let gcv = estimate.gcv.iter().sum::<f64>() / problem.outputs as f64;
+        points.push(PathPoint { alpha, squared_error, error_rate, gcv });
+        let score = if by_rate { (error_rate, squared_error) } else { (squared_error, 0.0) };
+        let better = best.as_ref().is_none_or(|(at, _, least)| {
+            score < *least || (score == *least && alpha > alphas[*at]) || least.0.is_nan()
+        });
+        if better {
+            best = Some((place, solution, score));
         }
-        LeaveOneOut::new(problem.targets, &coefficients, diagonal, q)
-    });
+    }
+    match (best, refused) {
+        (Some((place, solution, _)), _) => Ok((points, place, solution)),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(Error::param("alphas", "[]", "at least one number")),
+    }
+}
+
+/// The solution with A = K + alpha I, which is lost.
+fn factored(
+    problem: &Problem<'_>,
+    mut k: Square<f64>,
+    diagonal: Vec<f64>,
+    options: Options,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Solution> {
+    dense::factor(&mut k, monitor, par)?;
+    let solved = Bordered::targets(problem);
+    let n = problem.rows.rows();
+    let mut panels = dense::to_panels::<f64>(&solved.values, n, solved.columns);
+    dense::solve(&k, &mut panels, par);
+    let mut values = vec![0.0; solved.values.len()];
+    dense::from_panels(&panels, &mut values, n, solved.columns);
+    let (coefficients, intercepts, ones) = Bordered { values, ..solved }.split(problem);
+    let leave_one_out = if options.leave_one_out {
+        let mut inverse = dense::inverse_diagonal(&mut k, monitor, par)?;
+        if let Some(ones) = ones {
+            let total: f64 = ones.iter().sum();
+            inverse.iter_mut().zip(&ones).for_each(|(g, one)| *g -= one * one / total);
+        }
+        Some(LeaveOneOut::new(problem.targets, &coefficients, inverse, problem.outputs))
+    } else {
+        None
+    };
     Ok(Solution { coefficients, intercepts, leave_one_out, diagonal })
 }
 
-/// K of the training rows.
-fn gram(problem: &Problem<'_>, par: Par) -> Result<Vec<f64>> {
+/// The lower triangle of K, and its diagonal in double precision.
+pub(super) fn kernel_matrix<T: Real>(
+    problem: &Problem<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<(Square<T>, Vec<f64>)> {
     let n = problem.rows.rows();
-    match problem.kernel {
-        KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => {
-            gram_symmetric(&kernel, problem.rows, par)
+    let mut k = Square::<T>::new(n);
+    let stride = k.stride();
+    gram_lower(problem.kernel, problem.rows, k.values_mut(), stride, monitor, par)?;
+    let diagonal = (0..n).map(|i| k.values()[i * stride + i].to_f64()).collect();
+    Ok((k, diagonal))
+}
+
+/// K + alpha I in place.
+pub(super) fn shift(k: &mut Square<f64>, alpha: f64) {
+    let (n, stride) = (k.len(), k.stride());
+    for i in 0..n {
+        k.values_mut()[i * stride + i] += alpha;
+    }
+}
+
+/// A factor in single precision, refined; `None` where that does not reach the accuracy.
+fn refined<T: Real>(
+    problem: &Problem<'_>,
+    alpha: f64,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Option<Solution>> {
+    let (k, diagonal) = kernel_matrix::<T>(problem, monitor, par)?;
+    let mut l = k.shifted::<f32>(alpha, par);
+    match dense::factor(&mut l, monitor, par) {
+        Err(Error::NotPositiveDefinite { .. }) => return Ok(None),
+        other => other?,
+    }
+    let b = Bordered::targets(problem);
+    let (n, q) = (problem.rows.rows(), b.columns);
+    let mut values = vec![0.0; n * q];
+    let apply = |p: &[f64], out: &mut [f64]| {
+        let panels = dense::to_panels::<f64>(p, n, q);
+        let mut product = vec![0.0; panels.len()];
+        dense::multiply(&k, alpha, &panels, &mut product, par);
+        dense::from_panels(&product, out, n, q);
+        Ok(())
+    };
+    let precondition = |r: &[f64], out: &mut [f64]| {
+        // Residuals shrink far below what single precision holds beside its largest numbers: solve for unit ones.
+        let mut size = vec![0.0_f64; q];
+        for line in r.chunks_exact(q) {
+            size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
-        kernel => {
-            let all: Vec<usize> = (0..n).collect();
-            let source = KernelRows::new(kernel, problem.rows, &all, Precision::Double, par);
-            let mut k = vec![0.0; n * n];
-            let mut lines: Vec<&mut [f64]> = k.chunks_exact_mut(n).collect();
-            source.compute(&all, &mut lines, par);
-            Ok(k)
+        let scaled: Vec<f64> = r
+            .iter()
+            .enumerate()
+            .map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 })
+            .collect();
+        let mut panels = dense::to_panels::<f32>(&scaled, n, q);
+        dense::solve(&l, &mut panels, par);
+        dense::from_panels(&panels, out, n, q);
+        out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);
+        Ok(())
+    };
+    // The rounding of a sum of n products: no residual computed in double precision is smaller.
+    let rounding = 2.0 * f64::EPSILON * (n as f64).sqrt();
+    let tolerance = Tolerance { relative: rounding, backward: rounding };
+    let outcome =
+        conjugate::solve(&b.values, &mut values, q, tolerance, REFINEMENTS, apply, precondition, monitor)?;
+    match outcome.reason {
+        crate::control::StopReason::Converged => {}
+        crate::control::StopReason::Interrupted | crate::control::StopReason::MaxTime => {
+            return Err(Error::Cancelled);
         }
+        // What rounding alone leaves is what a factor in double precision leaves, too.
+        _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
+        _ => return Ok(None),
+    }
+    let (coefficients, intercepts, _) = Bordered { values, ..b }.split(problem);
+    Ok(Some(Solution { coefficients, intercepts, leave_one_out: None, diagonal }))
+}
+
+/// Targets, with a column of ones where an intercept is wanted; their solutions after them.
+pub(super) struct Bordered {
+    pub(super) values: Vec<f64>,
+    pub(super) columns: usize,
+}
+
+impl Bordered {
+    pub(super) fn targets(problem: &Problem<'_>) -> Self {
+        let q = problem.outputs;
+        if !problem.fit_intercept {
+            return Self { values: problem.targets.to_vec(), columns: q };
+        }
+        let mut values = Vec::with_capacity(problem.rows.rows() * (q + 1));
+        for line in problem.targets.chunks_exact(q) {
+            values.extend_from_slice(line);
+            values.push(1.0);
+        }
+        Self { values, columns: q + 1 }
+    }
+
+    /// From G (Y, 1): coefficients, intercepts, and G 1 where there is an intercept.
+    pub(super) fn split(self, problem: &Problem<'_>) -> (Vec<f64>, Vec<f64>, Option<Vec<f64>>) {
+        let q = problem.outputs;
+        if !problem.fit_intercept {
+            return (self.values, vec![0.0; q], None);
+        }
+        let ones: Vec<f64> = self.values.iter().skip(q).step_by(q + 1).copied().collect();
+        let total: f64 = ones.iter().sum();
+        let intercepts: Vec<f64> =
+            (0..q).map(|j| self.values.iter().skip(j).step_by(q + 1).sum::<f64>() / total).collect();
+        let mut coefficients = Vec::with_capacity(ones.len() * q);
+        for (line, one) in self.values.chunks_exact(q + 1).zip(&ones) {
+            coefficients.extend(line[..q].iter().zip(&intercepts).map(|(g, b)| g - b * one));
+        }
+        (coefficients, intercepts, Some(ones))
     }
 }

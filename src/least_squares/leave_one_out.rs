@@ -43,4 +43,21 @@ impl LeaveOneOut {
         }
         Self { values, inverse_diagonal, gcv }
     }
+
+    /// Mean squared error over all outputs, and the share of rows that are decoded to another class than their targets.
+    pub(crate) fn errors(&self, targets: &[f64], q: usize) -> (f64, f64) {
+        let decode = |line: &[f64]| {
+            if q == 1 {
+                usize::from(line[0] >= 0.0)
+            } else {
+                (1..q).fold(0, |best, j| if line[j] > line[best] { j } else { best })
+            }
+        };
+        let (mut sum, mut wrong) = (0.0, 0_usize);
+        for (value, target) in self.values.chunks_exact(q).zip(targets.chunks_exact(q)) {
+            sum += value.iter().zip(target).map(|(v, t)| (v - t) * (v - t)).sum::<f64>();
+            wrong += usize::from(decode(value) != decode(target));
+        }
+        (sum / targets.len() as f64, wrong as f64 * q as f64 / targets.len() as f64)
+    }
 }

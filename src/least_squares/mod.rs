@@ -9,12 +9,20 @@
 //! | file | holds |
 //! |---|---|
 //! | `exact` | the system by Cholesky factorisation |
+//! | `iterative` | the system by conjugate gradients, the kernel matrix never stored |
+//! | `linear` | the linear kernel on many sparse columns, by conjugate gradients |
+//! | `low_rank` | coefficients at a few points, from sums over rows |
+//! | `selection` | points chosen by the kernel matrix |
 //! | `leave_one_out` | exact values from the diagonal of the inverse, cross-validation scores, bounds |
 
 pub mod exact;
+pub mod iterative;
 pub mod leave_one_out;
+pub mod linear;
+pub mod low_rank;
+pub mod selection;
 
-pub use exact::{Options, Solution, solve};
+pub use exact::{Options, PathPoint, Solution, solve, solve_path};
 pub use leave_one_out::LeaveOneOut;
 
 use crate::data::Rows;

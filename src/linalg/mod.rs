@@ -1,9 +1,13 @@
-//! Small dense systems in double precision.
+//! Dense systems.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `cholesky` | A = L L' and the solution of A X = B |
+//! | `cholesky` | small matrices: A = L L' and the solution of A X = B |
+//! | `conjugate` | conjugate gradients for several right-hand sides |
+//! | `dense` | the same blocked and in any precision, for matrices that fill the memory; diagonal of the inverse |
 //! | `pivoted` | A = L L' with as many columns as A has rank |
 
 pub(crate) mod cholesky;
+pub(crate) mod conjugate;
+pub(crate) mod dense;
 pub(crate) mod pivoted;

@@ -15,6 +15,7 @@
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
 //! | `products` | many long rows times a few vectors |
+//! | `product` | register tiles and triangles of the dense factorisations |
 //! | `scan` | the decomposition solver's pair selection |
 
 #![allow(unsafe_code)]
@@ -25,6 +26,7 @@ pub(crate) mod epilogue;
 mod exp;
 pub(crate) mod micro;
 pub(crate) mod products;
+pub(crate) mod product;
 pub(crate) mod scan;
 mod vector;
 #[cfg(target_arch = "x86_64")]

@@ -58,6 +58,7 @@ pub(crate) trait Real:
     + std::ops::Mul<Output = Self>
     + std::fmt::Debug
     + Default
+    + bytemuck::Pod
 {
     type Of<I: Isa>: Vector<Elem = Self>;
     const ZERO: Self;

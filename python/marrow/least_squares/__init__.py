@@ -3,11 +3,31 @@
 | estimator | system |
 |---|---|
 | `RLSClassifier`, `RLSRegressor` | (K + alpha I) c = y over all training rows, exact |
+| `LinearRLSClassifier`, `LinearRLSRegressor` | the linear kernel: primal, dual or conjugate gradients |
+| `LowRankRLSClassifier`, `LowRankRLSRegressor` | coefficients at a few points: rectangle, subset, nystrom |
+| `LowRankSVC` | the same for the hinge loss |
+| `BaggedKernelClassifier`, `BaggedKernelRegressor` | averages of machines on parts of the rows |
 | `fit_targets` | the same for a matrix of targets, one factorisation for all columns |
 """
 
+from marrow.least_squares.bagging import BaggedKernelClassifier, BaggedKernelRegressor
 from marrow.least_squares.classification import RLSClassifier
+from marrow.least_squares.linear import LinearRLSClassifier, LinearRLSRegressor
+from marrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
+from marrow.least_squares.low_rank_svm import LowRankSVC
 from marrow.least_squares.regression import RLSRegressor
 from marrow.least_squares.targets import TargetFit, fit_targets
 
-__all__ = ["RLSClassifier", "RLSRegressor", "TargetFit", "fit_targets"]
+__all__ = [
+    "BaggedKernelClassifier",
+    "BaggedKernelRegressor",
+    "LinearRLSClassifier",
+    "LinearRLSRegressor",
+    "LowRankRLSClassifier",
+    "LowRankRLSRegressor",
+    "LowRankSVC",
+    "RLSClassifier",
+    "RLSRegressor",
+    "TargetFit",
+    "fit_targets",
+]

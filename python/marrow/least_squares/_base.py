@@ -51,8 +51,8 @@ class LeastSquares(BaseEstimator):
             check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
         return X, y
 
-    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool) -> tuple[Any, Any]:
-        X, y = validated(self, X, y, reset=True, precomputed=precomputed, with_y=True)
+    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
+        X, y = validated(self, X, y, reset=reset, precomputed=precomputed, with_y=True)
         return X, y
 
     def _is_precomputed(self) -> bool:
@@ -203,8 +203,8 @@ class SquareLossRegressor(MultiOutputMixin, RegressorMixin, LeastSquares):
 
     _single: bool
 
-    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool) -> tuple[Any, Any]:
-        X = validated(self, X, reset=True, precomputed=precomputed)
+    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
+        X = validated(self, X, reset=reset, precomputed=precomputed)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         y = validate_data(self, y=y, multi_output=True, y_numeric=True, reset=False)

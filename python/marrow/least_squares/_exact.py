@@ -1,27 +1,66 @@
-"""What the exact estimators share: the fit, and what leaving rows out tells."""
+"""What the exact estimators share: the solvers, the path of penalties, what is kept of them."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from marrow._params import THREADS, boolean, either, function, integer, kernel_rules, real
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from marrow import _core
+from marrow._kernel_function import TrainingKernel
+from marrow._params import (
+    THREADS,
+    Rule,
+    boolean,
+    either,
+    function,
+    integer,
+    kernel_rules,
+    none,
+    one_of,
+    real,
+    refuse,
+)
+from marrow._progress import progress
+from marrow._validation import core_rows, threads
+from marrow.expansion import KernelExpansion
 from marrow.least_squares._base import LeastSquares
-from marrow.least_squares.targets import solve
+from marrow.least_squares.targets import TargetFit, refuse_beyond_memory, solve, solved
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    from marrow.least_squares.targets import TargetFit
+__all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
 
-__all__ = ["EXACT_RULES", "ExactLeastSquares"]
+#: Most points of the preconditioner, and rows for each of them.
+POINTS, ROWS_PER_POINT = 1000, 20
+
+ITERATION_RULES = {
+    "tol": real(above=0.0),
+    "max_iter": either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit")),
+    "max_time": either(none, real(least=0.0)),
+}
+
+
+def _are_penalties(value: Any) -> bool:
+    try:
+        alphas = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return alphas.ndim == 1 and alphas.size > 0 and bool(np.isfinite(alphas).all() and (alphas >= 0.0).all())
+
 
 EXACT_RULES = {
     **kernel_rules(),
     "kernel": either(kernel_rules()["kernel"], function),
     "alpha": real(least=0.0),
+    "alphas": either(none, Rule("a list of finite numbers at least 0", _are_penalties)),
     "fit_intercept": boolean,
     "leave_one_out": boolean,
+    "solver": one_of("cholesky", "cg"),
+    **ITERATION_RULES,
     "n_jobs": THREADS,
     "verbose": either(boolean, integer(least=0)),
 }
@@ -31,25 +70,107 @@ class ExactLeastSquares(LeastSquares):
     """Base of `RLSClassifier` and `RLSRegressor`."""
 
     alpha: float
+    alphas: ArrayLike | None
     fit_intercept: bool
     leave_one_out: bool
+    solver: str
+    tol: float
+    max_iter: int
+    max_time: float | None
 
     alpha_: float
     gcv_: NDArray[np.float64]
+    loo_errors_: NDArray[np.float64]
+    gcv_path_: NDArray[np.float64]
+    residual_: float
+    n_iter_: int
 
-    def _solve(self, X: Any, targets: NDArray[np.float64]) -> TargetFit:
-        fit = solve(
-            X,
-            targets,
-            float(self.alpha),
-            self._kernel(X),
-            fit_intercept=bool(self.fit_intercept),
-            leave_one_out=bool(self.leave_one_out),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+    def _solve(self, X: Any, targets: NDArray[np.float64], *, by_rate: bool) -> TargetFit:
+        for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_", "n_iter_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if self.solver == "cg":
+            fit = self._by_conjugate_gradients(X, targets)
+        elif self.alphas is not None:
+            fit = self._along_path(X, targets, by_rate=by_rate)
+        else:
+            self.alpha_ = float(self.alpha)
+            fit = solve(
+                X,
+                targets,
+                self.alpha_,
+                self._kernel(X),
+                fit_intercept=bool(self.fit_intercept),
+                leave_one_out=bool(self.leave_one_out),
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
         self.expansion_ = fit.expansion
-        self.alpha_ = float(self.alpha)
         if fit.gcv is not None:
             self.gcv_ = fit.gcv
         return fit
+
+    def _along_path(self, X: Any, targets: NDArray[np.float64], *, by_rate: bool) -> TargetFit:
+        if not self.leave_one_out:
+            raise refuse("leave_one_out", self.leave_one_out, "True where alphas are given")
+        refuse_beyond_memory(X, leave_one_out=True, matrices=2)
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        kernel = self._kernel(X)
+        function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
+        with progress(self.verbose) as told:
+            solution = _core.least_squares_path(
+                core_rows(X),
+                np.ascontiguousarray(targets),
+                function,
+                alphas.tolist(),
+                by_rate,
+                bool(self.fit_intercept),
+                told.callback,
+                threads(self.n_jobs),
+            )
+        path = solution["path"]
+        self.alpha_ = float(alphas[solution["best"]])
+        self.loo_errors_ = path[:, 1 if by_rate else 0].copy()
+        self.gcv_path_ = path[:, 2].copy()
+        return solved(X, kernel, solution)
+
+    def _by_conjugate_gradients(self, X: Any, targets: NDArray[np.float64]) -> TargetFit:
+        if self.alphas is not None:
+            raise refuse("alphas", self.alphas, "None for solver='cg'")
+        if self.leave_one_out:
+            raise refuse("leave_one_out", self.leave_one_out, "False for solver='cg'")
+        self.alpha_ = float(self.alpha)
+        kernel = self._kernel(X)
+        if callable(kernel[0]):
+            raise refuse("kernel", self.kernel, "a built-in kernel for solver='cg'")
+        with progress(self.verbose) as told:
+            solution = _core.least_squares_cg(
+                core_rows(X),
+                np.ascontiguousarray(targets),
+                kernel,
+                self.alpha_,
+                bool(self.fit_intercept),
+                float(self.tol),
+                None if self.max_iter == -1 else int(self.max_iter),
+                None if self.max_time is None else float(self.max_time),
+                min(POINTS, int(X.shape[0]) // ROWS_PER_POINT),
+                0,
+                told.callback,
+                threads(self.n_jobs),
+            )
+        self.residual_, self.n_iter_ = solution["residual"], solution["products"]
+        warn_unconverged(self, solution["stop"], solution["residual"], float(self.tol))
+        expansion = KernelExpansion(X, solution["coefficients"], solution["intercepts"], *kernel)
+        return TargetFit(expansion, None, None, None, solution["diagonal"])
+
+
+def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> None:
+    """A ConvergenceWarning for an iteration that ended early."""
+    if stop != "converged":
+        warnings.warn(
+            f"{type(estimator).__name__} ended before the tolerance was reached ({stop}): the residual "
+            f"is {residual:.3g} for tol={tol:g}. The model is usable; raise max_iter, max_time, "
+            "tol or alpha, or pass rows in double precision",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

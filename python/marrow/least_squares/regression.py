@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from marrow.least_squares._base import SquareLossRegressor
 from marrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from marrow._kernel_function import KernelFunction
 
@@ -27,6 +27,9 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     ----------
     alpha : float, default=1.0
         Weight of the penalty, as in ``KernelRidge``; lambda n in the thesis.
+    alphas : array-like of float or None, default=None
+        Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
+        costs a factorisation and its inverse, the kernel matrix is computed once.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf". With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an
         (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows.
@@ -40,7 +43,17 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     fit_intercept : bool, default=False
         Whether each output gets a constant that is not penalised.
     leave_one_out : bool, default=True
-        Whether exact leave-one-out values are computed, which costs as much as the factorisation.
+        Whether exact leave-one-out values are computed, which costs as much as the factorisation; must be
+        False with "cg".
+    solver : {"cholesky", "cg"}, default="cholesky"
+        "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
+        never stores the kernel matrix: for built-in kernels, and an alpha above 0.
+    tol : float, default=1e-6
+        For "cg": residual relative to the targets.
+    max_iter : int, default=-1
+        For "cg": most products with the kernel matrix; -1 is no limit.
+    max_time : float or None, default=None
+        For "cg": seconds after which no further product is begun.
     n_jobs : int or None, default=None
         Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
         joblib and ``OMP_NUM_THREADS``.
@@ -53,6 +66,14 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         The model: all training rows, coefficients (n, n_outputs), intercepts.
     alpha_ : float
         The alpha of the model.
+    loo_errors_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the leave-one-out error of each.
+    gcv_path_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the mean of the outputs' generalised cross-validation scores.
+    residual_ : float
+        With "cg": the largest relative residual of an output, computed from the solution.
+    n_iter_ : int
+        With "cg": products with the kernel matrix.
     loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
         What each training row would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
@@ -80,22 +101,32 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         self,
         alpha: float = 1.0,
         *,
+        alphas: ArrayLike | None = None,
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
         fit_intercept: bool = False,
         leave_one_out: bool = True,
+        solver: Literal["cholesky", "cg"] = "cholesky",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        max_time: float | None = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
         self.alpha = alpha
+        self.alphas = alphas
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -119,12 +150,14 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         ValueError
             For parameters outside their rules, NaN or infinities, and a system that is not positive definite:
             raise alpha.
+        MemoryError
+            If the kernel matrix does not fit in the free memory.
         KeyboardInterrupt
             On Ctrl-C; the estimator is then as it was before the call.
         """
         X, y = self._checked_rows(EXACT_RULES, X, y)
         targets = self._targets(y)
-        fit = self._solve(X, targets)
+        fit = self._solve(X, targets, by_rate=False)
         if fit.loo is not None:
             self.loo_prediction_ = fit.loo[:, 0] if self._single else fit.loo
             self.loo_error_ = float(((fit.loo - targets) ** 2).mean())

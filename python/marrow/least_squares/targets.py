@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from marrow._kernel_function import KernelFunction
 
-__all__ = ["TargetFit", "fit_targets"]
+__all__ = ["TargetFit", "fit_targets", "refuse_beyond_memory", "solve", "solved"]
 
 _RULES = {
     **kernel_rules(),
@@ -30,6 +30,10 @@ _RULES = {
     "leave_one_out": boolean,
     "n_jobs": THREADS,
 }
+
+
+#: Rows from which on memory is worth a look.
+_LARGE = 4000
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ def fit_targets(
     ValueError
         For parameters outside their rules, shapes that do not agree, numbers that are not finite, and a
         system that is not positive definite.
+    MemoryError
+        If the kernel matrix does not fit in the free memory.
 
     Examples
     --------
@@ -164,6 +170,7 @@ def solve(
     verbose: bool | int,
 ) -> TargetFit:
     """As `fit_targets` for rows and parameters that are known to be in order."""
+    refuse_beyond_memory(X, leave_one_out=leave_one_out)
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
     with progress(verbose) as told:
         solution = _core.least_squares(
@@ -176,6 +183,11 @@ def solve(
             told.callback,
             threads(n_jobs),
         )
+    return solved(X, kernel, solution)
+
+
+def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> TargetFit:
+    """What the extension module found, for these rows."""
     precomputed = isinstance(kernel[0], str) and kernel[0] == "precomputed"
     vectors = np.arange(X.shape[0], dtype=np.float64)[:, np.newaxis] if precomputed else X
     expansion = KernelExpansion(vectors, solution["coefficients"], solution["intercepts"], *kernel)
@@ -189,3 +201,17 @@ def solve(
         estimate["gcv"],
         solution["diagonal"],
     )
+
+
+def refuse_beyond_memory(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:
+    """A MemoryError where the matrices of a fit would not fit in the free memory."""
+    n = int(X.shape[0])
+    if n < _LARGE:
+        return
+    needed = matrices * _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
+    free = _core.available_memory()
+    if needed > free:
+        raise MemoryError(
+            f"the exact system of {n} rows needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free: "
+            "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor"
+        )

@@ -1,0 +1,260 @@
+//! Least squares with coefficients at m points only, the loss over all rows (Rifkin 2002, section 3.7.2, *rectangle*):
+//!
+//! ```text
+//! (K_ml K_lm + alpha K_mm) c = K_ml y                                  (3.86)
+//! ```
+//!
+//! The system needs sums over rows alone, so rows may come in pieces, in any order, from several processes; see [`Sums`].
+//! The *nystrom* solution of (K_lm K_mm^-1 K_ml + alpha I) u = y is u = (y - K_lm c) / alpha: both share a dual.
+//!
+//! With H = K_lm (K_ml K_lm + alpha K_mm)^-1 K_ml, the points held fixed, a row that is left out is given
+//! y_i - (y_i - f(x_i)) / (1 - H_ii).
+//!
+//! Kernel values are computed in the precision of the rows, their products in double. Cost n m d + n m^2 / 2
+//! multiply-adds and m^3 / 6 to solve; memory m^2 and a block of rows.
+
+use super::check_alpha;
+use crate::control::{Monitor, Par};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::{CrossKernel, Kernel, gram_lower};
+use crate::linalg::dense::{self, RowSolver, Square, subtract_gram, tick};
+use crate::simd::Real;
+
+/// Rows taken together.
+const BLOCK: usize = 1024;
+
+/// What all rows so far add up to.
+#[derive(Debug, Clone)]
+pub struct Sums {
+    /// K_ml K_lm, (m, m), the lower triangle.
+    pub gram: Vec<f64>,
+    /// K_ml Y, (m, q).
+    pub products: Vec<f64>,
+    /// K_ml 1, (m,).
+    pub columns: Vec<f64>,
+    /// Y' 1, (q,).
+    pub targets: Vec<f64>,
+    /// Number of rows.
+    pub rows: u64,
+}
+
+impl Sums {
+    /// Of no rows.
+    pub fn new(vectors: usize, outputs: usize) -> Self {
+        Self {
+            gram: vec![0.0; vectors * vectors],
+            products: vec![0.0; vectors * outputs],
+            columns: vec![0.0; vectors],
+            targets: vec![0.0; outputs],
+            rows: 0,
+        }
+    }
+
+    /// Checks the sizes against each other.
+    pub fn check(&self, vectors: usize) -> Result<()> {
+        let outputs = self.targets.len();
+        Error::check_len(
+            "sums of products of kernel values (vectors squared)",
+            vectors * vectors,
+            self.gram.len(),
+        )?;
+        Error::check_len("sums of kernel values (vectors)", vectors, self.columns.len())?;
+        Error::check_len("sums of targets (vectors times outputs)", vectors * outputs, self.products.len())
+    }
+
+    /// Adds rows with their targets (n, q); nothing is added where the work ends early.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::Param`] for rows outside the kernel's domain, [`Error::Cancelled`].
+    pub fn add(
+        &mut self,
+        kernel: Kernel,
+        vectors: Rows<'_>,
+        x: Rows<'_>,
+        y: &[f64],
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<()> {
+        self.check(vectors.rows())?;
+        Error::check_len("targets (rows times outputs)", x.rows() * self.targets.len(), y.len())?;
+        kernel.check_rows("X", x)?;
+        if x.is_f64() {
+            self.add_in::<f64>(kernel, vectors, x, y, monitor, par)
+        } else {
+            self.add_in::<f32>(kernel, vectors, x, y, monitor, par)
+        }
+    }
+
+    fn add_in<T: Real>(
+        &mut self,
+        kernel: Kernel,
+        vectors: Rows<'_>,
+        x: Rows<'_>,
+        y: &[f64],
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<()> {
+        let (n, m, q) = (x.rows(), vectors.rows(), self.targets.len());
+        let cross = CrossKernel::<T>::new(kernel, vectors, par)?;
+        let stride = cross.stride();
+        let mut gram = Square::<f64>::new(m);
+        let lines = gram.stride();
+        let mut sums = vec![0.0; m * (q + 1)];
+        let mut values = vec![T::ZERO; BLOCK.min(n) * stride];
+        for from in (0..n).step_by(BLOCK) {
+            tick(monitor, "sums", from, n)?;
+            let count = (n - from).min(BLOCK);
+            let values = &mut values[..count * stride];
+            cross.fill(x, from, values, par)?;
+            let values = &*values;
+            subtract_gram(&mut gram, values, stride, par);
+            let y = &y[from * q..(from + count) * q];
+            // A vector's own sums: its column of the block against the targets, a chunk of vectors a task.
+            par.for_each_chunk(&mut sums, 64 * (q + 1), |task, sums| {
+                for (line, y) in values.chunks_exact(stride).zip(y.chunks_exact(q)) {
+                    for (sums, v) in sums.chunks_exact_mut(q + 1).zip(&line[task * 64..]) {
+                        let v = v.to_f64();
+                        for (sum, y) in sums.iter_mut().zip(y) {
+                            *sum += v * y;
+                        }
+                        sums[q] += v;
+                    }
+                }
+            });
+        }
+        for i in 0..m {
+            for (sum, v) in self.gram[i * m..=i * m + i].iter_mut().zip(&gram.values()[i * lines..]) {
+                *sum -= v;
+            }
+            for (sum, v) in self.products[i * q..(i + 1) * q].iter_mut().zip(&sums[i * (q + 1)..]) {
+                *sum += v;
+            }
+            self.columns[i] += sums[i * (q + 1) + q];
+        }
+        for y in y.chunks_exact(q) {
+            self.targets.iter_mut().zip(y).for_each(|(sum, y)| *sum += y);
+        }
+        self.rows += n as u64;
+        Ok(())
+    }
+}
+
+/// The factored system: solutions, and the hat matrix's diagonal.
+pub struct System {
+    factor: Square<f64>,
+    /// What was added to the diagonal so that the factor exists: 0 unless rounding had made the system indefinite.
+    pub jitter: f64,
+    /// With an intercept: the means of the kernel columns, and the number of rows.
+    centred: Option<(Vec<f64>, f64)>,
+}
+
+impl System {
+    /// Factors K_ml K_lm + alpha K_mm; an intercept that is not penalised takes the columns' means out.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] where points depend on each other and alpha is zero.
+    pub fn new(
+        kernel: Kernel,
+        vectors: Rows<'_>,
+        sums: &Sums,
+        alpha: f64,
+        fit_intercept: bool,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Self> {
+        check_alpha(alpha)?;
+        let m = vectors.rows();
+        sums.check(m)?;
+        if sums.rows == 0 {
+            return Err(Error::param("rows", 0, "at least 1 before a solution is asked for"));
+        }
+        let mut own = Square::<f64>::new(m);
+        let stride = own.stride();
+        gram_lower(kernel.into(), vectors, own.values_mut(), stride, monitor, par)?;
+        let rows = sums.rows as f64;
+        let centred =
+            fit_intercept.then(|| (sums.columns.iter().map(|sum| sum / rows).collect::<Vec<_>>(), rows));
+        for i in 0..m {
+            for j in 0..=i {
+                let mean = centred.as_ref().map_or(0.0, |(mean, rows)| rows * mean[i] * mean[j]);
+                let at = &mut own.values_mut()[i * stride + j];
+                *at = sums.gram[i * m + j] - mean + alpha * *at;
+            }
+        }
+        let largest = (0..m).map(|i| own.values()[i * stride + i]).fold(0.0, f64::max);
+        let mut jitter = 0.0;
+        loop {
+            let mut factor = own.shifted::<f64>(jitter, par);
+            match dense::factor(&mut factor, monitor, par) {
+                Ok(()) => return Ok(Self { factor, jitter, centred }),
+                // Eigenvalues of a product that are below its rounding.
+                Err(Error::NotPositiveDefinite { .. }) if alpha > 0.0 && jitter < 1e-9 * largest => {
+                    jitter = (10.0 * jitter).max(1e-15 * m as f64 * largest);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Coefficients (m, q) and intercepts (q,).
+    pub fn solve(&self, sums: &Sums, par: Par) -> (Vec<f64>, Vec<f64>) {
+        let (m, q) = (self.factor.len(), sums.targets.len());
+        let mut values = sums.products.clone();
+        if let Some((mean, _)) = &self.centred {
+            for (line, mean) in values.chunks_exact_mut(q).zip(mean) {
+                line.iter_mut().zip(&sums.targets).for_each(|(v, y)| *v -= mean * y);
+            }
+        }
+        let mut panels = dense::to_panels::<f64>(&values, m, q);
+        dense::solve(&self.factor, &mut panels, par);
+        dense::from_panels(&panels, &mut values, m, q);
+        let mut intercepts = vec![0.0; q];
+        if let Some((mean, rows)) = &self.centred {
+            for (b, y) in intercepts.iter_mut().zip(&sums.targets) {
+                *b = y / rows;
+            }
+            for (line, mean) in values.chunks_exact(q).zip(mean) {
+                intercepts.iter_mut().zip(line).for_each(|(b, c)| *b -= mean * c);
+            }
+        }
+        (values, intercepts)
+    }
+
+    /// H_ii of some rows: how much each decides its own value.
+    ///
+    /// # Errors
+    /// As [`Sums::add`].
+    pub fn hat_diagonal(
+        &self,
+        kernel: Kernel,
+        vectors: Rows<'_>,
+        x: Rows<'_>,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Vec<f64>> {
+        let n = x.rows();
+        kernel.check_rows("X", x)?;
+        let cross = CrossKernel::<f64>::new(kernel, vectors, par)?;
+        let solver = RowSolver::new(&self.factor, par);
+        let (stride, m) = (cross.stride(), vectors.rows());
+        let mut hat = Vec::with_capacity(n);
+        let mut values = vec![0.0; BLOCK.min(n) * stride];
+        for from in (0..n).step_by(BLOCK) {
+            tick(monitor, "leave one out", from, n)?;
+            let values = &mut values[..(n - from).min(BLOCK) * stride];
+            cross.fill(x, from, values, par)?;
+            par.for_each_chunk(values, 96 * stride, |_, rows| {
+                if let Some((mean, _)) = &self.centred {
+                    for line in rows.chunks_exact_mut(stride) {
+                        line.iter_mut().zip(mean).for_each(|(v, mean)| *v -= mean);
+                    }
+                }
+                solver.substitute(rows, stride);
+            });
+            let own = self.centred.as_ref().map_or(0.0, |(_, rows)| 1.0 / rows);
+            hat.extend(values.chunks_exact(stride).map(|x| own + x[..m].iter().map(|v| v * v).sum::<f64>()));
+        }
+        Ok(hat)
+    }
+}

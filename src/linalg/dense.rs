@@ -1,0 +1,589 @@
+//! Large symmetric positive definite systems: blocked Cholesky factorisation, solution, diagonal of the inverse.
+//!
+//! The matrix is one [`Square`] of lines; only its lower triangle counts. A = L L' is found block column by block column
+//! (right-looking): the block on the diagonal, the rows below it by substitution, then the rest by the register tiles of
+//! [`product`]. The inverse M = L^-1 is kept as M' in the upper triangle, so that all products run along rows.
+//!
+//! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Cost n^3 / 6
+//! multiply-adds for the factor, as many for the inverse, n^2 for each right-hand side.
+
+use crate::cache::Arena;
+use crate::control::{Monitor, Par, Progress};
+use crate::error::{Error, Result};
+use crate::simd::Real;
+use crate::simd::micro::panel_width;
+use crate::simd::product::{Layout, backward, forward, subtract_product, update_rows};
+
+/// Columns of a block: a panel of such a depth fits the first cache.
+const BLOCK: usize = 256;
+/// Columns that are substituted without a register tile.
+const SMALL: usize = 64;
+/// Rows of a task.
+const ROWS: usize = 96;
+/// Multiply-adds between two looks at the monitor.
+const TICK: usize = 2_000_000_000;
+
+/// An (n, n) matrix in lines that are a whole number of panels long.
+pub(crate) struct Square<T> {
+    values: Arena<T>,
+    n: usize,
+    stride: usize,
+}
+
+impl<T: Real> Square<T> {
+    /// Zeros.
+    pub(crate) fn new(n: usize) -> Self {
+        let width = panel_width::<T>();
+        let mut stride = n.next_multiple_of(width).max(width);
+        // Lines a multiple of 4 kB apart would fall into the same few lines of the first cache.
+        if (stride * size_of::<T>()).is_multiple_of(2048) {
+            stride += width;
+        }
+        Self { values: Arena::new(n * stride), n, stride }
+    }
+
+    /// Bytes of such a matrix.
+    pub(crate) fn bytes(n: usize) -> usize {
+        n.saturating_mul(n + 2 * panel_width::<T>()).saturating_mul(size_of::<T>())
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    /// From one line to the next.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// All lines.
+    pub(crate) fn values(&self) -> &[T] {
+        self.values.values()
+    }
+
+    /// All lines.
+    pub(crate) fn values_mut(&mut self) -> &mut [T] {
+        self.values.values_mut()
+    }
+
+    /// The lower triangle rounded to another precision, `shift` added to the diagonal.
+    pub(crate) fn shifted<U: Real>(&self, shift: f64, par: Par) -> Square<U> {
+        let mut out = Square::<U>::new(self.n);
+        let (stride, from, values) = (out.stride, self.stride, self.values());
+        par.for_each_chunk(out.values_mut(), ROWS * stride, |task, lines| {
+            for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(stride)) {
+                for (out, value) in line.iter_mut().zip(&values[i * from..=i * from + i]) {
+                    *out = U::from_f64(value.to_f64());
+                }
+                line[i] = U::from_f64(values[i * from + i].to_f64() + shift);
+            }
+        });
+        out
+    }
+}
+
+/// Asks the monitor, [`Error::Cancelled`] where it wants the work to end.
+pub(crate) fn tick(monitor: &dyn Monitor, phase: &'static str, done: usize, total: usize) -> Result<()> {
+    let progress = Progress { phase, done: done as u64, total: Some(total as u64), gap: f64::NAN, steps: 0 };
+    if monitor.tick(&progress).is_break() { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+/// Replaces the lower triangle by L. What is above it is lost.
+///
+/// # Errors
+/// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Cancelled`].
+pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par) -> Result<()> {
+    let (n, stride) = (a.n, a.stride);
+    let values = a.values.values_mut();
+    let mut panels = Vec::new();
+    for from in (0..n).step_by(BLOCK) {
+        tick(monitor, "factor", from, n)?;
+        let to = n.min(from + BLOCK);
+        let (done, below) = values.split_at_mut(to * stride);
+        factor_block(&mut done[from * stride..], stride, from, to - from)?;
+        if to == n {
+            break;
+        }
+        let block = BlockFactor::new(&done[from * stride..], stride, from, to - from);
+        par.for_each_chunk(below, ROWS * stride, |_, rows| block.substitute(rows, stride, from));
+        pack(below, stride, n - to, from, to - from, &mut panels, par);
+        let (width, depth) = (panel_width::<T>(), to - from);
+        let at_once = (TICK / (depth * (n - to))).next_multiple_of(ROWS).max(ROWS * par.threads());
+        for (group, below) in below.chunks_mut(at_once * stride).enumerate() {
+            tick(monitor, "factor", from, n)?;
+            par.for_each_chunk(below, ROWS * stride, |task, rows| {
+                let count = rows.len() / stride;
+                let last = group * at_once + task * ROWS + count;
+                for (p, panel) in panels.chunks_exact(depth * width).enumerate().take(last.div_ceil(width)) {
+                    update_rows(rows, stride, 0..count, from, depth, panel, to + p * width);
+                }
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Rows as the columns of panels: line k of panel p holds column `from + k` of `width` rows, zeros behind the last.
+fn pack<T: Real>(
+    rows: &[T],
+    stride: usize,
+    count: usize,
+    from: usize,
+    depth: usize,
+    panels: &mut Vec<T>,
+    par: Par,
+) {
+    let width = panel_width::<T>();
+    let size = depth * width;
+    panels.clear();
+    panels.resize(count.div_ceil(width) * size, T::ZERO);
+    if size > 0 {
+        par.for_each_chunk(panels, size, |p, panel| {
+            for j in 0..width.min(count - p * width) {
+                let line = &rows[(p * width + j) * stride + from..][..depth];
+                for (out, &v) in panel.chunks_exact_mut(width).zip(line) {
+                    out[j] = v;
+                }
+            }
+        });
+    }
+}
+
+/// Factors the block of columns `first..first + size` of the rows given, which are its own.
+fn factor_block<T: Real>(rows: &mut [T], stride: usize, first: usize, size: usize) -> Result<()> {
+    let width = panel_width::<T>();
+    let mut panels = Vec::new();
+    for s in (0..size).step_by(SMALL) {
+        let (end, at) = (size.min(s + SMALL), first + s);
+        for i in s..end {
+            let (above, line) = rows.split_at_mut(i * stride);
+            for j in s..i {
+                let other = &above[j * stride + at..=j * stride + first + j];
+                let sum = dot(&line[at..first + j], &other[..j - s]);
+                line[first + j] = T::from_f64((line[first + j].to_f64() - sum) / other[j - s].to_f64());
+            }
+            let part = &line[at..first + i];
+            let pivot = line[first + i].to_f64() - dot(part, part);
+            if !(pivot > 0.0 && T::from_f64(pivot) > T::ZERO) {
+                return Err(Error::NotPositiveDefinite { index: first + i, pivot });
+            }
+            line[first + i] = T::from_f64(pivot.sqrt());
+        }
+        if end == size {
+            break;
+        }
+        let (done, below) = rows.split_at_mut(end * stride);
+        let small = BlockFactor::new(&done[s * stride..], stride, at, end - s);
+        let below = &mut below[..(size - end) * stride];
+        small.substitute(below, stride, at);
+        pack(below, stride, size - end, at, end - s, &mut panels, Par::Sequential);
+        for (p, panel) in panels.chunks_exact((end - s) * width).enumerate() {
+            update_rows(below, stride, 0..size - end, at, end - s, panel, first + end + p * width);
+        }
+    }
+    Ok(())
+}
+
+fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    crate::simd::blas::dot(a, b).to_f64()
+}
+
+/// A factored block on the diagonal, ready to substitute rows: X L' = B.
+struct BlockFactor<T> {
+    size: usize,
+    /// For each small part: its rows left of it as panels, and its triangle in lines of `SMALL`.
+    parts: Vec<(Vec<T>, Vec<T>)>,
+}
+
+impl<T: Real> BlockFactor<T> {
+    /// Of the columns `first..first + size` of the rows given.
+    fn new(rows: &[T], stride: usize, first: usize, size: usize) -> Self {
+        let parts = (0..size).step_by(SMALL).map(|s| {
+            let (count, mut panels) = ((size - s).min(SMALL), Vec::new());
+            pack(&rows[s * stride..], stride, count, first, s, &mut panels, Par::Sequential);
+            let mut triangle = vec![T::ZERO; SMALL * SMALL];
+            for i in 0..count {
+                let line = &rows[(s + i) * stride + first + s..][..=i];
+                triangle[i * SMALL..=i * SMALL + i].copy_from_slice(line);
+            }
+            (panels, triangle)
+        });
+        Self { size, parts: parts.collect() }
+    }
+
+    /// Replaces the columns `first..first + size` of all rows given by X.
+    fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
+        let width = panel_width::<T>();
+        let count = rows.len() / stride;
+        let mut panel = vec![T::ZERO; SMALL * width];
+        for (s, (panels, triangle)) in (0..self.size).step_by(SMALL).zip(&self.parts) {
+            let n = (self.size - s).min(SMALL);
+            if s > 0 {
+                for (p, panel) in panels.chunks_exact(s * width).enumerate() {
+                    update_rows(rows, stride, 0..count, first, s, panel, first + s + p * width);
+                }
+            }
+            for group in (0..count).step_by(width) {
+                let here = width.min(count - group);
+                for j in 0..here {
+                    let line = &rows[(group + j) * stride + first + s..][..n];
+                    for (out, &v) in panel.chunks_exact_mut(width).zip(line) {
+                        out[j] = v;
+                    }
+                }
+                forward(triangle, SMALL, n, &mut panel);
+                for j in 0..here {
+                    let line = &mut rows[(group + j) * stride + first + s..][..n];
+                    for (v, out) in line.iter_mut().zip(panel.chunks_exact(width)) {
+                        *v = out[j];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A factor made ready to solve X L' = B for rows B, many blocks of them.
+pub(crate) struct RowSolver<T> {
+    n: usize,
+    /// For each block of columns: where it starts, its rows left of it as panels of at most `BLOCK` columns depth each,
+    /// and its own factor.
+    blocks: Vec<(usize, Vec<Vec<T>>, BlockFactor<T>)>,
+}
+
+impl<T: Real> RowSolver<T> {
+    /// Holds a copy of the lower triangle.
+    pub(crate) fn new(l: &Square<T>, par: Par) -> Self {
+        let (n, stride, values) = (l.n, l.stride, l.values());
+        let blocks = (0..n).step_by(BLOCK).map(|from| {
+            let size = (n - from).min(BLOCK);
+            let own = &values[from * stride..];
+            let left = (0..from).step_by(BLOCK).map(|depth| {
+                let mut panels = Vec::new();
+                pack(own, stride, size, depth, BLOCK, &mut panels, par);
+                panels
+            });
+            (from, left.collect(), BlockFactor::new(own, stride, from, size))
+        });
+        Self { n, blocks: blocks.collect() }
+    }
+
+    /// Replaces every line of `stride` numbers by X; a line has room for whole panels.
+    pub(crate) fn substitute(&self, rows: &mut [T], stride: usize) {
+        let (width, count) = (panel_width::<T>(), rows.len() / stride);
+        assert!(stride >= self.n.next_multiple_of(width));
+        for (from, left, block) in &self.blocks {
+            for (depth, panels) in (0..*from).step_by(BLOCK).zip(left) {
+                for (p, panel) in panels.chunks_exact(BLOCK * width).enumerate() {
+                    update_rows(rows, stride, 0..count, depth, BLOCK, panel, from + p * width);
+                }
+            }
+            block.substitute(rows, stride, *from);
+        }
+    }
+}
+
+/// A -= K'K for the lower triangle of A (m, m), K in lines of `stride` numbers.
+pub(crate) fn subtract_gram<A: Real, T: Real>(a: &mut Square<T>, k: &[A], stride: usize, par: Par) {
+    let (m, lines, width) = (a.n, a.stride, panel_width::<T>());
+    for k in k.chunks(BLOCK * stride) {
+        let depth = k.len() / stride;
+        let size = depth * width;
+        let mut panels = vec![T::ZERO; m.div_ceil(width) * size];
+        par.for_each_chunk(&mut panels, size, |p, panel| {
+            for (out, line) in panel.chunks_exact_mut(width).zip(k.chunks_exact(stride)) {
+                for (out, v) in out.iter_mut().zip(&line[p * width..m.min((p + 1) * width)]) {
+                    *out = T::from_f64(v.to_f64());
+                }
+            }
+        });
+        par.for_each_chunk(a.values_mut(), ROWS / 2 * lines, |task, rows| {
+            let (first, count) = (task * ROWS / 2, rows.len() / lines);
+            for (p, panel) in panels.chunks_exact(size).enumerate().take((first + count).div_ceil(width)) {
+                let at = Layout { start: first, row: 1, step: stride };
+                subtract_product(k, at, (count, depth), panel, &mut rows[p * width..], lines);
+            }
+        });
+    }
+}
+
+/// Right-hand sides as panels: (n, q) row-major in lines of [`panel_width`] columns, panel after panel.
+pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Vec<T> {
+    let width = panel_width::<T>();
+    let mut panels = vec![T::ZERO; q.div_ceil(width) * n * width];
+    for (i, line) in b.chunks_exact(q).enumerate() {
+        for (j, &v) in line.iter().enumerate() {
+            panels[(j / width * n + i) * width + j % width] = T::from_f64(v);
+        }
+    }
+    panels
+}
+
+/// The way back from [`to_panels`].
+pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usize) {
+    let width = panel_width::<T>();
+    for (i, line) in b.chunks_exact_mut(q).enumerate() {
+        for (j, v) in line.iter_mut().enumerate() {
+            *v = panels[(j / width * n + i) * width + j % width].to_f64();
+        }
+    }
+}
+
+/// Solves L L' X = B in place for panels of right-hand sides in any precision.
+pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par) {
+    let width = panel_width::<T>();
+    let (n, stride, values) = (l.n, l.stride, l.values());
+    if n == 0 {
+        return;
+    }
+    for x in panels.chunks_exact_mut(n * width) {
+        for from in (0..n).step_by(SMALL) {
+            let to = n.min(from + SMALL);
+            let (above, below) = x.split_at_mut(to * width);
+            let mine = &mut above[from * width..];
+            forward(&values[from * stride + from..], stride, to - from, mine);
+            let mine = &*mine;
+            par.for_each_chunk(below, 2 * ROWS * width, |task, out| {
+                let at = Layout { start: (to + 2 * task * ROWS) * stride + from, row: stride, step: 1 };
+                subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
+            });
+        }
+        for from in (0..n).step_by(SMALL).rev() {
+            let to = n.min(from + SMALL);
+            let (above, rest) = x.split_at_mut(from * width);
+            let mine = &mut rest[..(to - from) * width];
+            backward(&values[from * stride + from..], stride, to - from, mine);
+            let mine = &*mine;
+            par.for_each_chunk(above, 2 * ROWS * width, |task, out| {
+                let at = Layout { start: from * stride + 2 * task * ROWS, row: 1, step: stride };
+                subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
+            });
+        }
+    }
+}
+
+/// out = (A + shift I) X for the symmetric matrix whose lower triangle is given, X and out panels.
+pub(crate) fn multiply<A: Real, T: Real>(a: &Square<A>, shift: f64, x: &[T], out: &mut [T], par: Par) {
+    let width = panel_width::<T>();
+    let (n, stride, values) = (a.n, a.stride, a.values());
+    if n == 0 {
+        return;
+    }
+    for (x, out) in x.chunks_exact(n * width).zip(out.chunks_exact_mut(n * width)) {
+        par.for_each_chunk(out, ROWS * width, |task, out| {
+            let (first, count) = (task * ROWS, out.len() / width);
+            out.fill(T::ZERO);
+            // Left of the block as it stands, below it transposed, the block itself row by row.
+            let left = Layout { start: first * stride, row: stride, step: 1 };
+            subtract_product(values, left, (count, first), x, out, width);
+            let end = first + count;
+            if end < n {
+                let below = Layout { start: end * stride + first, row: 1, step: stride };
+                subtract_product(values, below, (count, n - end), &x[end * width..], out, width);
+            }
+            for i in 0..count {
+                for k in 0..count {
+                    let (low, high) = (first + i.min(k), first + i.max(k));
+                    let at = Layout { start: high * stride + low, row: 1, step: 1 };
+                    let line = &x[(first + k) * width..(first + k + 1) * width];
+                    subtract_product(values, at, (1, 1), line, &mut out[i * width..(i + 1) * width], width);
+                }
+            }
+            for (out, x) in out.iter_mut().zip(&x[first * width..end * width]) {
+                *out = T::from_f64(shift * x.to_f64() - out.to_f64());
+            }
+        });
+    }
+}
+
+/// The diagonal of (L L')^-1; M' = L^-T goes above the diagonal of `l`.
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub(crate) fn inverse_diagonal<T: Real>(
+    l: &mut Square<T>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Vec<f64>> {
+    let (n, stride, width) = (l.n, l.stride, panel_width::<T>());
+    let values = l.values.values_mut();
+    let mut panels = Vec::new();
+    for from in (0..n).step_by(BLOCK) {
+        let (to, size) = (n.min(from + BLOCK), n.min(from + BLOCK) - from);
+        let (above, own) = values.split_at_mut(from * stride);
+        let own = &mut own[..size * stride];
+        let block = BlockFactor::new(own, stride, from, size);
+        // Depth in parts, so that rows and panels stay in the caches.
+        let depths: Vec<usize> = (0..from).step_by(BLOCK).collect();
+        panels.resize(depths.len(), Vec::new());
+        for (&depth, panels) in depths.iter().zip(&mut panels) {
+            pack(own, stride, size, depth, BLOCK, panels, par);
+        }
+        let at_once = (TICK / (size * from.max(1))).next_multiple_of(ROWS).max(ROWS * par.threads());
+        for (group, above) in above.chunks_mut(at_once * stride).enumerate() {
+            tick(monitor, "inverse", from, n)?;
+            par.for_each_chunk(above, ROWS * stride, |task, rows| {
+                let (first, count) = (group * at_once + task * ROWS, rows.len() / stride);
+                for line in rows.chunks_exact_mut(stride) {
+                    line[from..to.next_multiple_of(width).min(stride)].fill(T::ZERO);
+                }
+                for (&depth, panels) in depths.iter().zip(&panels) {
+                    subtract_inverse(rows, stride, first, depth, panels, from);
+                }
+                debug_assert!(count <= ROWS);
+                block.substitute(rows, stride, from);
+            });
+        }
+        // The block's own inverse.
+        let mut identity = Square::<T>::new(size);
+        let lines = identity.stride;
+        for i in 0..size {
+            identity.values_mut()[i * lines + i] = T::ONE;
+        }
+        block.substitute(identity.values_mut(), lines, 0);
+        for i in 0..size {
+            let line = &identity.values()[i * lines + i + 1..i * lines + size];
+            own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
+        }
+    }
+    let mut diagonal = vec![0.0; n];
+    par.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
+        for (i, out) in (task * ROWS..).zip(diagonal) {
+            let line = &values[i * stride..i * stride + n];
+            let pivot = line[i].to_f64();
+            *out = 1.0 / (pivot * pivot) + line[i + 1..].iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
+        }
+    });
+    Ok(diagonal)
+}
+
+/// Subtracts from the columns from `to` the product of the rows' columns `depth..depth + BLOCK` of M' and panels.
+///
+/// Left of the diagonal the rows hold L, where M' is zero; on it M' is one over L.
+fn subtract_inverse<T: Real>(
+    rows: &mut [T],
+    stride: usize,
+    first: usize,
+    depth: usize,
+    panels: &[T],
+    to: usize,
+) {
+    let (count, width) = (rows.len() / stride, panel_width::<T>());
+    if depth + BLOCK <= first {
+        return;
+    }
+    if depth >= first + count {
+        for (p, panel) in panels.chunks_exact(BLOCK * width).enumerate() {
+            update_rows(rows, stride, 0..count, depth, BLOCK, panel, to + p * width);
+        }
+        return;
+    }
+    let mut part = vec![T::ZERO; count * BLOCK];
+    for i in 0..count {
+        for k in depth.max(first + i)..depth + BLOCK {
+            let value = rows[i * stride + k];
+            part[i * BLOCK + k - depth] =
+                if k == first + i { T::from_f64(1.0 / value.to_f64()) } else { value };
+        }
+    }
+    for (p, panel) in panels.chunks_exact(BLOCK * width).enumerate() {
+        let at = Layout { start: 0, row: BLOCK, step: 1 };
+        subtract_product(&part, at, (count, BLOCK), panel, &mut rows[to + p * width..], stride);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Silent;
+
+    /// exp(-|i - j| / 20) + noise on the diagonal: positive definite, far from diagonal.
+    fn example<T: Real>(n: usize) -> Square<T> {
+        let mut a = Square::new(n);
+        let stride = a.stride();
+        for i in 0..n {
+            for j in 0..=i {
+                let v = (-((i - j) as f64) / 20.0).exp() + if i == j { 0.1 } else { 0.0 };
+                a.values_mut()[i * stride + j] = T::from_f64(v);
+            }
+        }
+        a
+    }
+
+    #[test]
+    fn factor_solution_and_inverse_at_every_size() {
+        for n in [1, 2, 31, 64, 65, 200, 256, 257, 530] {
+            let a = example::<f64>(n);
+            let mut l = a.shifted::<f64>(0.25, Par::Threads);
+            factor(&mut l, &Silent, Par::Threads).unwrap();
+            let q = 19;
+            let x: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).sin()).collect();
+            let panels = to_panels::<f64>(&x, n, q);
+            let mut b = vec![0.0; panels.len()];
+            multiply(&a, 0.25, &panels, &mut b, Par::Threads);
+            solve(&l, &mut b, Par::Threads);
+            assert!(b.iter().zip(&panels).all(|(b, x)| (b - x).abs() < 1e-10), "{n}");
+            let mut back = vec![0.0; n * q];
+            from_panels(&b, &mut back, n, q);
+            assert!(back.iter().zip(&x).all(|(b, x)| (b - x).abs() < 1e-10));
+            let diagonal = inverse_diagonal(&mut l, &Silent, Par::Threads).unwrap();
+            for i in (0..n).step_by(n / 7 + 1) {
+                let mut unit = vec![0.0; n];
+                unit[i] = 1.0;
+                let mut e = to_panels::<f64>(&unit, n, 1);
+                solve(&l, &mut e, Par::Sequential);
+                from_panels(&e, &mut unit, n, 1);
+                assert!((unit[i] - diagonal[i]).abs() < 1e-10, "{n} {i} {} {}", unit[i], diagonal[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn gram_and_row_solutions() {
+        for (n, m) in [(3_usize, 1_usize), (300, 70), (700, 300)] {
+            let width = panel_width::<f64>();
+            let stride = m.next_multiple_of(width) + 1;
+            let k: Vec<f64> =
+                (0..n * stride).map(|i| (i as f64 * 0.7 + (i * i) as f64 * 1e-3).sin()).collect();
+            let mut a = Square::<f64>::new(m);
+            subtract_gram(&mut a, &k, stride, Par::Threads);
+            let lines = a.stride();
+            for (i, j) in [(0, 0), (m - 1, 0), (m - 1, m - 1), (m / 2, m / 3)] {
+                let sum: f64 = (0..n).map(|t| k[t * stride + i] * k[t * stride + j]).sum();
+                assert!((a.values()[i * lines + j] + sum).abs() < 1e-9);
+            }
+            let mut l = example::<f64>(m).shifted::<f64>(0.0, Par::Sequential);
+            factor(&mut l, &Silent, Par::Threads).unwrap();
+            let mut x = k.clone();
+            RowSolver::new(&l, Par::Threads).substitute(&mut x, stride);
+            for t in [0, n / 2, n - 1] {
+                for i in 0..m {
+                    let line = &l.values()[i * lines..=i * lines + i];
+                    let sum: f64 = line.iter().zip(&x[t * stride..]).map(|(l, x)| l * x).sum();
+                    assert!((sum - k[t * stride + i]).abs() < 1e-9);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let factored = |par| {
+            let mut l = example::<f32>(700);
+            factor(&mut l, &Silent, par).unwrap();
+            let diagonal = inverse_diagonal(&mut l, &Silent, par).unwrap();
+            (l.values().to_vec(), diagonal)
+        };
+        assert_eq!(factored(Par::Sequential), factored(Par::Threads));
+    }
+
+    #[test]
+    fn the_pivot_is_named() {
+        let mut a = example::<f64>(300);
+        let stride = a.stride();
+        a.values_mut()[270 * stride + 270] = -1.0;
+        let refused = factor(&mut a, &Silent, Par::Sequential);
+        assert!(matches!(refused, Err(Error::NotPositiveDefinite { index: 270, .. })));
+    }
+}
