@@ -86,9 +86,10 @@ class ExactLeastSquares(LeastSquares):
     n_iter_: int
 
     def _solve(self, X: Any, targets: NDArray[np.float64], *, by_rate: bool) -> TargetFit:
-        for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_", "n_iter_"):
+        for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
             if hasattr(self, name):
                 delattr(self, name)
+        self.n_iter_ = 1
         if self.solver == "cg":
             fit = self._by_conjugate_gradients(X, targets)
         elif self.alphas is not None:

@@ -64,7 +64,7 @@ class BaggedKernelMachine(BaseEstimator):
                 raise ValueError(f"max_samples={self.max_samples!r} is not allowed: there are {n} rows")
             return [np.sort(random.permutation(n)[:size]) for _ in range(count)]
         if count > n:
-            raise ValueError(f"n_estimators={count} is not allowed: there are {n} rows to share")
+            raise ValueError(f"n_estimators={count} is not allowed: there are n_samples = {n} rows")
         order = random.permutation(n)
         if labels is not None:
             order = order[np.argsort(labels[order], kind="stable")]

@@ -77,7 +77,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products with the kernel matrix.
+        With "cg": products with the kernel matrix; else 1.
     loo_decision_ : ndarray of shape (n,) or (n, n_classes)
         What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
     loo_error_ : float

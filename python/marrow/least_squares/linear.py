@@ -31,8 +31,8 @@ LINEAR_RULES = {
     "n_jobs": THREADS,
     "verbose": either(boolean, integer(least=0)),
 }
-#: Side of the largest system that is worth a factorisation where conjugate gradients would do.
-_DIRECT = 3000
+#: Sides of the largest systems that are factored where conjugate gradients would do: dense rows, sparse rows.
+_DIRECT, _DIRECT_SPARSE = 3000, 300
 _LINEAR = ("linear", 1.0, 0.0, 3)
 
 
@@ -58,19 +58,18 @@ class LinearLeastSquares(LeastSquares):
         if self.solver != "auto":
             return self.solver
         n, d = X.shape
-        stored = X.nnz if sp.issparse(X) else n * d
-        # A factorisation costs n d m + m^3 / 6 for a side of m, some hundred products two entries each.
         side = min(n, d)
-        direct = stored * side / 2 + side**3 / 6
-        if self.leave_one_out or side <= 300 or (side <= _DIRECT and direct < 200 * stored * 10):
+        # Some hundred products of two multiply-adds an entry, or a factorisation.
+        small = side <= (_DIRECT_SPARSE if sp.issparse(X) else _DIRECT)
+        if self.leave_one_out or small or self.alpha == 0.0:
             return "primal" if d <= n else "dual"
-        return "cg" if self.alpha > 0.0 else ("primal" if d <= n else "dual")
+        return "cg"
 
     def _fit(self, X: Any, targets: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Weights; leave-one-out values (n, q) where they are wanted or come cheap."""
-        for name in ("residual_", "n_iter_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        if hasattr(self, "residual_"):
+            del self.residual_
+        self.n_iter_ = 1
         self.solver_ = self._choice(X)
         if self.solver_ == "cg" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for solver='cg'")
@@ -192,7 +191,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products.
+        With "cg": products; else 1.
     n_features_in_ : int
         Columns of the training data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -307,7 +306,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products.
+        With "cg": products; else 1.
     n_features_in_ : int
         Columns of the training data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)

@@ -73,7 +73,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products with the kernel matrix.
+        With "cg": products with the kernel matrix; else 1.
     loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
         What each training row would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
