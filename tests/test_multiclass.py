@@ -476,6 +476,20 @@ def test_a_fit_that_is_interrupted_by_time_says_so(digits):
     assert model.certificate_.stop == "max_iter"
 
 
+def test_warm_starts_and_rows_of_no_weight(digits):
+    X, y, X_test, _ = digits
+    svc = SVC(C=5.0, gamma=0.1, tol=1e-5, warm_start=True)
+    model = CodedClassifier(svc, "sparse", n_draws=50).fit(X, y)
+    cold = model.certificate_.iterations
+    weights = np.ones(len(y))
+    weights[model.support_[:3]] = 0.0
+    again = model.fit(X, y, sample_weight=weights)
+    assert again.certificate_.iterations < cold / 2
+    used = weights > 0
+    fresh = CodedClassifier(SVC(C=5.0, gamma=0.1, tol=1e-5), model.code_).fit(X[used], y[used])
+    assert again.outputs(X_test) == pytest.approx(fresh.outputs(X_test), abs=1e-3)
+
+
 # Least squares
 
 

@@ -10,9 +10,10 @@
 //! again too; where fewer distinct columns exist than are asked for, the dense code is the complete code. A sparse
 //! draw in which a class takes part nowhere is thrown away.
 //!
-//! Draw number t has its own stream of random numbers, and the first of equals is kept: the code follows from the seed
-//! whatever the number of threads. Cost: draws times pairs of rows times words of 64 columns; a draw is left as soon as
-//! two of its rows are no farther apart than the best so far.
+//! Of draws with equal distance the one is kept whose least used class takes part in the most machines (a class that
+//! few machines know is decoded badly), then the first. Draw number t has its own stream of random numbers: the code
+//! follows from the seed whatever the number of threads. Cost: draws times pairs of rows times words of 64 columns; a
+//! draw is left as soon as two of its rows are nearer than those of the best so far.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -64,8 +65,8 @@ pub fn draw(
     if kind == Drawn::Dense && classes < 63 && columns as u64 >= (1_u64 << (classes - 1)) - 1 {
         return CodeMatrix::complete(classes);
     }
-    // Twice the distance, and the draw it came from.
-    let mut best: (usize, Option<usize>) = (0, None);
+    // Twice the distance with the machines of the least used class, and the draw they came from.
+    let mut best: ((usize, usize), Option<usize>) = ((0, 0), None);
     for first in (0..draws).step_by(BATCH) {
         let progress = Progress {
             phase: "code",
@@ -78,10 +79,10 @@ pub fn draw(
             return Err(Error::Cancelled);
         }
         let found =
-            par.map(BATCH.min(draws - first), |t| quality(kind, classes, columns, seed, first + t, best.0));
-        for (t, distance) in found.into_iter().enumerate() {
-            if distance > best.0 {
-                best = (distance, Some(first + t));
+            par.map(BATCH.min(draws - first), |t| quality(kind, classes, columns, seed, first + t, best.0.0));
+        for (t, quality) in found.into_iter().enumerate() {
+            if quality.0 > 0 && quality > best.0 {
+                best = (quality, Some(first + t));
             }
         }
     }
@@ -97,21 +98,28 @@ pub fn draw(
     CodeMatrix::new(classes, transposed)
 }
 
-/// Twice the row distance of a draw, or anything that is at most `enough`.
-fn quality(kind: Drawn, classes: usize, columns: usize, seed: u64, number: usize, enough: usize) -> usize {
+/// Twice the row distance of a draw and the machines of its least used class; a distance below `least` may be too large.
+fn quality(
+    kind: Drawn,
+    classes: usize,
+    columns: usize,
+    seed: u64,
+    number: usize,
+    least: usize,
+) -> (usize, usize) {
     let drawn = entries(kind, classes, columns, seed, number);
-    if kind == Drawn::Sparse
-        && (0..classes).any(|class| (0..columns).all(|c| drawn[c * classes + class] == 0))
-    {
-        return 0;
+    let uses = |class: usize| drawn.iter().skip(class).step_by(classes).filter(|entry| **entry != 0).count();
+    let used = (0..classes).map(uses).min().unwrap_or(0);
+    if used == 0 {
+        return (0, 0);
     }
     let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class]);
-    let mut nearest = rows.nearest(enough, |inner| columns.saturating_add_signed(-inner));
-    if kind == Drawn::Sparse && nearest > enough && has_equal_rows(&drawn, classes) {
+    let nearest = rows.nearest(least.saturating_sub(1), |inner| columns.saturating_add_signed(-inner));
+    if kind == Drawn::Sparse && nearest >= least && has_equal_rows(&drawn, classes) {
         // Zeros keep even equal rows apart by this measure.
-        nearest = 0;
+        return (0, 0);
     }
-    nearest
+    (nearest, used)
 }
 
 fn has_equal_rows(drawn: &[i8], classes: usize) -> bool {

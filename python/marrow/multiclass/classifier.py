@@ -43,7 +43,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The binary machine: `marrow.SVC`, any other classifier of marrow, or any binary classifier with
         ``decision_function``. What it says about several classes (``multi_class``,
         ``decision_function_shape``, ``break_ties``) has no effect here. Class weights of `marrow.SVC` and
-        `marrow.NuSVC` are about the classes of y, not about the two sides of a column.
+        `marrow.NuSVC` are about the classes of y, not about the two sides of a column; with their
+        ``warm_start=True`` a further `fit` goes on from the last solution, if code and rows are the same.
     code : {"one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch"}, Code or array-like, \
 default="one-vs-all"
         The code, see `make_code`; a matrix has a row for each class in the order of `classes_`.
@@ -188,6 +189,7 @@ default="one-vs-all"
             sample_weight=weights,
             shared=bool(self.shared),
             n_jobs=self.n_jobs,
+            last=self._machines if getattr(self, "code_", None) == code else None,
         )
         self.classes_ = classes
         self.code_ = code

@@ -193,8 +193,9 @@ def make_code(
           shortened to the number of classes. More classes take a larger code of the same length, with
           rows less far apart.
 
-        Dense and sparse codes are the best of `n_draws` by their row distance, BCH codes by their column
-        distance. For two classes every name gives the one column that there is, positive for the second
+        Dense and sparse codes are the best of `n_draws` by their row distance, of equal ones that whose least
+        used class takes part in the most machines; BCH codes are the best by their column distance. For two
+        classes every name gives the one column that there is, positive for the second
         class. A matrix is taken as it is.
     n_classes : int
         Number of classes.

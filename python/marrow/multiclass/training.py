@@ -33,6 +33,8 @@ class Machines:
 
     #: All outputs over one pool of vectors; None where the machines are no expansions of one kernel.
     expansion: KernelExpansion | None = None
+    #: The support vector machine behind it, which can go on from where it is.
+    machine: Any = None
     #: What the solver vouches for.
     certificate: Certificate | None = None
     #: Training rows that are vectors of the expansion; None where that is not known.
@@ -76,6 +78,7 @@ def train(
     sample_weight: NDArray[np.float64] | None,
     shared: bool,
     n_jobs: int | None,
+    last: Machines | None = None,
 ) -> Machines:
     """Train all columns.
 
@@ -97,9 +100,11 @@ def train(
         Whether machines share their work where they can.
     n_jobs : int or None
         Threads.
+    last : Machines or None
+        Those of an earlier fit of the same code, to go on from with ``warm_start=True``.
     """
     if shared and isinstance(estimator, KernelClassifier):
-        return _one_set_of_rows(estimator, X, classes[labels], code, sample_weight, n_jobs)
+        return _one_set_of_rows(estimator, X, classes[labels], code, sample_weight, n_jobs, last)
     if shared and isinstance(estimator, SquareLossClassifier) and not code.has_zeros:
         return _one_system(estimator, X, classes[labels], code, sample_weight, n_jobs)
     trained = _one_by_one(estimator, X, labels, code, sample_weight, n_jobs)
@@ -115,15 +120,19 @@ def _one_set_of_rows(
     code: Code,
     sample_weight: NDArray[np.float64] | None,
     n_jobs: int | None,
+    last: Machines | None,
 ) -> Machines:
     """Support vector machines: one set of kernel rows serves all of them."""
     chosen, which, signs = code.distinct_columns()
     machine = clone(estimator)
+    if estimator.warm_start and last is not None and type(last.machine) is type(estimator):
+        machine = last.machine.set_params(**machine.get_params(deep=False))
     if n_jobs is not None:
         machine.set_params(n_jobs=n_jobs)
     machine._fit_code(X, y, np.ascontiguousarray(code.matrix[:, chosen]), sample_weight)
     return Machines(
         expansion=spread(machine.expansion_, which, signs),
+        machine=machine,
         certificate=machine.certificate_,
         support=machine.support_.astype(np.int64),
     )
