@@ -274,8 +274,8 @@ def news(report: Report, options: argparse.Namespace) -> None:
     report.numbers["news"] = table
     report.say(
         "The thesis averages ten random splits of 15,935 training documents; this is the split by date, "
-        "whose test documents are later and harder: errors are higher, and the exact leave-one-out error on the "
-        "training documents is the figure to set beside the thesis's."
+        "whose test documents are later and harder: errors are higher, and the exact leave-one-out error on "
+        "the training documents is the figure to set beside the thesis's."
     )
 
 

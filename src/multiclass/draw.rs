@@ -8,10 +8,10 @@
 //!
 //! A column without both signs is drawn again at once. A dense column equal to an earlier one or its opposite is drawn
 //! again too; where fewer distinct columns exist than are asked for, the dense code is the complete code. A sparse
-//! draw in which a class takes part nowhere is thrown away.
+//! draw in which a class takes part in less than two fifths of the machines is thrown away: the thesis asks for one
+//! machine, but a class that few machines know is decoded badly.
 //!
-//! Of draws with equal distance the one is kept whose least used class takes part in the most machines (a class that
-//! few machines know is decoded badly), then the first. Draw number t has its own stream of random numbers: the code
+//! Of draws with equal distance the one is kept whose least used class takes part in the most machines, then the first. Draw number t has its own stream of random numbers: the code
 //! follows from the seed whatever the number of threads. Cost: draws times pairs of rows times words of 64 columns; a
 //! draw is left as soon as two of its rows are nearer than those of the best so far.
 
@@ -110,7 +110,7 @@ fn quality(
     let drawn = entries(kind, classes, columns, seed, number);
     let uses = |class: usize| drawn.iter().skip(class).step_by(classes).filter(|entry| **entry != 0).count();
     let used = (0..classes).map(uses).min().unwrap_or(0);
-    if used == 0 {
+    if kind == Drawn::Sparse && 5 * used < 2 * columns {
         return (0, 0);
     }
     let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class]);

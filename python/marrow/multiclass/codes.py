@@ -187,8 +187,8 @@ def make_code(
           at most 15 classes;
         * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two alike or opposite; where so
           many do not exist, the complete code;
-        * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; no class takes part
-          nowhere, columns may occur twice;
+        * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; every class takes
+          part in two fifths of the machines or more, columns may occur twice;
         * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a binary BCH code,
           shortened to the number of classes. More classes take a larger code of the same length, with
           rows less far apart.
