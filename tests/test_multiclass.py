@@ -24,7 +24,16 @@ from sklearn.svm import LinearSVC
 
 import marrow
 import reference
-from marrow import SVC, CodedClassifier, KernelPerceptron, KMPClassifier, NuSVC, RLSClassifier, compress
+from marrow import (
+    SVC,
+    CodedClassifier,
+    GradientSettings,
+    KernelPerceptron,
+    KMPClassifier,
+    NuSVC,
+    RLSClassifier,
+    compress,
+)
 from marrow._decode import code_class_indices, code_scores
 from marrow.classifier import ExpansionClassifier
 from marrow.least_squares import fit_targets
@@ -463,6 +472,11 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
         again = marrow.load(tmp_path / "model.safetensors")
         assert (again.decision_function(X_test) == saved.decision_function(X_test)).all()
         assert (again.predict(X_test) == saved.predict(X_test)).all()
+    made = compress(model, 60, method="gradient", X=X, y=y, settings=GradientSettings(steps=200))
+    assert made.score(X_test, y_test) > model.score(X_test, y_test) - 0.05
+    labels = GradientSettings(steps=5, label_weight=0.5)
+    with pytest.raises(ValueError, match="coded model"):
+        compress(model, 60, method="gradient", X=X, y=y, settings=labels)
     with pytest.raises(ValueError, match="LIBSVM"):
         marrow.io.save_libsvm_model(model, tmp_path / "model.txt")
     again = pickle.loads(pickle.dumps(model))

@@ -300,6 +300,12 @@ def construct(
             f"label_weight={chosen.label_weight!r} has no meaning for loss='matching' of a classifier, which "
             "compares outputs only"
         )
+    coding = "values" if isinstance(source, KernelExpansion) else source.decoding
+    if coding == "code" and chosen.needs_labels:
+        raise ValueError(
+            f"loss={chosen.loss!r} with label_weight={chosen.label_weight:g} learns from labels, which is "
+            "not there for a coded model: take 'agreement' or 'matching' without label_weight"
+        )
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
     groups = labels
     if groups is None and not isinstance(source, KernelExpansion):
@@ -321,11 +327,12 @@ def construct(
         _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
         [int(size) for size in sizes],
         core_rows(rows),
-        labels,
+        None if coding == "code" else labels,
         answers,
         {
             **given,
-            "coding": source.decoding if not isinstance(source, KernelExpansion) else "values",
+            # The machines of a code are compared one by one.
+            "coding": "values" if coding == "code" else coding,
             "seed": seed,
         },
         max_time,
