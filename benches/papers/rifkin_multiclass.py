@@ -383,8 +383,8 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
     report.table(f"section 4.4.1: leave-one-out of {len(y)} rows of satimage", head, table)
     report.numbers["bounds"] = table
     report.say(
-        "The thesis calls the bounds not especially tight. With kernels this narrow they are a third above the "
-        "exact error."
+        "The thesis calls the bounds not especially tight. With kernels this narrow they are a third above "
+        "the exact error."
     )
 
 
