@@ -43,7 +43,7 @@ fn fit(
     fit_classifier(kernel, x, &task(labels, upper, coding), params, &Silent, par).unwrap()
 }
 
-fn task<'a>(labels: &'a [usize], upper: &'a [f64], coding: Coding) -> Classification<'a> {
+fn task<'a>(labels: &'a [usize], upper: &'a [f64], coding: Coding<'a>) -> Classification<'a> {
     Classification {
         labels,
         classes: labels.iter().max().unwrap() + 1,
