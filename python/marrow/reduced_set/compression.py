@@ -146,7 +146,8 @@ def compress(
         Training rows. With `y`, the thresholds of each size are chosen anew on them. For ``"gradient"`` the
         rows on which the models are compared; without them, the model's own vectors.
     y : array-like of shape (n,), default=None
-        Their labels; for ``"gradient"`` with a ``label_weight`` numbers (n, q) for a model without classes.
+        Their labels, which ``"gradient"`` learns from too, see `GradientSettings`; with a ``label_weight``
+        numbers (n, q) for a model without classes.
     candidates : {"vectors", "rows"}, default="vectors"
         Choose among the model's own vectors, or among the rows of `X`.
     tol : float, default=1e-5
