@@ -103,7 +103,7 @@ class GradientSettings:
     sizes : sequence of int, default=None
         Sizes through which the run grows: each is moved for all steps before new vectors are added where the
         small model errs. None means for one model its own size alone, and for a path the halves of its
-        largest size, down to 8.
+        largest size, down to 8. A grown model errs somewhat more than one made at its size alone.
     sharpness : float, default=1.0
         Factor of the outputs before they become probabilities.
     label_weight : float, default=None
