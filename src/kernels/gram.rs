@@ -69,11 +69,6 @@ impl Columns {
         Self { kernel, panels, centre, len: z.rows(), features: z.cols() }
     }
 
-    /// Number of vectors.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Whether these rows can be evaluated.
     pub(crate) fn check(&self, x: Rows<'_>) -> Result<()> {
         Error::check_len("columns of the rows", self.features, x.cols())?;

@@ -64,7 +64,10 @@ struct Machine {
 
 /// A row on its way.
 struct Traveller {
+    /// Its number in the block.
     row: usize,
+    /// Its line among the kernel values.
+    slot: usize,
     covered: f64,
     at: Place,
 }
@@ -254,7 +257,7 @@ impl Cascade {
     /// Takes rows through the stages; `visit(number in the block, stage, outputs, place)` says whether the row leaves.
     fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) {
         let Some(last) = self.stages.last() else { return };
-        let StageSize { vectors: width, directions: depth } = last.size;
+        let depth = last.size.directions;
         let list: Vec<usize> = (first..first + count).collect();
         let own = match self.kernel.constant_diagonal() {
             Some(value) => vec![value; count],
@@ -270,34 +273,36 @@ impl Cascade {
             .enumerate()
             .map(|(row, &own)| {
                 let at = Place { own, distance: own.sqrt(), relative: relative(row), double };
-                Traveller { row, covered: 0.0, at }
+                Traveller { row, slot: row, covered: 0.0, at }
             })
             .collect();
-        let (mut values, mut phi) = (vec![0.0; count * width], vec![0.0; count * depth]);
-        let mut fresh = Vec::new();
+        // Kernel values of the rows that are left, one line of the stage's vectors each.
+        let mut values: Vec<f64> = Vec::new();
+        let mut phi = vec![0.0; count * depth];
         let mut outputs = vec![0.0; self.outputs()];
         let (mut from, mut covered) = (0, 0);
         for (s, (stage, columns)) in self.stages.iter().zip(&self.columns).enumerate() {
             let StageSize { vectors: t, directions: p } = stage.size;
             let rows: Vec<usize> = alive.iter().map(|traveller| first + traveller.row).collect();
-            fresh.resize(rows.len() * columns.len(), 0.0);
-            columns.values(x, &rows, &mut fresh, columns.len());
-            for (traveller, line) in alive.iter().zip(fresh.chunks_exact(columns.len())) {
-                let at = traveller.row * width;
-                values[at + from..at + t].copy_from_slice(line);
+            let mut wider = vec![0.0; rows.len() * t];
+            for (slot, (traveller, line)) in alive.iter_mut().zip(wider.chunks_exact_mut(t)).enumerate() {
+                line[..from].copy_from_slice(&values[traveller.slot * from..(traveller.slot + 1) * from]);
+                traveller.slot = slot;
             }
+            values = wider;
+            columns.values(x, &rows, &mut values[from..], t);
             // Lines of L outside, rows inside: a line is read from memory once a block.
             for (i, line) in self.lines.iter().enumerate().take(p).skip(covered) {
                 for traveller in &mut alive {
                     let phi = &mut phi[traveller.row * depth..(traveller.row + 1) * depth];
-                    let value = (values[traveller.row * width + i] - dot(&phi[..i], &line[..i])) / line[i];
+                    let value = (values[traveller.slot * t + i] - dot(&phi[..i], &line[..i])) / line[i];
                     phi[i] = value;
                     traveller.covered += value * value;
                 }
             }
             (from, covered) = (t, p);
             alive.retain(|traveller| {
-                let line = &values[traveller.row * width..traveller.row * width + t];
+                let line = &values[traveller.slot * t..(traveller.slot + 1) * t];
                 for (j, (out, b)) in outputs.iter_mut().zip(&self.intercepts).enumerate() {
                     *out = b + dot(line, &stage.coefficients[j * t..(j + 1) * t]);
                 }
