@@ -72,12 +72,11 @@ pub(crate) fn decode_scores<'py>(
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (values, decoding) =
-        (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
-    let scores = run(py, n_jobs, values.cost(), None, |monitor, par| {
-        multiclass::scores(values.outputs, &values.code, decoding, monitor, par)
+    let (given, decoding) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let scores = run(py, n_jobs, given.cost(), None, |monitor, par| {
+        multiclass::scores(given.values, &given.code, decoding, monitor, par)
     })?;
-    matrix_array(py, scores, values.rows, values.code.classes())
+    matrix_array(py, scores, given.rows, given.code.classes())
 }
 
 /// The winning class (n,) of outputs (n, F).
@@ -90,16 +89,15 @@ pub(crate) fn decode_winners<'py>(
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let (values, decoding) =
-        (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
-    let winners = run(py, n_jobs, values.cost(), None, |monitor, par| {
-        multiclass::winners(values.outputs, &values.code, decoding, monitor, par)
+    let (given, decoding) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let winners = run(py, n_jobs, given.cost(), None, |monitor, par| {
+        multiclass::winners(given.values, &given.code, decoding, monitor, par)
     })?;
     Ok(index_array(py, winners))
 }
 
 struct Outputs<'a> {
-    outputs: &'a [f64],
+    values: &'a [f64],
     rows: usize,
     code: CodeMatrix,
 }
@@ -110,7 +108,7 @@ impl<'a> Outputs<'a> {
         let code = code_matrix(code)?;
         Error::check_len("outputs of a row, one a column of the code", code.columns(), columns)
             .map_err(to_python)?;
-        Ok(Self { outputs, rows, code })
+        Ok(Self { values: outputs, rows, code })
     }
 
     fn cost(&self) -> Cost {
@@ -133,6 +131,9 @@ pub(crate) fn margin_loss<'py>(
     Ok(PyArray1::from_vec(py, values))
 }
 
+/// A number and a judgement for each row.
+type Margins<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
+
 /// For each training row the smallest total loss by which another class could lose when the row is left out, and whether
 /// the row could be an error then.
 #[pyfunction]
@@ -148,18 +149,18 @@ pub(crate) fn leave_one_out_rows<'py>(
     code: PyReadonlyArray2<'py, i8>,
     decoder: &str,
     n_jobs: usize,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>)> {
-    let (values, decoder) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+) -> PyResult<Margins<'py>> {
+    let (given, decoder) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
     let labels = indices("labels", &labels)?;
     let rows = LeaveOneOutRows {
-        outputs: values.outputs,
+        outputs: given.values,
         coefficients: matrix(&coefficients)?.0,
         diagonal: vector(&diagonal)?,
         labels: &labels,
         slack: vector(&slack)?,
     };
-    let (margins, suspects) = run(py, n_jobs, values.cost(), None, |_, par| {
-        leave_one_out_margins(&rows, &values.code, decoder, par)
+    let (margins, suspects) = run(py, n_jobs, given.cost(), None, |_, par| {
+        leave_one_out_margins(&rows, &given.code, decoder, par)
     })?;
     Ok((PyArray1::from_vec(py, margins), PyArray1::from_vec(py, suspects)))
 }
