@@ -303,13 +303,15 @@ def construct(
     coding = "values" if isinstance(source, KernelExpansion) else source.decoding
     if coding == "code" and chosen.needs_labels:
         raise ValueError(
-            f"loss={chosen.loss!r} with label_weight={chosen.label_weight:g} learns from labels, which is "
+            f"loss={chosen.loss!r} with label_weight={chosen.label_weight!r} learns from labels, which is "
             "not there for a coded model: take 'agreement' or 'matching' without label_weight"
         )
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
     groups = labels
     if groups is None and not isinstance(source, KernelExpansion):
         groups = source.decode(full._evaluate(rows, n_jobs)).astype(np.int64)
+    if coding == "code":
+        labels = None
     given = asdict(replace(chosen, start="centres"))
     del given["start"], given["sizes"]
     if bare:
@@ -327,7 +329,7 @@ def construct(
         _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
         [int(size) for size in sizes],
         core_rows(rows),
-        None if coding == "code" else labels,
+        labels,
         answers,
         {
             **given,
