@@ -60,6 +60,23 @@ impl<'a> State<'a> {
         }
     }
 
+    /// q
+    pub(super) fn outputs(&self) -> usize {
+        self.task.outputs
+    }
+
+    /// The basis vectors of some steps, one after the other.
+    pub(super) fn directions(&self, from: usize, to: usize) -> &[f64] {
+        let (l, before) = (self.basis.rows(), self.basis.len() - self.order.len());
+        &self.basis.vectors()[(before + from) * l..(before + to) * l]
+    }
+
+    /// The shares of the residuals that a step took.
+    pub(super) fn shares(&self, step: usize) -> &[f64] {
+        let (q, before) = (self.task.outputs, self.basis.len() - self.order.len());
+        &self.projections[(before + step) * q..(before + step + 1) * q]
+    }
+
     fn others(&self) -> usize {
         self.watched.len() / self.task.outputs
     }
@@ -68,8 +85,8 @@ impl<'a> State<'a> {
         dot(&self.residuals, &self.residuals)
     }
 
-    /// Takes a split column into the basis and its share out of the residuals; returns the share.
-    fn take(&mut self, outside: Outside, rider: Vec<f64>) -> Vec<f64> {
+    /// Takes a split column into the basis and its share out of the residuals.
+    fn take(&mut self, outside: Outside, rider: Vec<f64>) {
         self.basis.push(outside, rider);
         let (l, others) = (self.task.rows(), self.others());
         let (direction, rider) = self.basis.last();
@@ -88,11 +105,10 @@ impl<'a> State<'a> {
             }
         }
         self.projections.extend(&shares);
-        shares
     }
 
     /// Gives the last function back.
-    fn give_back(&mut self) {
+    pub(super) fn give_back(&mut self) {
         let (l, q, others) = (self.task.rows(), self.task.outputs, self.others());
         let shares = self.projections.split_off(self.projections.len() - q);
         let (direction, rider) = self.basis.last();
@@ -154,6 +170,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
     let mut go_on = state.note(&mut curve);
+    let mut exhausted = false;
     let mut gap;
     let reason = loop {
         let residual = state.squared_norm();
@@ -170,62 +187,48 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         if let ControlFlow::Break(asked) = monitor.tick(&progress) {
             reason = Some(asked);
         }
-        let mut chosen = None;
-        if reason.is_none() {
-            chosen = match &mut rivals {
-                Rivals::All(field) => match field.best() {
-                    Some(p) => Some((p, dictionary.columns(&[p], par)?)),
-                    None => None,
-                },
-                Rivals::Drawn { open, random } => {
-                    let list = dictionary.draw(open, random);
-                    let chosen = best_drawn(&dictionary, &state, &list, by_gain, open, par)?;
-                    // A sample that was inside the span, and is closed now, leaves others to look at.
-                    if chosen.is_none() && list.iter().any(|&p| !open[p]) {
-                        continue;
-                    }
-                    chosen
+        if let Rivals::All(field) = &mut rivals {
+            // At the end all functions have their say: an earlier one may have been missed.
+            let kept = field.refresh(&mut state, reason.is_some(), false, par);
+            if kept + 1 < curve.sizes.len() {
+                go_on = curve.truncate(kept + 1);
+                if reason.is_none_or(|r| r == StopReason::Converged) {
+                    continue;
                 }
-            };
-            if chosen.is_none() {
-                reason = Some(StopReason::Converged);
-            }
-        }
-        if let Rivals::All(field) = &mut rivals
-            && (reason.is_some() || field.is_full())
-        {
-            // The steps since the last look at all functions stand as far as none of them would have been better.
-            let (kept, missed) = field.settle(&state, reason.is_some(), par);
-            while state.order.len() > kept {
-                state.give_back();
-                go_on = curve.truncate(state.order.len() + 1);
-            }
-            if reason.is_none() || missed && reason == Some(StopReason::Converged) {
-                continue;
             }
         }
         if let Some(reason) = reason {
             break reason;
         }
+        let chosen = match &mut rivals {
+            Rivals::All(field) => match field.best(state.order.len()) {
+                Some(p) => Some((p, dictionary.columns(&[p], par)?)),
+                None if std::mem::replace(&mut exhausted, true) => None,
+                None => {
+                    let kept = field.refresh(&mut state, true, true, par);
+                    go_on = curve.truncate(kept + 1);
+                    continue;
+                }
+            },
+            Rivals::Drawn { open, random } => {
+                let list = dictionary.draw(open, random);
+                let chosen = best_drawn(&dictionary, &state, &list, by_gain, open, par)?;
+                // A sample that was inside the span, and is closed now, leaves others to look at.
+                if chosen.is_none() && list.iter().any(|&p| !open[p]) {
+                    continue;
+                }
+                chosen
+            }
+        };
         let Some((p, column)) = chosen else { break StopReason::Converged };
-        match (&mut rivals, state.basis.split(column, INSIDE, par)) {
-            (Rivals::All(field), Some(outside)) => {
-                let shares = state.take(outside, dictionary.watched(p, state.others(), par)?);
-                field.advance(p, state.basis.last().0, &shares, par);
-            }
-            (Rivals::Drawn { open, .. }, Some(outside)) => {
-                state.take(outside, dictionary.watched(p, state.others(), par)?);
-                open[p] = false;
-            }
-            (Rivals::All(field), None) => {
-                field.close(p);
-                continue;
-            }
-            (Rivals::Drawn { open, .. }, None) => {
-                open[p] = false;
-                continue;
-            }
+        exhausted = false;
+        let outside = state.basis.split(column, INSIDE, par);
+        match &mut rivals {
+            Rivals::All(field) => field.close(p, state.order.len()),
+            Rivals::Drawn { open, .. } => open[p] = false,
         }
+        let Some(outside) = outside else { continue };
+        state.take(outside, dictionary.watched(p, state.others(), par)?);
         state.order.push(p);
         go_on = state.note(&mut curve);
     };
