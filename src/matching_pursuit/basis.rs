@@ -1,7 +1,7 @@
 //! An orthonormal basis Q of the chosen columns, D_S = Q L', grown by one column at a time.
 //!
-//! Classical Gram and Schmidt, twice: the second pass takes away what rounding left of the first, so that Q stays
-//! orthogonal to machine precision whatever the condition of D_S, and residuals are orthogonal to the chosen columns.
+//! Classical Gram and Schmidt, twice where little is left of a column: the second pass takes away what rounding left of the
+//! first, so that Q stays orthogonal whatever the condition of D_S, and residuals are orthogonal to the chosen columns.
 //! The same combinations of other rows (the validation rows) ride along.
 //!
 //! Cost of a column 4 n l multiply-adds for n columns before it.
@@ -11,6 +11,9 @@ use crate::simd::blas::{axpy, dot};
 
 /// Elements of a vector that a task updates.
 const CHUNK: usize = 4096;
+
+/// Share of a squared norm below which what is left is made orthogonal again.
+const AGAIN: f64 = 0.01;
 
 /// Q as n vectors of l numbers, L as lines, and the basis functions on further rows.
 pub(super) struct Basis {
@@ -68,15 +71,20 @@ impl Basis {
     pub(super) fn split(&self, mut column: Vec<f64>, inside: f64, par: Par) -> Option<Outside> {
         let own = dot(&column, &column);
         let mut line = vec![0.0; self.len()];
-        for _ in 0..2 {
+        let mut squared = own;
+        for pass in 0..2 {
+            // What rounding leaves of a first pass matters where most of the column is gone.
+            if pass == 1 && squared > AGAIN * own {
+                break;
+            }
             let mut part = self.products(&column, par);
             axpy(1.0, &part, &mut line);
             for v in &mut part {
                 *v = -*v;
             }
             self.add(&part, &mut column, par);
+            squared = dot(&column, &column);
         }
-        let squared = dot(&column, &column);
         if !(squared > inside * own) {
             return None;
         }

@@ -18,7 +18,7 @@ const DRAWN: usize = 59;
 /// Values computed together while the dictionary is filled: 32 MB.
 const FILL: usize = 1 << 22;
 /// Functions a task multiplies.
-const CHUNK: usize = 32;
+const CHUNK: usize = 48;
 
 /// How values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Inner products of many long rows with a few vectors, A V': rows in single or double precision, sums in double.
 //!
-//! A tile of four rows and four vectors shares its loads; a stretch of the vectors stays in the cache while the rows pass.
+//! A tile of some rows and four vectors shares its loads; a stretch of the vectors stays in the cache while the rows pass.
 //! Nothing is packed, since a row is read once.
 
 use super::{Isa, Operation, Vector, run};
@@ -118,9 +118,16 @@ impl<T: Stored> Operation for Products<'_, T> {
             let mut row = 0;
             // SAFETY: as `tile`; the loops keep row + R within the rows.
             unsafe {
-                while row + 4 <= self.rows.len() {
-                    self.columns::<I::F64, 4>(row, part);
-                    row += 4;
+                if <I::F64 as Vector>::LANES >= 8 {
+                    // 24 sums, ten loads, in 32 registers.
+                    while row + 6 <= self.rows.len() {
+                        self.columns::<I::F64, 6>(row, part);
+                        row += 6;
+                    }
+                }
+                while row + 2 <= self.rows.len() {
+                    self.columns::<I::F64, 2>(row, part);
+                    row += 2;
                 }
                 while row < self.rows.len() {
                     self.columns::<I::F64, 1>(row, part);
