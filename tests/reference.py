@@ -343,3 +343,39 @@ def rectangle(K_lm, K_mm, Y, alpha, *, intercept=False):
     solution = G @ P.T @ Y
     b = solution[-1] if intercept else np.zeros(Y.shape[1])
     return solution[: len(K_mm)], b, P @ G @ P.T
+
+
+# Reduced sets
+
+
+def greedy(inner, aligned, norm2, rule, steps):
+    """A pursuit by its definition (Weston & Bakir, TR-132, Alg. 3.2, eq. 6, 7, 12 and 13).
+
+    ``inner`` (m, m) are the inner products of the candidates, ``aligned`` (m, q) those with the target, and
+    ``norm2`` is the target's squared norm. Returns a list of (candidates, coefficients, residual norm), one
+    after each step; basic steps may come back to a candidate.
+    """
+    m, q = aligned.shape
+    own = np.diag(inner)
+    chosen, B, path = [], np.zeros((0, q)), []
+    for _ in range(steps):
+        missing = aligned - inner[:, chosen] @ B
+        gain = (missing**2).sum(axis=1) / own
+        if rule != "basic":
+            gain[chosen] = -1.0
+        if rule == "prefit":
+            gain = np.full(m, -1.0)
+            for p in set(range(m)) - set(chosen):
+                S = [*chosen, p]
+                gain[p] = (aligned[S] * np.linalg.solve(inner[np.ix_(S, S)], aligned[S])).sum()
+        best = int(gain.argmax())
+        if rule == "basic":
+            if best not in chosen:
+                chosen, B = [*chosen, best], np.vstack([B, np.zeros((1, q))])
+            B[chosen.index(best)] += missing[best] / own[best]
+        else:
+            chosen = [*chosen, best]
+            B = np.linalg.solve(inner[np.ix_(chosen, chosen)], aligned[chosen])
+        rest2 = norm2 - 2 * (B * aligned[chosen]).sum() + (B * (inner[np.ix_(chosen, chosen)] @ B)).sum()
+        path.append((list(chosen), B.copy(), np.sqrt(max(rest2, 0.0))))
+    return path

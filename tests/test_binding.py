@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marrow import SVC, KernelExpansion, _core
+from marrow import SVC, KernelExpansion, SelectionSettings, _core
 from marrow._validation import as_rows, canonical, core_rows, threads
+from marrow.reduced_set.selection import as_arguments
 
 RBF = ("rbf", 0.5, 0.0, 3)
 FIT = (2, RBF, "ovo", 1e-3, 2**24, True, None, None, None, 1)
@@ -246,12 +247,18 @@ def test_hostile_sparse_matrix_through_the_estimator():
         lambda: _core.Expansion(np.ones((3, 2)), np.ones((3, 1)), np.zeros(1), ("none", 1.0, 0.0, 3)),
         lambda: expansion().decision(np.ones((2, 5)), 1),
         lambda: _core.gram(np.ones((2, 5)), np.ones((2, 4)), RBF, 1),
-        lambda: _core.pursuit(
-            np.ones((3, 2)), np.ones((3, 1)), np.zeros(1), RBF, None, 9, 0.0, None, None, 1
-        ),
-        lambda: _core.pursuit(
-            np.ones((3, 2)), np.ones((3, 1)), np.zeros(1), RBF, None, 2, 0.0, -1.0, None, 1
-        ),
+        lambda: pursuit(9, 0.0, None, None, 1),
+        lambda: pursuit(2, 0.0, -1.0, None, 1),
+        lambda: pursuit(2, 0.0, None, None, 1, method="best"),
+        lambda: pursuit(2, 0.0, None, None, 1, rows=np.ones((4, 3))),
+        lambda: pursuit(2, 0.0, None, None, 1, rows=np.ones((0, 2))),
+        lambda: pursuit(2, 0.0, None, None, 1, sample=0),
+        lambda: pursuit(2, 0.0, None, None, 1, chunk=2),
+        lambda: pursuit(2, 0.0, None, None, 1, max_memory=1e-6),
+        lambda: _core.path_coefficients(None, np.ones((2, 1)), 1),
+        lambda: _core.path_coefficients(np.eye(2), np.ones((2, 1)), 1, (np.array([0, 1]), np.array([1, 2]))),
+        lambda: _core.path_coefficients(None, np.ones((2, 1)), 1, (np.array([0, 2]), np.array([1, 2]))),
+        lambda: _core.path_coefficients(None, np.ones((2, 1)), 1, (np.array([0, 1]), np.array([2, 3]))),
         lambda: _core.path_coefficients(np.ones((2, 2)), np.ones((2, 1)), 3),
         lambda: _core.path_coefficients(np.ones((2, 3)), np.ones((2, 1)), 1),
         lambda: _core.path_decisions(
@@ -276,6 +283,13 @@ def test_hostile_sparse_matrix_through_the_estimator():
 def test_contradictions_are_value_errors(act):
     with pytest.raises(ValueError, match=r"\w"):
         act()
+
+
+def pursuit(*control, method="pursuit", rows=None, **settings):
+    """A pursuit of five vectors."""
+    target = (np.arange(10.0).reshape(5, 2), np.ones((5, 1)), np.zeros(1), RBF)
+    given = as_arguments(SelectionSettings()) | settings
+    return _core.pursuit(*target, None, method, given, rows, 0, *control)
 
 
 # Threads, signals, progress

@@ -95,9 +95,13 @@ class _MachineFit(TypedDict):
 
 class _Pursuit(TypedDict):
     order: _Indices
-    factor: _Floats
+    factor: _Floats | None
     projections: _Floats
+    steps: tuple[_Indices, _Indices] | None
     residual_norms: _Floats
+    penalties: _Floats | None
+    exact: bool
+    orthogonal: bool
     stop: str
 
 class _Matching(TypedDict):
@@ -214,12 +218,15 @@ def pursuit(
     intercepts: _Floats,
     kernel: _Kernel,
     candidates: _Rows | None,
+    method: str,
+    settings: dict[str, Any],
+    rows: _Rows | None,
+    seed: int,
     max_vectors: int,
     tolerance: float,
     max_time: float | None,
     progress: ProgressCallback | None,
     n_jobs: int,
-    pre_fitting: bool = False,
 ) -> _Pursuit: ...
 def select_vectors(
     vectors: _Rows,
@@ -250,16 +257,22 @@ def gradient_vectors(
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> list[_Construction]: ...
-def path_coefficients(factor: _Floats, projections: _Floats, size: int) -> _Floats: ...
+def path_coefficients(
+    factor: _Floats | None,
+    projections: _Floats,
+    size: int,
+    steps: tuple[_Indices, _Indices] | None = None,
+) -> _Floats: ...
 def path_decisions(
     kernel: _Kernel,
     kept: _Rows,
-    factor: _Floats,
+    factor: _Floats | None,
     projections: _Floats,
     intercepts: _Floats,
     x: _Rows,
     sizes: _Indices,
     n_jobs: int,
+    steps: tuple[_Indices, _Indices] | None = None,
 ) -> _Floats: ...
 def matching_pursuit(
     parts: list[tuple[Any, ...]],

@@ -1,7 +1,9 @@
 //! `marrow::reduced_set`: the greedy path and what is read from it.
 
 use marrow::control::Budget;
-use marrow::reduced_set::{self, Path, PursuitParams, Selection, threshold};
+use marrow::reduced_set::{
+    self, Criterion, Form, Path, PursuitParams, Reducer, Sample, Selection, Steps, threshold,
+};
 use marrow::{Error, Result};
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
@@ -14,13 +16,15 @@ use crate::error::to_python;
 use crate::expansion;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
+use crate::selection::SelectionArg;
 use crate::svm::duration;
 
-/// Kernel matching pursuit towards an expansion, over its own vectors or over `candidates`.
+/// A matching pursuit towards an expansion, over its own vectors or over `candidates`.
 ///
-/// Returns a dict: `order` (M,), `factor` (M, M), `projections` (M, q), `residual_norms` (M + 1,) and `stop`.
+/// Returns a dict: `order` (M,), `factor` (M, M) or None, `projections` (steps, q), `steps` (turns, ends) or None,
+/// `residual_norms` (M + 1,), `penalties` (M,) or None, `exact`, `orthogonal` and `stop`.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, max_vectors, tolerance, max_time, progress, n_jobs, pre_fitting=false))]
+#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, method, settings, rows, seed, max_vectors, tolerance, max_time, progress, n_jobs))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn pursuit<'py>(
     py: Python<'py>,
@@ -29,21 +33,41 @@ pub(crate) fn pursuit<'py>(
     intercepts: PyReadonlyArray1<'py, f64>,
     kernel: KernelArg,
     candidates: Option<RowsArg<'py>>,
+    method: &str,
+    settings: SelectionArg,
+    rows: Option<RowsArg<'py>>,
+    seed: u64,
     max_vectors: usize,
     tolerance: f64,
     max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
-    pre_fitting: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
     let max_time = duration(max_time)?;
-    let selection = if pre_fitting { Selection::PreFitting } else { Selection::BackFitting };
-    let params = PursuitParams { max_vectors, tolerance, selection };
+    let rows = rows.as_ref().map(RowsArg::view).transpose()?;
+    let params = PursuitParams {
+        max_vectors,
+        tolerance,
+        selection: match method {
+            "pursuit" => Selection::BackFitting,
+            "prefit" => Selection::PreFitting,
+            "basic" => Selection::Basic,
+            other => {
+                return Err(to_python(Error::param("method", other, "one of pursuit, prefit, basic")));
+            }
+        },
+        criterion: rows.map_or(Criterion::Norm, Criterion::Predictions),
+        joint: settings.joint,
+        sample: settings.sample.map(|size| Sample { size, seed }),
+        room: settings.room(),
+        norm_bound: None,
+    };
+    let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
-        reduced_set::pursuit(&target, candidates, &params, &budget, par)
+        reduced_set::reduce(&target, candidates, &reducer, limits, &budget, par)
     })?;
     path_dict(py, path, target.outputs())
 }
@@ -51,54 +75,67 @@ pub(crate) fn pursuit<'py>(
 /// A path for Python.
 pub(crate) fn path_dict(py: Python<'_>, path: Path, q: usize) -> PyResult<Bound<'_, PyDict>> {
     let m = path.order.len();
+    let basic = path.factor.is_empty();
+    let rows = path.turns.len();
     let result = PyDict::new(py);
     result.set_item("order", index_array(py, path.order))?;
-    result.set_item("factor", matrix_array(py, path.factor, m, m)?)?;
-    result.set_item("projections", matrix_array(py, path.projections, m, q)?)?;
+    result.set_item("factor", if basic { None } else { Some(matrix_array(py, path.factor, m, m)?) })?;
+    result.set_item("projections", matrix_array(py, path.projections, rows, q)?)?;
+    let steps = basic.then(|| (index_array(py, path.turns), index_array(py, path.ends)));
+    result.set_item("steps", steps)?;
     result.set_item("residual_norms", PyArray1::from_vec(py, path.residual_norms))?;
+    let penalties = (!path.penalties.is_empty()).then(|| PyArray1::from_vec(py, path.penalties));
+    result.set_item("penalties", penalties)?;
+    result.set_item("exact", path.exact)?;
+    result.set_item("orthogonal", path.orthogonal)?;
     result.set_item("stop", path.stop.reason.name())?;
     Ok(result)
 }
 
 /// The coefficients (size, q) of the first `size` vectors of a path.
 #[pyfunction]
-#[pyo3(signature = (factor, projections, size))]
+#[pyo3(signature = (factor, projections, size, steps=None))]
 pub(crate) fn path_coefficients<'py>(
     py: Python<'py>,
-    factor: PyReadonlyArray2<'py, f64>,
+    factor: Option<PyReadonlyArray2<'py, f64>>,
     projections: PyReadonlyArray2<'py, f64>,
     size: usize,
+    steps: Option<StepsArg<'py>>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (factor, projections, m, q) = path_parts(&factor, &projections)?;
-    let values = run(py, 1, Cost::of(size, size, q), None, |_, _| {
-        reduced_set::path_coefficients(factor, m, projections, q, size)
-    })?;
+    let owned = OwnedSteps::new(steps.as_ref())?;
+    let steps = path_steps(factor.as_ref(), &projections, owned.as_ref())?;
+    let q = steps.outputs;
+    let values =
+        run(py, 1, Cost::of(size, size, q), None, |_, _| reduced_set::path_coefficients(&steps, size))?;
     matrix_array(py, values, size, q)
 }
 
 /// The decisions (sizes, n, q) of a path at increasing sizes, every kernel value computed once.
 #[pyfunction]
-#[pyo3(signature = (kernel, kept, factor, projections, intercepts, x, sizes, n_jobs))]
+#[pyo3(signature = (kernel, kept, factor, projections, intercepts, x, sizes, n_jobs, steps=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn path_decisions<'py>(
     py: Python<'py>,
     kernel: KernelArg,
     kept: RowsArg<'py>,
-    factor: PyReadonlyArray2<'py, f64>,
+    factor: Option<PyReadonlyArray2<'py, f64>>,
     projections: PyReadonlyArray2<'py, f64>,
     intercepts: PyReadonlyArray1<'py, f64>,
     x: RowsArg<'py>,
     sizes: PyReadonlyArray1<'py, i64>,
     n_jobs: usize,
+    steps: Option<StepsArg<'py>>,
 ) -> PyResult<Bound<'py, PyArray3<f64>>> {
     let (kept, x) = (kept.view()?, x.view()?);
-    let (factor, projections, m, q) = path_parts(&factor, &projections)?;
+    let owned = OwnedSteps::new(steps.as_ref())?;
+    let steps = path_steps(factor.as_ref(), &projections, owned.as_ref())?;
+    let (m, q) = (steps.vectors, steps.outputs);
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
     same_length("kept vectors of a path", m, kept.rows())?;
     same_length("intercepts of a path", q, intercepts.len())?;
     let cost = Cost::of(x.rows(), m, x.cols().saturating_add(m));
     let values = run(py, n_jobs, cost, None, |_, par| {
-        reduced_set::path_decisions(&kernel.0, kept, factor, projections, intercepts, x, &sizes, par)
+        reduced_set::path_decisions(&kernel.0, kept, &steps, intercepts, x, &sizes, par)
     })?;
     let values = Array3::from_shape_vec((sizes.len(), x.rows(), q), values)
         .map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -156,4 +193,39 @@ pub(crate) fn path_parts<'a>(
     same_length("columns of the factor of a path", m, columns)?;
     same_length("rows of the projections of a path", m, rows)?;
     Ok((factor, projections, m, q))
+}
+
+/// `turns` and `ends` of a path of basic steps.
+type StepsArg<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>);
+
+struct OwnedSteps {
+    turns: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl OwnedSteps {
+    fn new(steps: Option<&StepsArg<'_>>) -> PyResult<Option<Self>> {
+        steps
+            .map(|(turns, ends)| Ok(Self { turns: indices("turns", turns)?, ends: indices("ends", ends)? }))
+            .transpose()
+    }
+}
+
+fn path_steps<'a>(
+    factor: Option<&'a PyReadonlyArray2<'_, f64>>,
+    projections: &'a PyReadonlyArray2<'_, f64>,
+    steps: Option<&'a OwnedSteps>,
+) -> PyResult<Steps<'a>> {
+    match (factor, steps) {
+        (Some(factor), None) => {
+            let (factor, projections, vectors, outputs) = path_parts(factor, projections)?;
+            Ok(Steps { vectors, outputs, projections, form: Form::Factored(factor) })
+        }
+        (None, Some(OwnedSteps { turns, ends })) => {
+            let (projections, rows, outputs) = matrix(projections)?;
+            same_length("rows of the changes of a path", turns.len(), rows)?;
+            Ok(Steps { vectors: ends.len(), outputs, projections, form: Form::Basic { turns, ends } })
+        }
+        _ => Err(PyValueError::new_err("a path has either a factor or steps")),
+    }
 }

@@ -1,7 +1,7 @@
 //! `marrow::reduced_set`, the selections that need the whole kernel matrix.
 
 use marrow::control::Budget;
-use marrow::reduced_set::{self, Method, Norm};
+use marrow::reduced_set::{self, LEVELS, Limits, Method, Norm, Reducer};
 use marrow::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -19,11 +19,15 @@ use crate::svm::duration;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SelectionArg {
-    joint: bool,
+    pub(crate) joint: bool,
     inverse_weights: bool,
     cost: f64,
     rank_tolerance: f64,
     gamma: Option<f64>,
+    penalty: Option<f64>,
+    pub(crate) sample: Option<usize>,
+    chunk: Option<usize>,
+    max_memory: f64,
 }
 
 impl SelectionArg {
@@ -31,11 +35,21 @@ impl SelectionArg {
         let norm = if self.joint { Norm::Joint } else { Norm::Each };
         Ok(match name {
             "rank" => Method::Rank { tolerance: self.rank_tolerance },
-            "l0" => Method::ZeroNorm { gamma: self.gamma },
-            "l1" => Method::L1 { norm, inverse_weights: self.inverse_weights },
-            "lars" => Method::Lars { norm, cost: self.cost },
+            "l0" => Method::ZeroNorm { norm, gamma: self.gamma, levels: LEVELS },
+            "l1" => Method::L1 { norm, inverse_weights: self.inverse_weights, penalty: self.penalty },
+            "lars" => Method::Lars { norm, cost: self.cost, penalty: self.penalty },
             other => return Err(Error::param("method", other, "one of rank, l0, l1, lars")),
         })
+    }
+
+    /// Half of the memory for kernel values on rows.
+    pub(crate) fn room(&self) -> usize {
+        (self.max_memory * 1e6 / 16.0) as usize
+    }
+
+    /// Megabytes are those of `cache_size`: a million bytes.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { chunk: self.chunk, memory: (self.max_memory * 1e6) as u64 }
     }
 }
 
@@ -59,9 +73,10 @@ pub(crate) fn select_vectors<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
     let (method, max_time) = (settings.method(method).map_err(to_python)?, duration(max_time)?);
+    let (reducer, limits) = (Reducer::Matrix { method, max_vectors, tolerance }, settings.limits());
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
-        reduced_set::select(&target, method, max_vectors, tolerance, &budget, par)
+        reduced_set::reduce(&target, None, &reducer, limits, &budget, par)
     })?;
     path_dict(py, path, target.outputs())
 }

@@ -360,7 +360,6 @@ mod tests {
     use crate::control::Silent;
     use crate::data::DenseView;
     use crate::kernels::Evaluator;
-    use crate::reduced_set::Selection;
 
     /// A machine whose norm is mostly in few of its vectors, so that small stages decide something.
     fn machine(q: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
@@ -402,8 +401,7 @@ mod tests {
                 let (z, b, intercepts) = machine(q);
                 let rows: Rows<'_> = DenseView::new(&z, 120, 3).unwrap().into();
                 let target = ExpansionView::new(kernel, rows, &b, &intercepts).unwrap();
-                let params =
-                    PursuitParams { max_vectors: 120, tolerance: 0.0, selection: Selection::BackFitting };
+                let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
                 let kept = rows.gather(&path.order);
                 let known = moments(&target, kept.view(), Par::Sequential).unwrap();

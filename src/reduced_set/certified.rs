@@ -24,7 +24,7 @@
 //! Cost: m^2 kernel values once (the norms of w), p^3 / 2 and t^2 q multiply-adds for the stages.
 
 use super::objective::Coding;
-use super::path::path_coefficients;
+use super::path::{Form, Steps, path_coefficients};
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -192,7 +192,9 @@ impl Shared {
         let StageSize { vectors: t, directions: p } = size;
         let (q, m, total) = (source.target.outputs(), source.kept.rows(), source.target.len());
         let (sums, masses) = (&source.moments.sums, &source.moments.masses);
-        let a = path_coefficients(source.factor, m, source.projections, q, t)?;
+        let form = Form::Factored(source.factor);
+        let steps = Steps { vectors: m, outputs: q, projections: source.projections, form };
+        let a = path_coefficients(&steps, t)?;
         let mut of_v = vec![0.0; t * q];
         for (line, out) in self.gram.chunks_exact(self.t).zip(of_v.chunks_exact_mut(q)) {
             for (&k, coefficients) in line[..t].iter().zip(a.chunks_exact(q)) {

@@ -2,7 +2,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `pursuit` | hyperplane matching pursuit, joint over all outputs, with back-fitting |
+//! | `pursuit` | hyperplane matching pursuit: basic, back-fitting, pre-fitting; outputs together or apart |
+//! | `stepper` | its steps, with all candidates in view or a random few |
+//! | `space` | the inner products it needs: in feature space, or of predictions on rows |
+//! | `chunking` | any selection from more vectors than it can hold, a part at a time |
 //! | `path` | every size of one run: coefficients and decisions |
 //! | `selection` | the methods that need the whole kernel matrix, and the path along their order |
 //! | `zero_norm` | l0 |
@@ -19,6 +22,7 @@
 mod cascade;
 mod centres;
 mod certified;
+mod chunking;
 mod decision;
 mod gradient;
 mod objective;
@@ -26,6 +30,8 @@ mod path;
 mod penalised;
 mod pursuit;
 mod selection;
+mod space;
+mod stepper;
 mod teacher;
 pub mod threshold;
 mod zero_norm;
@@ -33,10 +39,12 @@ mod zero_norm;
 pub use cascade::{Cascade, CertainAnswers, UNDECIDED};
 pub use centres::centres;
 pub use certified::{Moments, StageSize, moments};
+pub use chunking::{Limits, Reducer, reduce};
 pub use decision::Decision;
 pub use gradient::{Answers, Construction, GradientParams, gradient_vectors};
 pub use objective::{Coding, Loss, Objective};
-pub use path::{Path, path_coefficients, path_decisions, path_outputs};
+pub use path::{Form, Path, Steps, path_coefficients, path_decisions, path_outputs};
 pub use penalised::Norm;
-pub use pursuit::{PursuitParams, Selection, pursuit};
-pub use selection::{Method, select};
+pub use pursuit::{PursuitParams, Sample, Selection, pursuit};
+pub use selection::{LEVELS, Method, select};
+pub use space::Criterion;

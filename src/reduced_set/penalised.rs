@@ -19,8 +19,9 @@
 //! B_i = prox of lambda c_i / (2 H_ii) ||.|| at Z_i / H_ii, the soft threshold or, for l-infinity, what is left of a
 //! vector when its projection on an l1 ball is taken away.
 //!
-//! What is kept is the order in which vectors enter the path. The penalty also shrinks what it keeps, so the
-//! coefficients of each size are solved for again (eq. 7), as in a pursuit; the residual can only fall by that.
+//! What is kept is the order in which vectors enter the path, with the lambda of each, or the vectors of the solution
+//! at one lambda, the largest first. The penalty also shrinks what it keeps, so the coefficients of each size are
+//! solved for again (eq. 7), as in a pursuit; the residual can only fall by that.
 //!
 //! Invariant: R = T - H B. Cost m q for each coefficient row that changes; memory m^2.
 
@@ -37,6 +38,12 @@ const LAST: f64 = 1e-5;
 const SWEEPS: usize = 40;
 /// A sweep that changes no row by more than this share of the largest ends a lambda.
 const STILL: f64 = 1e-4;
+
+/// The same where the solution at one lambda is asked for, and its sweeps.
+const STILL_LAST: f64 = 1e-9;
+const SWEEPS_LAST: usize = 4000;
+/// Smallest lambda, as a share of the first, that can be asked for: below it the penalty is rounding.
+const SMALLEST: f64 = 1e-12;
 
 /// How the coefficients of one vector are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,9 +68,19 @@ pub(crate) struct Penalised<'a> {
     pub(crate) norm: Norm,
 }
 
+/// What a path over lambda gives.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Entered {
+    pub(crate) order: Vec<usize>,
+    /// The lambda that each vector entered at.
+    pub(crate) penalties: Vec<f64>,
+    pub(crate) reason: StopReason,
+}
+
 impl Penalised<'_> {
-    /// Vectors in the order in which they enter as lambda falls, until `most` have entered, and why it ended.
-    pub(crate) fn order(&self, most: usize, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
+    /// Vectors in the order in which they enter as lambda falls, until `most` have entered; or, given the `last`
+    /// lambda, those of its solution, the largest in feature space first.
+    pub(crate) fn order(&self, most: usize, last: Option<f64>, monitor: &dyn Monitor) -> Result<Entered> {
         let (m, q) = (self.weights.len(), self.outputs);
         Error::check_len("quadratic term", m * m, self.quadratic.len())?;
         Error::check_len("linear term", m * q, self.linear.len())?;
@@ -71,7 +88,7 @@ impl Penalised<'_> {
         let mut residual = self.linear.to_vec();
         let mut b = vec![0.0; m * q];
         let mut entered = vec![false; m];
-        let mut order = Vec::new();
+        let (mut order, mut penalties) = (Vec::new(), Vec::new());
         // lambda / 2 above which row i stays at zero: the dual norm of its residual over its weight.
         let threshold = |i: usize, residual: &[f64]| {
             let row = &residual[i * q..(i + 1) * q];
@@ -82,8 +99,9 @@ impl Penalised<'_> {
             if diagonal[i] > 0.0 && self.weights[i] > 0.0 { dual / self.weights[i] } else { 0.0 }
         };
         let first = (0..m).map(|i| threshold(i, &residual)).fold(0.0, f64::max);
-        if first == 0.0 {
-            return Ok((order, StopReason::Converged));
+        let last_half = last.map_or(first * LAST, |lambda| (0.5 * lambda).max(first * SMALLEST));
+        if first == 0.0 || last_half >= first {
+            return Ok(Entered { order, penalties, reason: StopReason::Converged });
         }
         let mut active: Vec<usize> = Vec::new();
         let mut new = vec![0.0; q];
@@ -96,10 +114,17 @@ impl Penalised<'_> {
                 steps: level as u64,
             };
             if let ControlFlow::Break(reason) = monitor.tick(&progress) {
-                return Ok((order, reason));
+                return Ok(Entered { order, penalties, reason });
             }
-            let half_lambda = first * LAST.powf(level as f64 / LEVELS as f64);
-            for _ in 0..SWEEPS {
+            let half_lambda = first * (last_half / first).powf(level as f64 / LEVELS as f64);
+            let final_one = last.is_some() && level == LEVELS;
+            let (still, sweeps) = if final_one { (STILL_LAST, SWEEPS_LAST) } else { (STILL, SWEEPS) };
+            for sweep in 0..sweeps {
+                if sweep % SWEEPS == SWEEPS - 1
+                    && let ControlFlow::Break(reason) = monitor.tick(&progress)
+                {
+                    return Ok(Entered { order, penalties, reason });
+                }
                 let (mut largest, mut moved) = (0.0_f64, 0.0_f64);
                 for &i in &active {
                     let change = self.solve_block(i, half_lambda, &diagonal, &mut b, &mut residual, &mut new);
@@ -108,7 +133,7 @@ impl Penalised<'_> {
                         .iter()
                         .fold(largest, |a, v| a.max(v.abs() * diagonal[i].sqrt()));
                 }
-                if moved > STILL * largest {
+                if moved > still * largest {
                     continue;
                 }
                 // Rows outside that ought to be inside come in, the strongest first.
@@ -130,22 +155,27 @@ impl Penalised<'_> {
             }
             let mut fresh: Vec<(f64, usize)> = active
                 .iter()
-                .filter(|&&i| !entered[i])
+                .filter(|&&i| final_one || !entered[i])
                 .map(|&i| (b[i * q..(i + 1) * q].iter().map(|v| v * v).sum::<f64>() * diagonal[i], i))
                 .filter(|(size, _)| *size > 0.0)
                 .collect();
             fresh.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            if last.is_some() && level < LEVELS {
+                fresh.clear();
+            }
             for (_, i) in fresh {
                 entered[i] = true;
                 order.push(i);
+                penalties.push(2.0 * half_lambda);
             }
             active.retain(|&i| b[i * q..(i + 1) * q].iter().any(|&v| v != 0.0));
             if order.len() >= most {
                 order.truncate(most);
-                return Ok((order, StopReason::Converged));
+                penalties.truncate(most);
+                return Ok(Entered { order, penalties, reason: StopReason::Converged });
             }
         }
-        Ok((order, StopReason::Converged))
+        Ok(Entered { order, penalties, reason: StopReason::Converged })
     }
 
     /// Minimises over row i; returns how far it moved in feature space.
@@ -251,12 +281,22 @@ mod tests {
         let weights = vec![1.0; m];
         for norm in [Norm::Each, Norm::Joint] {
             let problem = Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm };
-            assert_eq!(problem.order(6, &Silent).unwrap().0, [1, 2, 4, 0, 3]);
-            assert_eq!(problem.order(2, &Silent).unwrap().0, [1, 2]);
+            assert_eq!(problem.order(6, None, &Silent).unwrap().order, [1, 2, 4, 0, 3]);
+            assert_eq!(problem.order(2, None, &Silent).unwrap().order, [1, 2]);
+        }
+        // With an orthonormal H the solution is the soft threshold: lambda / 2 = 0.75 leaves three.
+        let problem =
+            Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm: Norm::Each };
+        let at = problem.order(6, Some(1.5), &Silent).unwrap();
+        assert_eq!((at.order, at.penalties.len()), (vec![1, 2, 4], 3));
+        let path = problem.order(6, None, &Silent).unwrap();
+        for (i, lambda) in path.order.iter().zip(&path.penalties) {
+            let exact = 2.0 * f64::abs(linear[*i]);
+            assert!(*lambda <= exact && *lambda > 0.9 * exact);
         }
         let weights = [1.0, 100.0, 1.0, 1.0, 1.0, 1.0];
         let problem =
             Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm: Norm::Each };
-        assert_eq!(problem.order(6, &Silent).unwrap().0, [2, 4, 0, 3, 1]);
+        assert_eq!(problem.order(6, None, &Silent).unwrap().order, [2, 4, 0, 3, 1]);
     }
 }

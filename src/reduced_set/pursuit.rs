@@ -1,15 +1,15 @@
 //! Hyperplane matching pursuit: approximate w_j = sum_i B[i, j] phi(z_i), all outputs j at once, in the span of few
-//! candidates phi(p) (Weston and Bakir, TR-132, Alg. 3.2 with back-fitting (6)-(10), joint over outputs (12)-(13)).
+//! candidates phi(p) (Weston and Bakir, TR-132, Alg. 3.2, with back-fitting (6)-(10), joint over outputs (12)-(13)).
 //!
-//! A step takes the candidate that is most aligned with what is missing. With r_j the residual of output j, orthogonal
-//! to everything chosen so far,
+//! A step takes the candidate that is most aligned with what is missing. With r_j the residual of output j,
 //!
 //! ```text
-//! back-fitting   p = argmax sum_j <r_j, phi(p)>^2 / k(p, p)              (absolute value: the print forgets it)
+//! basic          p = argmax sum_j <r_j, phi(p)>^2 / ||phi(p)||^2         (absolute value: the print forgets it)
+//! back-fitting   the same, with r_j orthogonal to everything taken so far
 //! pre-fitting    p = argmax sum_j <r_j, phi(p)>^2 / ||phi(p) outside the span||^2
 //! ```
 //!
-//! The second is what the residual really loses by the step. Both need only, for every candidate, its residual
+//! The third is what the residual really loses by the step. The last two need only, for every candidate, its residual
 //! correlations C (M_c, q), its squared distance d from the span, and its row of the pivoted Cholesky factor L:
 //!
 //! ```text
@@ -17,28 +17,34 @@
 //! ```
 //!
 //! Invariant: after t steps C_p = <r, phi(p)> for the *best* coefficients on the t vectors, so no system is ever
-//! solved; coefficients of every size follow from L afterwards (see `path`). Kernel columns are computed for the few
-//! best candidates at once, since they are chosen soon.
+//! solved; coefficients of every size follow from L afterwards (see `path`). Basic steps subtract a_j = C_p / d_p times
+//! the kernel column instead and may come back to a vector; a size lasts until the next new vector.
 //!
-//! Cost: candidates x steps^2 / 2 multiply-adds and (about) steps x candidates kernel values; memory
+//! Inner products are those of the feature space or of predictions on rows (see `space`); all candidates are looked at,
+//! or a random few (see `stepper`). With outputs apart every output has a pursuit of its own, and the one that gains
+//! most goes next; the vectors of all are then kept for all, with the best coefficients on them, but for basic steps,
+//! which stay each output's own.
+//!
+//! Cost of complete steps: candidates x steps^2 / 2 multiply-adds and (about) steps x candidates kernel values; memory
 //! candidates x steps numbers.
 
 use super::path::Path;
+use super::space::{Criterion, Space, Use};
+use super::stepper::{Complete, Proposal, Rule, Sampled, Step};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal};
-use crate::simd::blas::{axpy, dot};
+use crate::kernels::Kernel;
+use crate::random::Random;
+use crate::simd::blas::dot;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-/// Kernel columns computed together.
-const AHEAD: usize = 24;
-/// Candidates a task updates.
-const CHUNK: usize = 64;
-/// A candidate whose squared distance from the span is below this share of k(p, p) counts as inside it.
-const INSIDE: f64 = 1e-10;
+/// Basic steps for each vector that is to be taken; without an end they would turn in ever smaller circles.
+const TURNS: usize = 64;
+/// Basic steps that gain less than this share of the squared norm gain nothing in double precision.
+const NOTHING: f64 = 1e-16;
 
 /// How the next vector is chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,22 +55,58 @@ pub enum Selection {
     BackFitting,
     /// By what the residual loses, the candidate's part inside the span left out (as orthogonal least squares does).
     PreFitting,
+    /// By the angle, and the coefficients already there stay (TR-132, Alg. 3.2 alone).
+    Basic,
     /// In a given order, with the best coefficients of every size; candidates inside the span are passed over.
     Given(Vec<usize>),
 }
 
+/// Candidates looked at in a step (TR-132, "probabilistic search").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// How many, at least 1; 59 have one of the best 5 % among them with probability .95.
+    pub size: usize,
+    /// Of the draws.
+    pub seed: u64,
+}
+
 /// Parameters of a pursuit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PursuitParams {
+#[derive(Debug, Clone)]
+pub struct PursuitParams<'a> {
     /// Most vectors to choose, at least 1 and at most the number of candidates.
     pub max_vectors: usize,
     /// Stop when the residual norm is at most this share of the target's norm.
     pub tolerance: f64,
-    /// The criterion.
+    /// How the next vector is chosen.
     pub selection: Selection,
+    /// What is made small.
+    pub criterion: Criterion<'a>,
+    /// Whether the outputs choose together.
+    pub joint: bool,
+    /// Look at a few random candidates only.
+    pub sample: Option<Sample>,
+    /// Kernel values of candidates on rows that may be kept where predictions are compared.
+    pub room: usize,
+    /// An upper bound of the target's squared norm that stands for it; finding it out costs m^2 kernel values. Only with
+    /// candidates and the feature-space norm.
+    pub norm_bound: Option<f64>,
 }
 
-impl PursuitParams {
+impl PursuitParams<'_> {
+    /// Joint back-fitting pursuit in the feature space, to the last vector.
+    pub fn new(max_vectors: usize) -> Self {
+        Self {
+            max_vectors,
+            tolerance: 0.0,
+            selection: Selection::BackFitting,
+            criterion: Criterion::Norm,
+            joint: true,
+            sample: None,
+            room: 1 << 26,
+            norm_bound: None,
+        }
+    }
+
     fn check(&self, candidates: usize) -> Result<()> {
         if self.max_vectors == 0 || self.max_vectors > candidates {
             return Err(Error::param(
@@ -81,170 +123,301 @@ impl PursuitParams {
         if !(self.tolerance >= 0.0 && self.tolerance < 1.0) {
             return Err(Error::param("tolerance", self.tolerance, "in [0, 1)"));
         }
+        if self.sample.is_some_and(|sample| sample.size == 0) {
+            return Err(Error::param("sample", 0, "at least 1"));
+        }
         Ok(())
     }
-}
 
-struct Candidate<'a> {
-    /// Row of L.
-    factor: &'a mut [f64],
-    /// C_p.
-    correlations: &'a mut [f64],
-    distance: &'a mut f64,
+    fn rule(&self) -> Rule {
+        match self.selection {
+            Selection::Basic => Rule::Basic,
+            Selection::PreFitting => Rule::PreFitting,
+            Selection::BackFitting | Selection::Given(_) => Rule::BackFitting,
+        }
+    }
 }
 
 /// Reduces `target` to at most `max_vectors` of the candidates: the rows given, or the target's own vectors.
 ///
 /// # Errors
-/// [`Error::Param`] for parameters outside their rules, [`Error::Shape`] where the candidates have other columns than
-/// the vectors; a precomputed kernel is refused, since k between vectors is not known.
+/// [`Error::Param`] for parameters outside their rules, a precomputed kernel, since k between vectors is not known, and
+/// a kernel that is seen to be indefinite where distances in its feature space are asked for; [`Error::Shape`] where
+/// the candidates have other columns than the vectors.
 pub fn pursuit(
     target: &ExpansionView<'_>,
     candidates: Option<Rows<'_>>,
-    params: &PursuitParams,
+    params: &PursuitParams<'_>,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Path> {
-    let kernel = target.kernel;
-    if kernel == Kernel::Precomputed {
+    if target.kernel == Kernel::Precomputed {
         return Err(Error::param("kernel", "precomputed", "a function of two vectors to be reduced"));
     }
-    let pool = candidates.unwrap_or(target.vectors);
-    let (count, q) = (pool.rows(), target.outputs());
-    params.check(count)?;
-    let most = params.max_vectors;
-
-    let zero = vec![0.0; q];
-    let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..*target })?;
-    let of_vectors = evaluator.evaluate_double(target.vectors, par)?;
-    let norm = dot(&of_vectors, target.coefficients).max(0.0);
-    let mut correlations =
-        if candidates.is_some() { evaluator.evaluate_double(pool, par)? } else { of_vectors };
-
-    let own = diagonal(&kernel, pool);
-    let mut distance = own.clone();
-    let mut factor = vec![0.0; count * most];
-    let all: Vec<usize> = (0..count).collect();
-    let source = KernelRows::new(kernel, pool, &all, Precision::Double, par);
-    let mut columns: HashMap<usize, Vec<f64>> = HashMap::new();
-
-    let score = |p: usize, correlations: &[f64], distance: f64| {
-        if !(distance > INSIDE * own[p]) {
-            return f64::NEG_INFINITY;
+    params.check(candidates.map_or(target.len(), |rows| rows.rows()))?;
+    // The union of what outputs choose apart is solved for among all candidates.
+    let complete =
+        params.sample.is_none() || !params.joint || matches!(params.selection, Selection::Given(_));
+    let used = Use { complete, room: params.room, norm_bound: params.norm_bound };
+    let space = match Space::new(target, candidates, params.criterion, used, monitor, par)? {
+        ControlFlow::Continue(space) => space,
+        ControlFlow::Break(reason) => return Ok(Path::empty(target.outputs(), reason)),
+    };
+    let mut run = Run::new(&space, params, monitor, par);
+    let reason = if let Selection::Given(order) = &params.selection {
+        run.follow(order)?
+    } else if params.joint || space.outputs() == 1 {
+        run.together()?
+    } else {
+        let reason = run.apart()?;
+        if params.rule() == Rule::Basic {
+            reason
+        } else {
+            let order = std::mem::take(&mut run.order);
+            let mut refit = Run::new(&space, params, monitor, par);
+            let end = refit.follow(&order)?;
+            run = refit;
+            if reason == StopReason::Converged { end } else { reason }
         }
-        let aligned: f64 = correlations.iter().map(|c| c * c).sum();
-        aligned / if params.selection == Selection::PreFitting { distance } else { own[p] }
     };
-    let mut scores: Vec<f64> =
-        (0..count).map(|p| score(p, &correlations[p * q..(p + 1) * q], distance[p])).collect();
+    Ok(run.path(reason))
+}
 
-    let mut given = match &params.selection {
-        Selection::Given(order) => Some(order.iter().copied()),
-        _ => None,
-    };
-    let (mut order, mut projections, mut residual) = (Vec::new(), Vec::new(), norm);
-    let mut residual_norms = vec![norm.sqrt()];
-    let enough = params.tolerance * params.tolerance * norm;
-    let reason = loop {
-        if residual <= enough || order.len() == most {
-            break StopReason::Converged;
+/// One or all outputs, and their stepper.
+enum Stepper<'s, 'a> {
+    Complete(Complete<'s, 'a>),
+    Sampled(Sampled<'s, 'a>),
+}
+
+/// A path in the making.
+struct Run<'s, 'a> {
+    space: &'s Space<'a>,
+    params: &'s PursuitParams<'s>,
+    monitor: &'s dyn Monitor,
+    par: Par,
+    norm: f64,
+    residual: f64,
+    residual_norms: Vec<f64>,
+    order: Vec<usize>,
+    place: HashMap<usize, usize>,
+    lines: Vec<Vec<f64>>,
+    /// (steps, q), see [`Path::projections`].
+    changes: Vec<f64>,
+    turns: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl<'s, 'a> Run<'s, 'a> {
+    fn new(space: &'s Space<'a>, params: &'s PursuitParams<'s>, monitor: &'s dyn Monitor, par: Par) -> Self {
+        let norm: f64 = space.norms.iter().sum();
+        Self {
+            space,
+            params,
+            monitor,
+            par,
+            norm,
+            residual: norm,
+            residual_norms: vec![norm.sqrt()],
+            order: Vec::new(),
+            place: HashMap::new(),
+            lines: Vec::new(),
+            changes: Vec::new(),
+            turns: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    fn stepper(&self, outputs: Range<usize>) -> Stepper<'s, 'a> {
+        let rule = self.params.rule();
+        match self.params.sample {
+            Some(sample) => {
+                let random = Random::stream(sample.seed, outputs.start as u64);
+                Stepper::Sampled(Sampled::new(self.space, outputs, rule, sample.size, random))
+            }
+            None => Stepper::Complete(Complete::new(self.space, outputs, rule)),
+        }
+    }
+
+    fn propose(&self, stepper: &mut Stepper<'_, '_>) -> Result<Option<Proposal>> {
+        match stepper {
+            Stepper::Complete(complete) => Ok(complete.propose()),
+            Stepper::Sampled(sampled) => sampled.propose(self.par),
+        }
+    }
+
+    fn take(
+        &mut self,
+        stepper: &mut Stepper<'_, '_>,
+        proposal: Proposal,
+    ) -> Result<ControlFlow<StopReason, Step>> {
+        match stepper {
+            Stepper::Complete(complete) => complete.take(proposal.candidate, self.monitor, self.par),
+            Stepper::Sampled(sampled) => Ok(match sampled.take(proposal) {
+                Some(step) => ControlFlow::Continue(step),
+                None => ControlFlow::Break(StopReason::Stalled),
+            }),
+        }
+    }
+
+    /// Why to stop before the next step, if there is a reason.
+    fn over(&self) -> Option<StopReason> {
+        let basic = self.params.rule() == Rule::Basic;
+        let enough = self.params.tolerance * self.params.tolerance * self.norm;
+        if self.residual <= enough || (!basic && self.order.len() == self.params.max_vectors) {
+            return Some(StopReason::Converged);
+        }
+        if basic && self.turns.len() >= TURNS * self.params.max_vectors {
+            return Some(StopReason::MaxIterations);
         }
         let progress = Progress {
             phase: "pursuit",
-            done: order.len() as u64,
-            total: Some(most as u64),
-            gap: (residual / norm).sqrt(),
-            steps: order.len() as u64,
+            done: self.order.len() as u64,
+            total: Some(self.params.max_vectors as u64),
+            gap: (self.residual / self.norm).sqrt(),
+            steps: self.order.len() as u64,
         };
-        if let ControlFlow::Break(reason) = monitor.tick(&progress) {
-            break reason;
+        match self.monitor.tick(&progress) {
+            ControlFlow::Break(reason) => Some(reason),
+            ControlFlow::Continue(()) => None,
         }
-        let best = match &mut given {
-            // A candidate without a share in the residual still has its place in a given order.
-            Some(given) => match given.find(|&p| scores[p] >= 0.0) {
-                Some(p) => p,
-                None => break StopReason::Converged,
-            },
-            None => (0..count).fold(0, |best, p| if scores[p] > scores[best] { p } else { best }),
-        };
-        if given.is_none() && !(scores[best] > 0.0) {
-            break StopReason::Converged;
-        }
-        if !columns.contains_key(&best) {
-            fetch_columns(&source, &mut columns, &scores, best, par);
-        }
-        let column = columns.remove(&best).unwrap_or_default();
-        let step = order.len();
-        let pivot = distance[best].sqrt();
-        let line = factor[best * most..best * most + step].to_vec();
-        let projection: Vec<f64> = correlations[best * q..(best + 1) * q].iter().map(|c| c / pivot).collect();
+    }
 
-        let mut parts: Vec<(Candidate<'_>, &mut f64)> = factor
-            .chunks_exact_mut(most)
-            .zip(correlations.chunks_exact_mut(q))
-            .zip(&mut distance)
-            .zip(&mut scores)
-            .map(|(((factor, correlations), distance), score)| {
-                (Candidate { factor, correlations, distance }, score)
-            })
-            .collect();
-        par.for_each_chunk(&mut parts, CHUNK, |chunk, parts| {
-            for (offset, (candidate, new_score)) in parts.iter_mut().enumerate() {
-                let p = chunk * CHUNK + offset;
-                let l = (column[p] - dot(&candidate.factor[..step], &line)) / pivot;
-                candidate.factor[step] = l;
-                *candidate.distance -= l * l;
-                axpy(-l, &projection, candidate.correlations);
-                **new_score = score(p, candidate.correlations, *candidate.distance);
+    /// Whether a step would only turn in circles, or take one vector too many.
+    fn idle(&self, proposal: Proposal) -> bool {
+        self.params.rule() == Rule::Basic
+            && (proposal.gain <= NOTHING * self.norm
+                || (self.order.len() == self.params.max_vectors
+                    && !self.place.contains_key(&proposal.candidate)))
+    }
+
+    /// Writes a step down; `outputs` are those it belongs to.
+    fn record(&mut self, candidate: usize, step: Step, gain: f64, outputs: Range<usize>) -> Result<()> {
+        let fresh = self.order.len();
+        let at = *self.place.entry(candidate).or_insert(fresh);
+        let mut change = vec![0.0; self.space.outputs()];
+        change[outputs].copy_from_slice(&step.change);
+        self.changes.extend(change);
+        self.turns.push(at);
+        if at == fresh {
+            self.order.push(candidate);
+            self.ends.push(0);
+            self.residual_norms.push(0.0);
+        }
+        if !step.line.is_empty() {
+            self.lines.push(step.line);
+        }
+        self.residual -= gain;
+        if self.residual < -1e-6 * self.norm {
+            return Err(self.space.indefinite(self.residual));
+        }
+        self.residual = self.residual.max(0.0);
+        // A size lasts until the next new vector.
+        if let (Some(end), Some(norm)) = (self.ends.last_mut(), self.residual_norms.last_mut()) {
+            *end = self.turns.len();
+            *norm = self.residual.sqrt();
+        }
+        Ok(())
+    }
+
+    /// All outputs by one stepper.
+    fn together(&mut self) -> Result<StopReason> {
+        let all = 0..self.space.outputs();
+        let mut stepper = self.stepper(all.clone());
+        loop {
+            if let Some(reason) = self.over() {
+                return Ok(reason);
             }
-        });
-        drop(parts);
-        factor[best * most + step] = pivot;
-        distance[best] = 0.0;
-        scores[best] = f64::NEG_INFINITY;
-        order.push(best);
-        residual = (residual - dot(&projection, &projection)).max(0.0);
-        residual_norms.push(residual.sqrt());
-        projections.extend(projection);
-    };
+            let Some(proposal) = self.propose(&mut stepper)? else { return Ok(StopReason::Converged) };
+            if self.idle(proposal) {
+                return Ok(StopReason::Converged);
+            }
+            match self.take(&mut stepper, proposal)? {
+                ControlFlow::Continue(step) => {
+                    let gain = Self::gain_of(&step, proposal);
+                    self.record(proposal.candidate, step, gain, all.clone())?;
+                }
+                ControlFlow::Break(reason) => return Ok(reason),
+            }
+        }
+    }
 
-    let m = order.len();
-    let mut kept = vec![0.0; m * m];
-    for (t, &p) in order.iter().enumerate() {
-        kept[t * m..t * m + t + 1].copy_from_slice(&factor[p * most..p * most + t + 1]);
+    /// What a step takes from the squared residual, from the numbers that are kept of it.
+    fn gain_of(step: &Step, proposal: Proposal) -> f64 {
+        if step.line.is_empty() { proposal.gain } else { dot(&step.change, &step.change) }
     }
-    let gap = if norm > 0.0 { (residual / norm).sqrt() } else { 0.0 };
-    Ok(Path {
-        order,
-        factor: kept,
-        projections,
-        residual_norms,
-        stop: Stop { reason, iterations: m as u64, gap },
-    })
-}
 
-/// Computes the kernel columns of the best candidates that have none, `best` among them.
-fn fetch_columns(
-    source: &KernelRows<'_>,
-    columns: &mut HashMap<usize, Vec<f64>>,
-    scores: &[f64],
-    best: usize,
-    par: Par,
-) {
-    // Columns that were computed ahead and not chosen for long would pile up.
-    if columns.len() > 8 * AHEAD {
-        columns.clear();
+    /// A stepper for every output; the one that gains most goes next.
+    fn apart(&mut self) -> Result<StopReason> {
+        let q = self.space.outputs();
+        let basic = self.params.rule() == Rule::Basic;
+        let mut steppers: Vec<Stepper<'s, 'a>> = (0..q).map(|j| self.stepper(j..j + 1)).collect();
+        let mut proposals =
+            steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Result<Vec<_>>>()?;
+        loop {
+            if let Some(reason) = self.over() {
+                return Ok(reason);
+            }
+            let next = (0..q)
+                .filter_map(|j| proposals[j].filter(|proposal| !self.idle(*proposal)).map(|p| (j, p)))
+                .max_by(|a, b| a.1.gain.total_cmp(&b.1.gain).then(b.0.cmp(&a.0)));
+            let Some((j, proposal)) = next else { return Ok(StopReason::Converged) };
+            match self.take(&mut steppers[j], proposal)? {
+                ControlFlow::Continue(mut step) => {
+                    let gain = Self::gain_of(&step, proposal);
+                    // The factors of the single outputs are of no use for the union.
+                    step.line.clear();
+                    self.record(proposal.candidate, step, gain, j..j + 1)?;
+                }
+                ControlFlow::Break(reason) => return Ok(reason),
+            }
+            proposals[j] = self.propose(&mut steppers[j])?;
+            if !basic && self.order.len() == self.params.max_vectors {
+                return Ok(StopReason::Converged);
+            }
+        }
     }
-    let mut list: Vec<usize> =
-        (0..scores.len()).filter(|p| scores[*p] > 0.0 && *p != best && !columns.contains_key(p)).collect();
-    let by_score = |a: &usize, b: &usize| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b));
-    if list.len() >= AHEAD {
-        list.select_nth_unstable_by(AHEAD - 1, by_score);
-        list.truncate(AHEAD - 1);
+
+    /// All outputs along a given order.
+    fn follow(&mut self, order: &[usize]) -> Result<StopReason> {
+        let all = 0..self.space.outputs();
+        let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting);
+        for &candidate in order {
+            if let Some(reason) = self.over() {
+                return Ok(reason);
+            }
+            // A candidate without a share in the residual still has its place.
+            if !stepper.is_outside(candidate) {
+                continue;
+            }
+            match stepper.take(candidate, self.monitor, self.par)? {
+                ControlFlow::Continue(step) => {
+                    let gain = dot(&step.change, &step.change);
+                    self.record(candidate, step, gain, all.clone())?;
+                }
+                ControlFlow::Break(reason) => return Ok(reason),
+            }
+        }
+        Ok(StopReason::Converged)
     }
-    list.push(best);
-    let mut fresh: Vec<Vec<f64>> = list.iter().map(|_| vec![0.0; source.columns()]).collect();
-    let mut slices: Vec<&mut [f64]> = fresh.iter_mut().map(Vec::as_mut_slice).collect();
-    source.compute(&list, &mut slices, par);
-    columns.extend(list.into_iter().zip(fresh));
+
+    fn path(self, reason: StopReason) -> Path {
+        let m = self.order.len();
+        let mut factor = vec![0.0; if self.lines.is_empty() { 0 } else { m * m }];
+        for (t, line) in self.lines.iter().enumerate() {
+            factor[t * m..t * m + t + 1].copy_from_slice(line);
+        }
+        let gap = if self.norm > 0.0 { (self.residual / self.norm).sqrt() } else { 0.0 };
+        Path {
+            order: self.order,
+            factor,
+            projections: self.changes,
+            turns: self.turns,
+            ends: self.ends,
+            residual_norms: self.residual_norms,
+            penalties: Vec::new(),
+            exact: self.params.norm_bound.is_none() || !matches!(self.params.criterion, Criterion::Norm),
+            orthogonal: self.params.rule() != Rule::Basic && matches!(self.params.criterion, Criterion::Norm),
+            stop: Stop { reason, iterations: m as u64, gap },
+        }
+    }
 }

@@ -21,11 +21,20 @@ pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64
 /// `rows`: the shift above which the row counts as accepted, and what acceptance gains (negative: costs).
 fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
     rows.retain(|row| row.0.is_finite());
+    let (lowest, highest) = rows
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), row| (low.min(row.0), high.max(row.0)));
+    best_among(rows, 0.0, lowest, highest)
+}
+
+/// The same where only rows that matter are left, with the gains of those below them and the ends of all.
+fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) -> f64 {
     if rows.is_empty() {
         return 0.0;
     }
+    let unchanged = below + rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum::<f64>();
+    let below = below + keep_near(&mut rows);
     rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let unchanged: f64 = rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum();
     let (mut best, mut best_shift) = (unchanged, 0.0_f64);
     let mut consider = |gain: f64, shift: f64| {
         // A hair's gain from rounding in the weights is none.
@@ -36,48 +45,98 @@ fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
             (best, best_shift) = (gain, shift);
         }
     };
-    let margin = 1e-3 * (rows[rows.len() - 1].0 - rows[0].0).max(1e-6);
-    consider(0.0, rows[0].0 - margin);
-    let mut gain = 0.0;
+    let margin = 1e-3 * (highest - lowest).max(1e-6);
+    if rows[0].0 == lowest {
+        consider(below, lowest - margin);
+    }
+    let mut gain = below;
     for k in 0..rows.len() {
         gain += rows[k].1;
         match rows.get(k + 1) {
             Some(next) if next.0 > rows[k].0 => consider(gain, f64::midpoint(rows[k].0, next.0)),
-            Some(_) => {}
-            None => consider(gain, rows[k].0 + margin),
+            None if rows[k].0 == highest => consider(gain, highest + margin),
+            Some(_) | None => {}
         }
     }
     best_shift
 }
 
+/// Leaves the rows that the best shift may lie among; returns the sum of the gains of those below them.
+///
+/// Going up from 0, only rows that gain can pay for the rows that cost. Of these no more can be paid for than the
+/// gains sum to, so the search ends at the row that costs too much, and at the last row that gains; one row more is
+/// kept so that the middle between neighbours stays what it is. The same going down, with the signs changed. Errors
+/// are few, so few rows are left to sort.
+fn keep_near(rows: &mut Vec<(f64, f64)>) -> f64 {
+    let highest = limit(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)));
+    let lowest = -limit(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)));
+    let mut below = 0.0;
+    rows.retain(|row| {
+        if row.0 < lowest {
+            below += row.1;
+        }
+        (lowest..=highest).contains(&row.0)
+    });
+    below
+}
+
+/// How far to look among rows at a distance from 0, each with its gain.
+fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+    let (mut last, mut total, mut count) = (0.0_f64, 0.0, 0_usize);
+    for (at, gain) in rows.clone().filter(|row| row.1 > 0.0) {
+        last = last.max(at);
+        total += gain;
+        count += 1;
+    }
+    // The row after the last that gains, whatever it costs; nothing to gain still leaves the rows next to 0.
+    let after = rows.clone().filter(|row| row.0 > last).fold(f64::INFINITY, |next, row| next.min(row.0));
+    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).collect();
+    if count == 0 || costs.is_empty() {
+        return if after.is_finite() { after } else { last };
+    }
+    // The nearest rows that cost, twice as many again until they cost too much.
+    let mut take = (count + 2).min(costs.len());
+    loop {
+        if take < costs.len() {
+            costs.select_nth_unstable_by(take - 1, |a, b| a.0.total_cmp(&b.0));
+        }
+        let spent: f64 = costs[..take].iter().map(|row| -row.1).sum();
+        if spent > total {
+            return costs[..take].iter().fold(0.0, |far: f64, row| far.max(row.0));
+        }
+        if take == costs.len() {
+            return if after.is_finite() {
+                after
+            } else {
+                last.max(costs.iter().fold(0.0, |a, r| f64::max(a, r.0)))
+            };
+        }
+        take = (2 * take).min(costs.len());
+    }
+}
+
 /// Shifts (q,) to add to scores (n, q), row-major, that lower the training error of the largest score: coordinate
-/// descent, each coordinate solved exactly, until none gains. Zeros where nothing is gained. Cost O(q n log n) a sweep.
+/// descent, each coordinate solved exactly, until none gains. Zeros where nothing is gained.
+///
+/// Every row remembers its two largest scores, so that the rival of output j is known without a look at the others;
+/// rows are in the order of their labels and scores column by column, so that a coordinate is one pass over two arrays.
+/// Cost O(q n) a sweep, one subtraction and comparison each.
 ///
 /// # Panics
 /// If a label is not below `q` or the lengths disagree.
 pub fn joint(scores: &[f64], labels: &[usize], q: usize) -> Vec<f64> {
     const SWEEPS: usize = 10;
     assert!(scores.len() == labels.len() * q && labels.iter().all(|&l| l < q));
-    let mut shifts = vec![0.0; q];
+    if q < 2 {
+        return vec![0.0; q];
+    }
+    let mut contest = Contest::new(scores, labels, q);
     for _ in 0..SWEEPS {
         let mut moved = false;
         for j in 0..q {
-            let rows = scores
-                .chunks_exact(q)
-                .zip(labels)
-                .filter_map(|(line, &label)| {
-                    let rival = (0..q)
-                        .filter(|&k| k != j)
-                        .max_by(|&a, &b| (line[a] + shifts[a]).total_cmp(&(line[b] + shifts[b])))?;
-                    // Above this further shift the row is given to j; that matters where the row is j's or the rival's.
-                    let needed = line[rival] + shifts[rival] - line[j] - shifts[j];
-                    let gain = f64::from(label == j) - f64::from(label == rival);
-                    (gain != 0.0).then_some((needed, gain))
-                })
-                .collect();
-            let shift = best_shift(rows);
+            let shift = contest.best_shift(j);
             if shift != 0.0 {
-                shifts[j] += shift;
+                contest.shift(j, shift);
                 moved = true;
             }
         }
@@ -85,7 +144,156 @@ pub fn joint(scores: &[f64], labels: &[usize], q: usize) -> Vec<f64> {
             break;
         }
     }
-    shifts
+    contest.shifts
+}
+
+/// Rows in the order of their labels, and which output wins each.
+struct Contest<'a> {
+    /// Rows (n, q) as given.
+    scores: &'a [f64],
+    /// Place in `scores` of each row.
+    rows: Vec<usize>,
+    /// Rows of class j are starts[j]..starts[j + 1].
+    starts: Vec<usize>,
+    /// (q, n)
+    columns: Vec<f64>,
+    shifts: Vec<f64>,
+    leaders: Vec<[usize; 2]>,
+    /// The largest shifted score of rows that are right, infinity for the others.
+    guard: Vec<f64>,
+    /// The others, with their labels.
+    wrong: Vec<(usize, usize)>,
+}
+
+impl<'a> Contest<'a> {
+    fn new(scores: &'a [f64], labels: &[usize], q: usize) -> Self {
+        let mut rows: Vec<usize> = (0..labels.len()).collect();
+        rows.sort_by_key(|&i| labels[i]);
+        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).collect();
+        let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).collect();
+        let shifts = vec![0.0; q];
+        let leaders = rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).collect();
+        let guard = vec![0.0; rows.len()];
+        let mut contest = Self { scores, rows, starts, columns, shifts, leaders, guard, wrong: Vec::new() };
+        contest.set_guard();
+        contest
+    }
+
+    fn value(&self, row: usize, output: usize) -> f64 {
+        self.columns[output * self.rows.len() + row] + self.shifts[output]
+    }
+
+    fn set_guard(&mut self) {
+        self.wrong.clear();
+        for label in 0..self.shifts.len() {
+            for row in self.starts[label]..self.starts[label + 1] {
+                if self.leaders[row][0] == label {
+                    self.guard[row] = self.value(row, label);
+                } else {
+                    self.guard[row] = f64::INFINITY;
+                    self.wrong.push((row, label));
+                }
+            }
+        }
+    }
+
+    fn shift(&mut self, j: usize, shift: f64) {
+        let q = self.shifts.len();
+        self.shifts[j] += shift;
+        for row in 0..self.rows.len() {
+            // A row that j neither led nor leads now keeps its two.
+            let leaders = self.leaders[row];
+            if leaders.contains(&j) || self.value(row, j) >= self.value(row, leaders[1]) {
+                let at = self.rows[row];
+                self.leaders[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
+            }
+        }
+        self.set_guard();
+    }
+
+    /// The shift of output j with the fewest errors. Above `needed` a row is given to j; that matters where the row is
+    /// j's, or right without j.
+    fn best_shift(&self, j: usize) -> f64 {
+        let n = self.rows.len();
+        let (column, own) = (&self.columns[j * n..(j + 1) * n], self.starts[j]..self.starts[j + 1]);
+        let needed = |row: usize, rival: usize| self.value(row, rival) - column[row] - self.shifts[j];
+        // Rows that are wrong now and may become right; at a tie a row is not given to j.
+        let mut near = Vec::new();
+        for row in own.clone() {
+            let [first, second] = self.leaders[row];
+            let at = needed(row, if first == j { second } else { first });
+            if at >= 0.0 {
+                near.push((at, 1.0));
+            }
+        }
+        for &(row, label) in &self.wrong {
+            if self.leaders[row] == [j, label] {
+                near.push((needed(row, label), -1.0));
+            }
+        }
+        if near.is_empty() {
+            return 0.0;
+        }
+        let (low, high) =
+            near.iter().fold((0.0_f64, 0.0_f64), |(low, high), row| (low.min(row.0), high.max(row.0)));
+        let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+        // Rows that are right now: those between the wrong ones, and the next one on either side.
+        let (mut above, mut below) = ((f64::INFINITY, 0.0), (f64::NEG_INFINITY, 0.0));
+        for part in [0..own.start, own.end..n] {
+            for (&top, &score) in self.guard[part.clone()].iter().zip(&column[part]) {
+                let at = top - score - self.shifts[j];
+                if at <= high {
+                    near.push((at, -1.0));
+                } else if at < f64::INFINITY {
+                    above = match above {
+                        (first, gain) if first == at => (first, gain - 1.0),
+                        (first, _) if first > at => (at, -1.0),
+                        other => other,
+                    };
+                    highest = highest.max(at);
+                }
+            }
+        }
+        let mut under = 0.0;
+        for row in own {
+            let [first, second] = self.leaders[row];
+            let at = needed(row, if first == j { second } else { first });
+            if at < 0.0 {
+                lowest = lowest.min(at);
+                highest = highest.max(at);
+                if at >= low {
+                    near.push((at, 1.0));
+                } else {
+                    under += 1.0;
+                    below = match below {
+                        (last, gain) if last == at => (last, gain + 1.0),
+                        (last, _) if last < at => (at, 1.0),
+                        other => other,
+                    };
+                }
+            }
+        }
+        near.extend([above, below].into_iter().filter(|row| row.1 != 0.0));
+        under -= below.1;
+        for row in &near {
+            (lowest, highest) = (lowest.min(row.0), highest.max(row.0));
+        }
+        best_among(near, under, lowest, highest)
+    }
+}
+
+/// The outputs with the largest and the second largest shifted score, the later among equals.
+fn two_largest(line: &[f64], shifts: &[f64]) -> [usize; 2] {
+    let value = |k: usize| line[k] + shifts[k];
+    let (mut first, mut second) = if value(1) >= value(0) { (1, 0) } else { (0, 1) };
+    for k in 2..line.len() {
+        if value(k) >= value(first) {
+            (first, second) = (k, first);
+        } else if value(k) >= value(second) {
+            second = k;
+        }
+    }
+    [first, second]
 }
 
 #[cfg(test)]
@@ -97,7 +305,92 @@ mod tests {
         scores.iter().zip(positive).filter(|&(&s, &p)| (s + shift > 0.0) != p).count()
     }
 
+    /// Every row sorted.
+    fn plain_shift(mut rows: Vec<(f64, f64)>) -> f64 {
+        rows.retain(|row| row.0.is_finite());
+        if rows.is_empty() {
+            return 0.0;
+        }
+        rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let unchanged: f64 = rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum();
+        let (mut best, mut best_shift) = (unchanged, 0.0_f64);
+        let mut consider = |gain: f64, shift: f64| {
+            // A hair's gain from rounding in the weights is none.
+            let clear = 1e-12 * (1.0 + best.abs());
+            if gain > best + clear
+                || (gain > best - clear && gain > unchanged + clear && shift.abs() < best_shift.abs())
+            {
+                (best, best_shift) = (gain, shift);
+            }
+        };
+        let margin = 1e-3 * (rows[rows.len() - 1].0 - rows[0].0).max(1e-6);
+        consider(0.0, rows[0].0 - margin);
+        let mut gain = 0.0;
+        for k in 0..rows.len() {
+            gain += rows[k].1;
+            match rows.get(k + 1) {
+                Some(next) if next.0 > rows[k].0 => consider(gain, f64::midpoint(rows[k].0, next.0)),
+                Some(_) => {}
+                None => consider(gain, rows[k].0 + margin),
+            }
+        }
+        best_shift
+    }
+
+    /// Every rival looked for.
+    fn plain_joint(scores: &[f64], labels: &[usize], q: usize) -> Vec<f64> {
+        const SWEEPS: usize = 10;
+        assert!(scores.len() == labels.len() * q && labels.iter().all(|&l| l < q));
+        let mut shifts = vec![0.0; q];
+        for _ in 0..SWEEPS {
+            let mut moved = false;
+            for j in 0..q {
+                let rows = scores
+                    .chunks_exact(q)
+                    .zip(labels)
+                    .filter_map(|(line, &label)| {
+                        let rival = (0..q)
+                            .filter(|&k| k != j)
+                            .max_by(|&a, &b| (line[a] + shifts[a]).total_cmp(&(line[b] + shifts[b])))?;
+                        // Above this further shift the row is given to j; that matters where the row is j's or the rival's.
+                        let needed = line[rival] + shifts[rival] - line[j] - shifts[j];
+                        let gain = f64::from(label == j) - f64::from(label == rival);
+                        (gain != 0.0).then_some((needed, gain))
+                    })
+                    .collect();
+                let shift = plain_shift(rows);
+                if shift != 0.0 {
+                    shifts[j] += shift;
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        shifts
+    }
+
     proptest! {
+        #[test]
+        fn the_search_near_zero_finds_what_the_whole_search_finds(
+            rows in prop::collection::vec((-30..30_i32, 0..4_usize), 1..60),
+            weighted in any::<bool>(),
+        ) {
+            let gains = if weighted { [1.0, -1.0, 2.5, -0.3] } else { [1.0, -1.0, -1.0, -1.0] };
+            let rows: Vec<(f64, f64)> = rows.iter().map(|r| (f64::from(r.0) / 4.0, gains[r.1])).collect();
+            prop_assert_eq!(best_shift(rows.clone()), plain_shift(rows));
+        }
+
+        #[test]
+        fn joint_shifts_are_those_of_the_plain_search(
+            rows in prop::collection::vec((prop::array::uniform4(-12..12_i32), 0..4_usize), 1..60),
+        ) {
+            let scores: Vec<f64> = rows.iter().flat_map(|r| r.0.map(|v| f64::from(v) / 8.0)).collect();
+            let labels: Vec<usize> = rows.iter().map(|r| r.1).collect();
+            prop_assert_eq!(joint(&scores, &labels, 4), plain_joint(&scores, &labels, 4));
+        }
+
         #[test]
         fn no_shift_makes_fewer_errors(rows in prop::collection::vec((-8..8_i32, any::<bool>()), 1..40)) {
             let scores: Vec<f64> = rows.iter().map(|r| f64::from(r.0) / 4.0 + 0.01).collect();

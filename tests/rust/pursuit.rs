@@ -5,7 +5,9 @@ use marrow::control::{Par, Silent};
 use marrow::data::Rows;
 use marrow::expansion::ExpansionView;
 use marrow::kernels::{Evaluator, Kernel};
-use marrow::reduced_set::{Path, PursuitParams, Selection, path_coefficients, path_decisions, pursuit};
+use marrow::reduced_set::{
+    Form, Path, PursuitParams, Selection, Steps, path_coefficients, path_decisions, pursuit,
+};
 
 const KERNEL: Kernel = Kernel::Rbf { gamma: 0.5 };
 
@@ -22,7 +24,7 @@ fn run(
     max_vectors: usize,
     selection: Selection,
 ) -> Path {
-    let params = PursuitParams { max_vectors, tolerance: 0.0, selection };
+    let params = PursuitParams { selection, ..PursuitParams::new(max_vectors) };
     pursuit(view, candidates, &params, &Silent, Par::Threads).unwrap()
 }
 
@@ -55,7 +57,7 @@ fn every_size_is_the_least_squares_solution() {
             assert!(path.residual_norms.windows(2).all(|w| w[1] <= w[0]));
             for size in [0, 1, 7, 40] {
                 let kept = z.gather(&path.order[..size]);
-                let b = path_coefficients(&path.factor, m, &path.projections, q, size).unwrap();
+                let b = path_coefficients(&path.steps(), size).unwrap();
                 let fresh = distance(z, &coefficients, kept.view(), &b, q);
                 assert!(
                     (fresh - path.residual_norms[size].powi(2)).abs()
@@ -107,23 +109,14 @@ fn all_vectors_give_the_target_back() {
     let kept = z.gather(&path.order);
     let (x, _) = blobs(40, 3, 2, 11);
     let x = rows(&x, 40);
-    let f = path_decisions(
-        &KERNEL,
-        kept.view(),
-        &path.factor,
-        &path.projections,
-        &intercepts,
-        x,
-        &sizes,
-        Par::Threads,
-    )
-    .unwrap();
+    let f =
+        path_decisions(&KERNEL, kept.view(), &path.steps(), &intercepts, x, &sizes, Par::Threads).unwrap();
     let full = Evaluator::new(&view).unwrap().evaluate(x, Par::Sequential).unwrap();
     for (a, b) in f[25 * 120..].iter().zip(&full) {
         assert!((a - b).abs() < 1e-6);
     }
     for size in [0, 3, 12] {
-        let b = path_coefficients(&path.factor, 25, &path.projections, 3, size).unwrap();
+        let b = path_coefficients(&path.steps(), size).unwrap();
         let small = z.gather(&path.order[..size]);
         let small = ExpansionView::new(KERNEL, small.view(), &b, &intercepts).unwrap();
         let expected = Evaluator::new(&small).unwrap().evaluate(x, Par::Sequential).unwrap();
@@ -149,12 +142,19 @@ fn bad_input_is_named() {
     let (z, coefficients, intercepts) = target(10, 1);
     let view = ExpansionView::new(KERNEL, rows(&z, 10), &coefficients, &intercepts).unwrap();
     let error = |max_vectors, tolerance, view: &ExpansionView<'_>| {
-        let params = PursuitParams { max_vectors, tolerance, selection: Selection::BackFitting };
+        let params = PursuitParams { tolerance, ..PursuitParams::new(max_vectors) };
         pursuit(view, None, &params, &Silent, Par::Sequential).unwrap_err().to_string()
     };
     assert!(error(11, 0.0, &view).contains("max_vectors=11") && error(11, 0.0, &view).contains("10"));
     assert!(error(0, 0.0, &view).contains("max_vectors=0"));
     assert!(error(1, 1.5, &view).contains("tolerance=1.5"));
     assert!(error(1, 0.0, &ExpansionView { kernel: Kernel::Precomputed, ..view }).contains("precomputed"));
-    assert!(path_coefficients(&[1.0], 1, &[1.0], 1, 2).is_err());
+    let steps = Steps { vectors: 1, outputs: 1, projections: &[1.0], form: Form::Factored(&[1.0]) };
+    assert!(path_coefficients(&steps, 2).is_err());
+    assert_eq!(path_coefficients(&steps, 1).unwrap(), [1.0]);
+    for (turns, ends) in [(&[0, 1][..], &[2][..]), (&[0], &[1]), (&[0, 0], &[3]), (&[0, 0], &[1, 2])] {
+        let steps =
+            Steps { vectors: 1, outputs: 1, projections: &[1.0, 2.0], form: Form::Basic { turns, ends } };
+        assert!(path_coefficients(&steps, 1).is_err());
+    }
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from marrow import _core
 from marrow._params import check, either, integer, none, one_of, real, refuse
@@ -18,7 +19,7 @@ from marrow.reduced_set.convert import as_expansion, without_manners
 from marrow.reduced_set.made_path import ConstructionPath
 from marrow.reduced_set.path import CompressionPath
 from marrow.reduced_set.score import rows_for
-from marrow.reduced_set.selection import SelectionSettings, selection_of
+from marrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
 from marrow.reduced_set.threshold import label_indices
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compress", "pursue"]
 
-METHODS = ("pursuit", "prefit", "rank", "l0", "l1", "lars", "gradient")
-Method: TypeAlias = Literal["pursuit", "prefit", "rank", "l0", "l1", "lars", "gradient"]
+METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient")
+Method: TypeAlias = Literal["pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient"]
 RULES = {
     "method": one_of(*METHODS),
     "candidates": one_of("vectors", "rows"),
@@ -66,11 +67,13 @@ def compress(
     n_vectors: None = ...,
     *,
     max_vectors: int | None = ...,
-    method: Literal["pursuit"] = ...,
+    method: Literal["pursuit", "prefit", "basic", "rank", "l0", "l1", "lars"] = ...,
     X: ArrayLike | None = ...,
     y: ArrayLike | None = ...,
     candidates: Literal["vectors", "rows"] = ...,
     tol: float = ...,
+    settings: SelectionSettings | None = ...,
+    random_state: int | np.random.RandomState | None = ...,
     max_time: float | None = ...,
     n_jobs: int | None = ...,
     verbose: bool = ...,
@@ -129,9 +132,10 @@ def compress(
         How vectors are chosen, or made.
 
         * ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that
-          makes the
-          smallest angle with what is missing and then solves for all coefficients again.
+          makes the smallest angle with what is missing and then solves for all coefficients again.
         * ``"prefit"``: the same, but the vector that lowers the distance most.
+        * ``"basic"``: the pursuit without back-fitting: coefficients that are there stay, until a vector is
+          chosen once more.
         * ``"rank"``: a basis of the span of all vectors, lossless; few only for kernels of low rank, such as
           linear or polynomial ones.
         * ``"l0"``: iterated shrinking towards the fewest vectors, lossless or not [1]_.
@@ -141,10 +145,12 @@ def compress(
           the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds, needs
           `n_vectors` or `max_vectors`, and is much better at small sizes.
 
-        ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"`` hold the kernel matrix of all vectors in memory.
+        ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"`` hold the kernel matrix of all vectors in memory. Models
+        that are too long for a method are reduced in chunks, see `SelectionSettings`.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Training rows. With `y`, the thresholds of each size are chosen anew on them. For ``"gradient"`` the
-        rows on which the models are compared; without them, the model's own vectors.
+        Training rows. With `y`, the thresholds of each size are chosen anew on them. For ``"gradient"``, and
+        for pursuits with ``SelectionSettings(criterion="predictions")``, the rows on which the models are
+        compared; without them, the model's own vectors.
     y : array-like of shape (n,), default=None
         Their labels, which ``"gradient"`` learns from too, see `GradientSettings`; with a ``label_weight``
         numbers (n, q) for a model without classes.
@@ -154,11 +160,9 @@ def compress(
         End when the distance to the model falls to this share of the model's norm; 0 goes on to the last
         vector.
     settings : GradientSettings or SelectionSettings, default=None
-        The former for ``"gradient"``, the latter for ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"``; None
-        takes
-        the defaults.
+        The former for ``"gradient"``, the latter for all other methods; None takes the defaults.
     random_state : int, RandomState instance or None, default=None
-        Seed of ``"gradient"``. None always gives the same model.
+        Seed of ``"gradient"`` and of ``SelectionSettings(sample=...)``. None always gives the same model.
     max_time : float, default=None
         Seconds after which the run ends with the sizes it has.
     n_jobs : int, default=None
@@ -177,7 +181,8 @@ def compress(
     ------
     ValueError
         If a parameter is out of its range, more vectors are asked for than there are candidates, X does not
-        fit the model, or the kernel is precomputed.
+        fit the model, the kernel is precomputed or seen not to be positive semidefinite, the model is
+        constant, or a selection needs more than ``max_memory``.
     TypeError
         If `model` is of another kind.
     sklearn.exceptions.NotFittedError
@@ -243,6 +248,7 @@ def compress(
             candidates=candidates,
             tol=tol,
             settings=settings,
+            random_state=random_state,
             max_time=max_time,
             n_jobs=n_jobs,
             progress=shown.callback,
@@ -336,6 +342,7 @@ def pursue(
     candidates: str = "vectors",
     tol: float = 1e-5,
     settings: GradientSettings | SelectionSettings | None = None,
+    random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
     n_jobs: int | None = None,
     progress: ProgressCallback | None = None,
@@ -351,8 +358,12 @@ def pursue(
     options = {"method": method, "candidates": candidates, "tol": tol, "max_time": max_time, parameter: size}
     check(options, {**RULES, parameter: either(none, integer(least=1))})
     _refuse_unknown_values(expansion)
-    rows, labels = _tuning_rows(source, X, y, candidates)
+    chosen = selection_of(settings, method)
+    by_predictions = chosen.criterion == "predictions"
+    rows, labels = _tuning_rows(source, X, y, candidates, of_use=by_predictions)
     pool = expansion.vectors if candidates == "vectors" else rows
+    if not np.any(expansion.coefficients):
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
     checked = _checked_size(size, parameter, pool.shape[0], candidates, clip=clip)
     target = (
         core_rows(expansion.vectors),
@@ -360,20 +371,32 @@ def pursue(
         expansion.intercepts,
         expansion.kernel_spec,
     )
-    control = (float(tol), max_time, progress, threads(n_jobs))
-    if method in ("pursuit", "prefit"):
-        if settings is not None:
-            raise ValueError(f"settings={settings!r} are of no use for method={method!r}")
+    jobs = threads(n_jobs)
+    if method in PURSUITS:
         rivals = None if candidates == "vectors" else core_rows(pool)
-        path = _core.pursuit(*target, rivals, checked, *control, method == "prefit")
+        compared = core_rows(expansion.vectors if rows is None else rows) if by_predictions else None
+        seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        path = _core.pursuit(
+            *target,
+            rivals,
+            method,
+            as_arguments(chosen),
+            compared,
+            seed,
+            checked,
+            float(tol),
+            max_time,
+            progress,
+            jobs,
+        )
     else:
         if candidates != "vectors":
             raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
-        path = _core.select_vectors(*target, method, selection_of(settings), checked, *control)
-    if len(path["order"]) == 0 and path["stop"] == "max_time":
-        raise ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
+        path = _core.select_vectors(
+            *target, method, as_arguments(chosen), checked, float(tol), max_time, progress, jobs
+        )
     if len(path["order"]) == 0:
-        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+        raise _nothing_chosen(source, chosen, path["stop"], max_time)
     if path["stop"] in ("max_time", "interrupted"):
         warnings.warn(
             f"compression ended early ({path['stop']}) with {len(path['order'])} vectors",
@@ -382,6 +405,18 @@ def pursue(
         )
     tuning = None if labels is None else (rows, labels)
     return CompressionPath(whole, pool[path["order"]], path, tuning, n_jobs)
+
+
+def _nothing_chosen(
+    source: object, settings: SelectionSettings, stop: str, max_time: float | None
+) -> ValueError:
+    if stop == "max_time" and max_time is not None:
+        return ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
+    for name in ("gamma", "penalty"):
+        value = getattr(settings, name)
+        if value is not None:
+            return refuse(name, value, "small enough for a vector to be left")
+    return ConstantModelError(f"{source!r} is constant: there is nothing to compress")
 
 
 def _refuse_unknown_values(expansion: KernelExpansion) -> None:
@@ -406,16 +441,24 @@ def _checked_size(size: int | None, parameter: str, available: int, candidates: 
 
 
 def _tuning_rows(
-    source: ExpansionClassifier | KernelExpansion, X: ArrayLike | None, y: ArrayLike | None, candidates: str
+    source: ExpansionClassifier | KernelExpansion,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
+    candidates: str,
+    *,
+    of_use: bool = False,
 ) -> tuple[Any, NDArray[np.int64] | None]:
-    """Validated rows, and class indices where there are labels to tune the thresholds on."""
+    """Validated rows, and class indices where there are labels to tune the thresholds on.
+
+    `of_use` says that rows have a use without labels.
+    """
     if X is None:
         if y is not None:
             raise ValueError("y is given without X")
         if candidates == "rows":
             raise ValueError("candidates='rows' needs X, the rows to choose from")
         return None, None
-    if y is None and candidates == "vectors":
+    if y is None and candidates == "vectors" and not of_use:
         raise ValueError("X without y has no use with candidates='vectors': give y, or candidates='rows'")
     rows = rows_for(source, X)
     if y is None:

@@ -51,7 +51,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     settings : GradientSettings or SelectionSettings, default=None
         See `marrow.compress`.
     random_state : int, RandomState instance or None, default=None
-        Seed of ``"gradient"``. None always gives the same model.
+        Seed of ``"gradient"`` and of sampled pursuits. None always gives the same model.
     n_jobs : int, default=None
         Threads for compression and prediction. None means all cores that this process may use. The estimator
         has its own.
@@ -164,7 +164,8 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if not isinstance(full, ExpansionClassifier):
             raise TypeError(f"estimator={self.estimator!r} is not allowed: it must be a classifier")
         tune = self.tune_threshold and sample_weight is None
-        needs_rows = tune or self.candidates == "rows"
+        compared = getattr(self.settings, "criterion", "norm") == "predictions"
+        needs_rows = tune or compared or self.candidates == "rows"
         if self.candidates == "vectors" and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
         elif self.method == "gradient":
@@ -194,6 +195,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     candidates=self.candidates,
                     tol=self.tol,
                     settings=self.settings,
+                    random_state=self.random_state,
                     n_jobs=self.n_jobs,
                     progress=shown.callback,
                 )

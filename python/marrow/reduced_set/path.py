@@ -71,10 +71,21 @@ class CompressionPath:
         Which candidates they are.
     residual_norms : ndarray of shape (len(path) + 1,)
         Distance in feature space between the model and its approximation with s vectors, for s = 0, 1, ...;
-        all outputs together.
+        all outputs together. Where predictions were compared, the root mean square over the rows of the
+        distance of the outputs.
+    exact : bool
+        Whether `residual_norms` are what they say. Of a model with more than 65,536 vectors that is reduced
+        in chunks they are upper bounds, because its own norm would cost a kernel value for every pair of
+        vectors.
+    penalties : ndarray of shape (len(path),) or None
+        For ``"l1"`` and ``"lars"``: the lambda at which each vector enters the penalised path, to one part in
+        ten.
+    orthogonal : bool
+        Whether every size is the orthogonal projection of the model on its vectors in feature space. Not so
+        for ``"basic"`` and where predictions were compared.
     stop : str
-        Why the run ended: ``"converged"`` (size or tolerance reached), ``"max_time"``, ``"interrupted"``, or
-        ``"stalled"`` where further vectors are combinations of the chosen ones.
+        Why the run ended: ``"converged"`` (size or tolerance reached, or nothing left to gain),
+        ``"max_time"``, ``"interrupted"``, or for ``"basic"`` ``"max_iter"``, after 64 steps for each vector.
 
     Examples
     --------
@@ -90,6 +101,11 @@ class CompressionPath:
     True
     """
 
+    # What a path of another origin is taken for.
+    exact: bool = True
+    orthogonal: bool = False
+    penalties: NDArray[np.float64] | None = None
+
     def __init__(
         self,
         model: ExpansionModel | KernelExpansion,
@@ -104,7 +120,14 @@ class CompressionPath:
         self.residual_norms: NDArray[np.float64] = pursuit["residual_norms"]
         self.stop: str = pursuit["stop"]
         self.n_jobs = n_jobs
-        self._factor: NDArray[np.float64] = pursuit["factor"]
+        self.penalties = pursuit["penalties"]
+        self.exact = pursuit["exact"]
+        self.orthogonal = pursuit["orthogonal"]
+        # The Cholesky factor of the vectors' kernel matrix, for those who need just that; another path has
+        # another triangle, or steps.
+        self._triangle: NDArray[np.float64] | None = pursuit["factor"]
+        self._factor = self._triangle if self.orthogonal else None
+        self._steps: tuple[NDArray[np.int64], NDArray[np.int64]] | None = pursuit["steps"]
         self._projections: NDArray[np.float64] = pursuit["projections"]
         self._tuning = tuning
         self._shifts: dict[int, NDArray[np.float64]] = {}
@@ -149,7 +172,7 @@ class CompressionPath:
         """
         size = self._check_size(size)
         full = self.expansion
-        coefficients = _core.path_coefficients(self._factor, self._projections, size)
+        coefficients = _core.path_coefficients(self._triangle, self._projections, size, self._steps)
         intercepts = full.intercepts + self._shifts_of([size])[0]
         small = KernelExpansion(
             self.vectors[:size],
@@ -469,16 +492,23 @@ class CompressionPath:
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Outputs of increasing sizes, (sizes, n, q), with the intercepts of the full model."""
         largest = sizes[-1]
-        factor = np.ascontiguousarray(self._factor[:largest, :largest])
+        triangle = self._triangle
+        if self._steps is None:
+            steps, rows_used = None, largest
+        else:
+            turns, ends = self._steps
+            rows_used = int(ends[largest - 1])
+            steps = turns[:rows_used], ends[:largest]
         return _core.path_decisions(
             self.expansion.kernel_spec,
             core_rows(self.vectors[:largest]),
-            factor,
-            np.ascontiguousarray(self._projections[:largest]),
+            None if triangle is None else np.ascontiguousarray(triangle[:largest, :largest]),
+            np.ascontiguousarray(self._projections[:rows_used]),
             self.expansion.intercepts,
             core_rows(rows),
             np.array(sizes, dtype=np.int64),
             threads(self.n_jobs),
+            steps,
         )
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:

@@ -1,0 +1,265 @@
+//! Any selection of an expansion that is too long for it, a part at a time (Weston and Bakir, TR-132, section 3.6).
+//!
+//! ```text
+//! w = sum_j w_j       w_j the part of chunk j; each w_j is replaced by its best approximation on few of its vectors
+//! ```
+//!
+//! What the chunks keep, between a quarter and a half of their vectors or as many as are wanted in all, is one
+//! expansion again; chunks are taken from that until one holds the rest. Neighbours share a chunk, since vectors that
+//! a learner has sorted by class can stand for each other. The last selection has the rest as candidates and the
+//! *whole* expansion as target, so that coefficients and residual norms are those of the full model.
+//!
+//! Memory: that of a selection from one chunk, and the vectors. Cost: m / chunk selections, and for the last one the
+//! kernel values between m and a chunk. The norm of the target costs m^2 kernel values; where that is too many, an
+//! upper bound stands for it, and the residual norms are upper bounds too: with e_j what each replacement has lost,
+//! ||w|| <= ||sum_j w^_j|| + sum_j ||e_j||.
+
+use super::path::{Path, path_coefficients};
+use super::pursuit::{PursuitParams, pursuit};
+use super::selection::{Method, along, select};
+use crate::control::{Monitor, Par, StopReason};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::expansion::ExpansionView;
+use crate::kernels::Evaluator;
+use crate::simd::blas::dot;
+
+/// Which vectors are chosen, and how.
+#[derive(Debug, Clone)]
+pub enum Reducer<'a> {
+    /// By a pursuit.
+    Pursuit(PursuitParams<'a>),
+    /// By a method that looks at the whole kernel matrix.
+    Matrix {
+        /// Which.
+        method: Method,
+        /// Most vectors to choose.
+        max_vectors: usize,
+        /// Stop when the residual norm is at most this share of the target's norm.
+        tolerance: f64,
+    },
+}
+
+/// How much is looked at together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Vectors of a chunk, at least twice as many as are to be chosen. `None` takes all together where the memory
+    /// allows it, and else chunks that the method can do in seconds.
+    pub chunk: Option<usize>,
+    /// Bytes that a selection may take beside the expansion.
+    pub memory: u64,
+}
+
+impl Reducer<'_> {
+    fn max_vectors(&self) -> usize {
+        match self {
+            Self::Pursuit(params) => params.max_vectors,
+            Self::Matrix { max_vectors, .. } => *max_vectors,
+        }
+    }
+
+    /// About the bytes of a selection among m vectors for q outputs.
+    fn bytes(&self, m: usize, q: usize) -> u64 {
+        let (m, q, most) = (m as u64, q as u64, self.max_vectors().min(m) as u64);
+        let numbers = match self {
+            Self::Pursuit(params) if params.sample.is_some() && params.joint => m * (q + 8) + most * most / 2,
+            // Rows of L, and columns of the matrix that are kept in store.
+            Self::Pursuit(params) if params.joint => m * (most + 2 * q + 200),
+            Self::Pursuit(_) => m * (2 * most + 40 * q + 200),
+            Self::Matrix { method: Method::Rank { .. }, .. } => m * (m + 2 * most),
+            Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 4 * m * m,
+            Self::Matrix { method: Method::L1 { .. }, .. } => m * (m + 3 * q),
+            Self::Matrix { method: Method::Lars { .. }, .. } => m * (2 * m + 3 * q),
+        };
+        8 * numbers
+    }
+
+    /// Vectors that are quickly chosen from: a chunk where the memory asks for one.
+    fn usual_chunk(&self) -> usize {
+        match self {
+            Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 1024,
+            Self::Matrix { method: Method::Lars { .. }, .. } => 2048,
+            _ => 4096,
+        }
+    }
+
+    /// Of a part, at most so many.
+    fn run(&self, target: &ExpansionView<'_>, most: usize, monitor: &dyn Monitor, par: Par) -> Result<Path> {
+        match self {
+            Self::Pursuit(params) => {
+                let params = PursuitParams { max_vectors: most, ..params.clone() };
+                pursuit(target, None, &params, monitor, par)
+            }
+            Self::Matrix { method, tolerance, .. } => select(target, *method, most, *tolerance, monitor, par),
+        }
+    }
+}
+
+/// Reduces `target` to few of its own vectors, or of other candidates where a pursuit chooses.
+///
+/// # Errors
+/// As [`pursuit`] and [`select`]; [`Error::Param`] where a chunk is too small, or where not even a chunk fits in the
+/// memory allowed.
+pub fn reduce(
+    target: &ExpansionView<'_>,
+    candidates: Option<Rows<'_>>,
+    reducer: &Reducer<'_>,
+    limits: Limits,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Path> {
+    let (m, q, most) = (target.len(), target.outputs(), reducer.max_vectors());
+    let whole = candidates.map_or(m, |rows| rows.rows());
+    let fits = |size: usize| reducer.bytes(size, q) <= limits.memory;
+    let too_much = |size: usize| {
+        Error::param(
+            "max_memory",
+            format!("{:.0} MB", limits.memory as f64 / 1e6),
+            format!(
+                "at least {:.0} MB to choose {most} of {size} vectors; choose fewer, or by another method",
+                reducer.bytes(size, q) as f64 / 1e6
+            ),
+        )
+    };
+    let chunk = match limits.chunk {
+        Some(chunk) if chunk < (2 * most).max(4) && chunk < whole => {
+            return Err(Error::param(
+                "chunk",
+                chunk,
+                format!("at least {}, twice the number of vectors to choose", (2 * most).max(4)),
+            ));
+        }
+        Some(chunk) => chunk,
+        None if fits(whole) => whole,
+        None => reducer.usual_chunk().max(2 * most).min(whole),
+    };
+    if !fits(chunk.min(whole)) {
+        return Err(too_much(chunk.min(whole)));
+    }
+    if let (Some(rows), Reducer::Pursuit(params)) = (candidates, reducer) {
+        if chunk < rows.rows() && limits.chunk.is_some() {
+            return Err(Error::param(
+                "chunk",
+                chunk,
+                "None where the candidates are not the model's own vectors",
+            ));
+        }
+        return if fits(whole) {
+            pursuit(target, candidates, params, monitor, par)
+        } else {
+            Err(too_much(whole))
+        };
+    }
+    if chunk >= m {
+        return reducer.run(target, most, monitor, par);
+    }
+    let rest = match rest_of(target, reducer, chunk, monitor, par)? {
+        Ok(rest) => rest,
+        Err(reason) => return Ok(Path::empty(q, reason)),
+    };
+    last_choice(target, reducer, &rest, monitor, par)
+}
+
+/// Vectors of a target up to which its norm is found out.
+const NORM: usize = 1 << 16;
+
+/// What is left of an expansion: vectors by their index, and their coefficients.
+struct Rest {
+    indices: Vec<usize>,
+    coefficients: Vec<f64>,
+    /// What the replacements have lost, at most.
+    lost: f64,
+}
+
+/// Passes over the chunks until one chunk holds what is left.
+fn rest_of(
+    target: &ExpansionView<'_>,
+    reducer: &Reducer<'_>,
+    chunk: usize,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Result<Rest, StopReason>> {
+    let (q, most) = (target.outputs(), reducer.max_vectors());
+    // Which vectors go is decided finely only among the last ones.
+    let mut quick = reducer.clone();
+    if let Reducer::Matrix { method: Method::ZeroNorm { levels, .. }, .. } = &mut quick {
+        *levels = (*levels / 4).max(1);
+    }
+    let mut rest =
+        Rest { indices: (0..target.len()).collect(), coefficients: target.coefficients.to_vec(), lost: 0.0 };
+    while rest.indices.len() > chunk {
+        let parts = rest.indices.len().div_ceil(chunk);
+        let size = rest.indices.len().div_ceil(parts);
+        let mut next = Rest { indices: Vec::new(), coefficients: Vec::new(), lost: rest.lost };
+        for (indices, coefficients) in rest.indices.chunks(size).zip(rest.coefficients.chunks(size * q)) {
+            if coefficients.iter().all(|&v| v == 0.0) {
+                continue;
+            }
+            let vectors = target.vectors.gather(indices);
+            let part = ExpansionView { vectors: vectors.view(), coefficients, ..*target };
+            let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
+            let path = quick.run(&part, keep, monitor, par)?;
+            if matches!(path.stop.reason, StopReason::Interrupted | StopReason::MaxTime) {
+                return Ok(Err(path.stop.reason));
+            }
+            next.lost += path.residual_norms.last().copied().unwrap_or(0.0);
+            let kept = path_coefficients(&path.steps(), path.order.len())?;
+            // Back in their own order, so that neighbours stay neighbours.
+            let mut places: Vec<usize> = (0..path.order.len()).collect();
+            places.sort_unstable_by_key(|&t| path.order[t]);
+            for t in places {
+                next.indices.push(indices[path.order[t]]);
+                next.coefficients.extend_from_slice(&kept[t * q..(t + 1) * q]);
+            }
+        }
+        rest = next;
+    }
+    Ok(Ok(rest))
+}
+
+/// The selection among what is left, towards the whole target.
+fn last_choice(
+    target: &ExpansionView<'_>,
+    reducer: &Reducer<'_>,
+    rest: &Rest,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Path> {
+    if rest.indices.is_empty() {
+        return Ok(Path::empty(target.outputs(), StopReason::Converged));
+    }
+    let vectors = target.vectors.gather(&rest.indices);
+    let small = ExpansionView { vectors: vectors.view(), coefficients: &rest.coefficients, ..*target };
+    let norm_bound = if target.len() > NORM {
+        let zero = vec![0.0; target.outputs()];
+        let values = Evaluator::new(&ExpansionView { intercepts: &zero, ..small })?
+            .evaluate_double(small.vectors, par)?;
+        Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
+    } else {
+        None
+    };
+    let mut path = match reducer {
+        Reducer::Pursuit(params) => {
+            let max_vectors = params.max_vectors.min(rest.indices.len());
+            let params = PursuitParams { max_vectors, norm_bound, ..params.clone() };
+            pursuit(target, Some(vectors.view()), &params, monitor, par)?
+        }
+        Reducer::Matrix { max_vectors, tolerance, .. } => {
+            let chosen = reducer.run(&small, (*max_vectors).min(rest.indices.len()), monitor, par)?;
+            let order: Vec<usize> = chosen.order.iter().map(|&p| rest.indices[p]).collect();
+            let mut path = along(target, &order, *tolerance, norm_bound, monitor, par)?;
+            if chosen.stop.reason != StopReason::Converged {
+                path.stop.reason = chosen.stop.reason;
+            }
+            if chosen.penalties.len() == chosen.order.len() {
+                let place = |p: &usize| order.iter().position(|o| o == p);
+                path.penalties = path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).collect();
+            }
+            return Ok(path);
+        }
+    };
+    for p in &mut path.order {
+        *p = rest.indices[*p];
+    }
+    Ok(path)
+}

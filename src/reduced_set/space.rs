@@ -1,0 +1,373 @@
+//! Where a pursuit measures what is missing: the inner products that it needs, in one of two spaces.
+//!
+//! ```text
+//! the feature space       <phi(p), phi(s)> = k(p, s)                            <w_j, phi(p)> = f_j(p)
+//! predictions on rows X   <phi(p), phi(s)> = 1/n sum_i k(x_i, p) k(x_i, s)      <w_j, phi(p)> = 1/n sum_i f_j(x_i) k(x_i, p)
+//! ```
+//!
+//! with f_j the target without its intercept. The second is the empirical estimate of E (f - f^)^2 (Weston and Bakir,
+//! TR-132, the text before eq. 11); its matrix is positive semidefinite for every kernel. Nothing of size n times the
+//! candidates need be held: a column of it is an expansion over X, evaluated at the candidates.
+//!
+//! Or, where the kernel values of the candidates on X find room, a column is their product with one of their rows.
+//!
+//! Cost: of the norms m^2 kernel values in the feature space, m n in that of predictions; of a column, the candidates
+//! times 1 or n. All in blocks between looks at the monitor.
+
+use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::expansion::ExpansionView;
+use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
+use crate::simd::blas::{axpy, dot};
+use std::ops::{ControlFlow, Range};
+
+/// Multiplications between two looks at the monitor.
+const BLOCK: usize = 100_000_000;
+
+/// What a pursuit makes small.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Criterion<'a> {
+    /// ||w - w^||^2.
+    #[default]
+    Norm,
+    /// The mean squared difference of the outputs on these rows.
+    Predictions(Rows<'a>),
+}
+
+/// A value, or why the work was asked to end.
+pub(super) type Asked<T> = ControlFlow<StopReason, T>;
+
+/// Leaves the function with the reason for which the work was asked to end.
+macro_rules! unless_asked {
+    ($value:expr) => {
+        match $value? {
+            ControlFlow::Continue(value) => value,
+            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
+        }
+    };
+}
+pub(super) use unless_asked;
+
+enum Kind<'a> {
+    Features(KernelRows<'a>),
+    Predictions {
+        rows: Rows<'a>,
+        /// k(x_i, p) / sqrt(n), (candidates, n), where there is room for it.
+        images: Option<Vec<f64>>,
+        /// f_j(x_i) / sqrt(n), (n, q).
+        outputs: Vec<f64>,
+    },
+}
+
+/// How the space will be used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Use {
+    /// Whether steps look at all candidates.
+    pub(super) complete: bool,
+    /// Numbers that may be kept.
+    pub(super) room: usize,
+    /// See `PursuitParams`.
+    pub(super) norm_bound: Option<f64>,
+}
+
+/// Candidates and target in their space.
+pub(super) struct Space<'a> {
+    kernel: Kernel,
+    pool: Rows<'a>,
+    outputs: usize,
+    kind: Kind<'a>,
+    /// ||phi(p)||^2 of every candidate.
+    pub(super) own: Vec<f64>,
+    /// <w_j, phi(p)>, (candidates, q).
+    pub(super) targets: Vec<f64>,
+    /// ||w_j||^2, (q,), or one bound of their sum.
+    pub(super) norms: Vec<f64>,
+}
+
+impl<'a> Space<'a> {
+    /// Prepares the candidates: the rows given, or the target's own vectors.
+    pub(super) fn new(
+        target: &ExpansionView<'a>,
+        candidates: Option<Rows<'a>>,
+        criterion: Criterion<'a>,
+        used: Use,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Asked<Self>> {
+        let (kernel, q) = (target.kernel, target.outputs());
+        let pool = candidates.unwrap_or(target.vectors);
+        let zero = vec![0.0; q];
+        let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..*target })?;
+        let (own, targets, norms, kind) = match criterion {
+            Criterion::Norm => {
+                let (norms, targets) = if let (Some(_), Some(bound)) = (candidates, used.norm_bound) {
+                    (vec![bound], unless_asked!(in_blocks(&evaluator, pool, monitor, par)))
+                } else {
+                    let of_vectors = unless_asked!(in_blocks(&evaluator, target.vectors, monitor, par));
+                    let norms = squared_norms(&kernel, &of_vectors, target.coefficients, q)?;
+                    let targets = match candidates {
+                        Some(pool) => unless_asked!(in_blocks(&evaluator, pool, monitor, par)),
+                        None => of_vectors,
+                    };
+                    (norms, targets)
+                };
+                let own = diagonal(&kernel, pool);
+                if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
+                    return Err(indefinite(&kernel, negative));
+                }
+                let all: Vec<usize> = (0..pool.rows()).collect();
+                let source = KernelRows::new(kernel, pool, &all, Precision::Double, par);
+                (own, targets, norms, Kind::Features(source))
+            }
+            Criterion::Predictions(rows) => {
+                if rows.rows() == 0 {
+                    return Err(Error::param("rows", 0, "at least one row to compare predictions on"));
+                }
+                Error::check_len(
+                    "columns of the rows to compare predictions on",
+                    target.vectors.cols(),
+                    rows.cols(),
+                )?;
+                let mut outputs = unless_asked!(in_blocks(&evaluator, rows, monitor, par));
+                let share = 1.0 / rows.rows() as f64;
+                let mut norms = vec![0.0; q];
+                for line in outputs.chunks_exact(q) {
+                    for (norm, v) in norms.iter_mut().zip(line) {
+                        *norm += share * v * v;
+                    }
+                }
+                let n = rows.rows();
+                for v in &mut outputs {
+                    *v *= share.sqrt();
+                }
+                let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
+                if used.complete && n * pool.rows() <= used.room {
+                    let values = unless_asked!(images_of(&kernel, pool, rows, monitor, par));
+                    own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
+                    targets = values.chunks_exact(n).flat_map(|line| product(line, &outputs, q)).collect();
+                    images = Some(values);
+                } else if used.complete {
+                    let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).collect();
+                    let adjoint = ExpansionView::new(kernel, rows, &scaled, &zero)?;
+                    targets = unless_asked!(in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par));
+                    own = unless_asked!(mean_squares(&kernel, pool, rows, monitor, par));
+                }
+                (own, targets, norms, Kind::Predictions { rows, images, outputs })
+            }
+        };
+        Ok(ControlFlow::Continue(Self { kernel, pool, outputs: q, kind, own, targets, norms }))
+    }
+
+    /// Number of candidates.
+    pub(super) fn len(&self) -> usize {
+        self.pool.rows()
+    }
+
+    /// q.
+    pub(super) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The error of a space whose matrix turned out not to be positive semidefinite.
+    pub(super) fn indefinite(&self, evidence: f64) -> Error {
+        indefinite(&self.kernel, evidence)
+    }
+
+    /// <phi(p), phi(s)> of all candidates p, a column for every s in `list`.
+    pub(super) fn columns(
+        &self,
+        list: &[usize],
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Asked<Vec<Vec<f64>>>> {
+        let count = self.len();
+        match &self.kind {
+            Kind::Features(source) => {
+                let mut columns: Vec<Vec<f64>> = list.iter().map(|_| vec![0.0; count]).collect();
+                let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+                source.compute(list, &mut slices, par);
+                Ok(ControlFlow::Continue(columns))
+            }
+            Kind::Predictions { rows, images: Some(images), .. } => {
+                Ok(ControlFlow::Continue(products_of(images, rows.rows(), list, par)))
+            }
+            Kind::Predictions { rows, .. } => {
+                let mut values = gram(&self.kernel, *rows, self.pool.gather(list).view(), par)?;
+                let share = 1.0 / rows.rows() as f64;
+                for v in &mut values {
+                    *v *= share;
+                }
+                let zero = vec![0.0; list.len()];
+                let expansion = ExpansionView::new(self.kernel, *rows, &values, &zero)?;
+                let lines = unless_asked!(in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par));
+                let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().collect();
+                Ok(ControlFlow::Continue((0..list.len()).map(column).collect()))
+            }
+        }
+    }
+
+    /// f_j(x_i) / sqrt(n) of some outputs, (n, outputs); nothing in the feature space.
+    pub(super) fn missing(&self, of: Range<usize>) -> Vec<f64> {
+        match &self.kind {
+            Kind::Features(_) => Vec::new(),
+            Kind::Predictions { outputs, .. } => {
+                outputs.chunks_exact(self.outputs).flat_map(|line| line[of.clone()].iter().copied()).collect()
+            }
+        }
+    }
+
+    /// A few candidates' images, (list, n): their kernel values on the rows over sqrt(n); nothing in the feature space.
+    pub(super) fn images(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
+        let Kind::Predictions { rows, .. } = &self.kind else { return Ok(Vec::new()) };
+        let share = 1.0 / (rows.rows() as f64).sqrt();
+        let mut values = gram(&self.kernel, self.pool.gather(list).view(), *rows, par)?;
+        for v in &mut values {
+            *v *= share;
+        }
+        Ok(values)
+    }
+
+    /// k between a few candidates and some that were taken, (list, taken).
+    pub(super) fn kernel(&self, list: &[usize], taken: &[usize], par: Par) -> Result<Vec<f64>> {
+        gram(&self.kernel, self.pool.gather(list).view(), self.pool.gather(taken).view(), par)
+    }
+}
+
+/// The error for a kernel that has no feature space.
+pub(super) fn indefinite(kernel: &Kernel, evidence: f64) -> Error {
+    Error::param(
+        "kernel",
+        kernel.name(),
+        format!(
+            "positive semidefinite on the vectors for a distance in feature space, but a squared length is \
+             {evidence:.3e}; compare predictions on rows instead (criterion=\"predictions\")"
+        ),
+    )
+}
+
+/// alpha_j' K alpha_j for every output.
+fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: usize) -> Result<Vec<f64>> {
+    let (mut norms, mut sizes) = (vec![0.0; q], vec![0.0; q]);
+    for (values, alpha) in of_vectors.chunks_exact(q).zip(coefficients.chunks_exact(q)) {
+        for j in 0..q {
+            let part = values[j] * alpha[j];
+            norms[j] += part;
+            sizes[j] += part.abs();
+        }
+    }
+    for (norm, size) in norms.iter_mut().zip(sizes) {
+        if *norm < -1e-9 * size {
+            return Err(indefinite(kernel, *norm));
+        }
+        *norm = norm.max(0.0);
+    }
+    Ok(norms)
+}
+
+/// Rows start..end as their own.
+fn in_blocks(
+    evaluator: &Evaluator,
+    rows: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Asked<Vec<f64>>> {
+    let work = evaluator.len().max(1) * (rows.cols() + evaluator.outputs());
+    for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par))
+}
+
+/// 1/n sum_i k(x_i, p)^2 for every candidate p.
+fn mean_squares(
+    kernel: &Kernel,
+    pool: Rows<'_>,
+    rows: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Asked<Vec<f64>>> {
+    let n = rows.rows();
+    // A block of kernel values stays below 32 MiB.
+    let work = (n * rows.cols().max(1)).max(BLOCK / (1 + (1 << 22) / n));
+    for_blocks(pool, work, monitor, |block| {
+        let values = gram(kernel, block, rows, par)?;
+        Ok(values.chunks_exact(n).map(|line| dot(line, line) / n as f64).collect())
+    })
+}
+
+/// k(x_i, p) / sqrt(n) of every candidate, (candidates, n).
+fn images_of(
+    kernel: &Kernel,
+    pool: Rows<'_>,
+    rows: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Asked<Vec<f64>>> {
+    let share = 1.0 / (rows.rows() as f64).sqrt();
+    let mut values = unless_asked!(for_blocks(pool, rows.rows() * rows.cols().max(1), monitor, |block| {
+        gram(kernel, block, rows, par)
+    }));
+    for v in &mut values {
+        *v *= share;
+    }
+    Ok(ControlFlow::Continue(values))
+}
+
+/// Products of all lines (count, n) with those in `list`, a column for each of the latter.
+fn products_of(images: &[f64], n: usize, list: &[usize], par: Par) -> Vec<Vec<f64>> {
+    // Lines and parts of them that stay in the second cache together.
+    const LINES: usize = 16;
+    const PART: usize = 1024;
+    let (count, columns) = (images.len() / n, list.len());
+    let mut out = vec![0.0; count * columns];
+    par.for_each_chunk(&mut out, LINES * columns, |task, out| {
+        for from in (0..n).step_by(PART) {
+            let to = n.min(from + PART);
+            for (c, &s) in list.iter().enumerate() {
+                let right = &images[s * n + from..s * n + to];
+                for (i, out) in out.chunks_exact_mut(columns).enumerate() {
+                    let p = task * LINES + i;
+                    out[c] += dot(&images[p * n + from..p * n + to], right);
+                }
+            }
+        }
+    });
+    (0..columns).map(|c| out.iter().skip(c).step_by(columns).copied().collect()).collect()
+}
+
+/// line (n,) times a (n, q).
+pub(super) fn product(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
+    let mut out = vec![0.0; q];
+    for (&l, row) in line.iter().zip(a.chunks_exact(q)) {
+        axpy(l, row, &mut out);
+    }
+    out
+}
+
+/// What `evaluate` gives for blocks of rows, one after the other; a row is `work` multiplications.
+fn for_blocks(
+    rows: Rows<'_>,
+    work: usize,
+    monitor: &dyn Monitor,
+    evaluate: impl Fn(Rows<'_>) -> Result<Vec<f64>>,
+) -> Result<Asked<Vec<f64>>> {
+    let n = rows.rows();
+    let size = (BLOCK / work.max(1)).clamp(1, n.max(1)).max(n.min(16));
+    if size >= n {
+        return evaluate(rows).map(ControlFlow::Continue);
+    }
+    let mut out = Vec::new();
+    for start in (0..n).step_by(size) {
+        let progress = Progress {
+            phase: "inner products",
+            done: start as u64,
+            total: Some(n as u64),
+            gap: f64::NAN,
+            steps: 0,
+        };
+        if let ControlFlow::Break(reason) = monitor.tick(&progress) {
+            return Ok(ControlFlow::Break(reason));
+        }
+        let list: Vec<usize> = (start..n.min(start + size)).collect();
+        out.extend(evaluate(rows.gather(&list).view())?);
+    }
+    Ok(ControlFlow::Continue(out))
+}
