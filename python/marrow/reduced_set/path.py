@@ -3,11 +3,9 @@
 The pursuit picks vectors one after the other; after s picks the best approximation of the model by those s
 vectors has coefficients L_s^-T P_s, where L_s is the leading block of one Cholesky factor and P_s the leading
 rows of one matrix of projections. So a path is one factor, and the outputs of *all* sizes on a row come from
-one forward substitution: size s adds one term to size s - 1. Scoring a whole path costs about as much as
-scoring its last size.
+one forward substitution: size s adds one term to size s - 1. Scoring a path costs what its last size does.
 
-Memory stays bounded: outputs of all sizes are (sizes, rows, q) and are made a chunk of rows at a time; the
-thresholds, which need all rows at once, a group of sizes at a time.
+Memory is bounded: outputs (sizes, rows, q) come a chunk of rows at a time, thresholds a group of sizes.
 """
 
 from __future__ import annotations
@@ -18,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marrow import _core
 from marrow._params import check, either, integer, none, real
-from marrow._validation import core_rows, threads
+from marrow._validation import threads
 from marrow.classifier import ExpansionClassifier
 from marrow.detector import ExpansionDetector
 from marrow.expansion import KernelExpansion
 from marrow.reduced_set import threshold
 from marrow.reduced_set.cost import largest_within, microseconds_per_row
+from marrow.reduced_set.path_numbers import PathNumbers
 from marrow.reduced_set.score import Score, rows_for, without_kind
 
 if TYPE_CHECKING:
@@ -71,21 +69,15 @@ class CompressionPath:
         Which candidates they are.
     residual_norms : ndarray of shape (len(path) + 1,)
         Distance in feature space between the model and its approximation with s vectors, for s = 0, 1, ...;
-        all outputs together. Where predictions were compared, the root mean square over the rows of the
-        distance of the outputs.
+        all outputs together; for predictions the root mean square difference of the outputs on the rows.
     exact : bool
-        Whether `residual_norms` are what they say. Of a model with more than 65,536 vectors that is reduced
-        in chunks they are upper bounds, because its own norm would cost a kernel value for every pair of
-        vectors.
+        False where `residual_norms` are upper bounds: for models of over 65,536 vectors reduced in chunks.
     penalties : ndarray of shape (len(path),) or None
-        For ``"l1"`` and ``"lars"``: the lambda at which each vector enters the penalised path, to one part in
-        ten.
+        For ``"l1"`` and ``"lars"``: the lambda at which each vector enters, to one part in ten.
     orthogonal : bool
-        Whether every size is the orthogonal projection of the model on its vectors in feature space. Not so
-        for ``"basic"`` and where predictions were compared.
+        Whether sizes are orthogonal projections in feature space: not for ``"basic"`` and predictions.
     stop : str
-        Why the run ended: ``"converged"`` (size or tolerance reached, or nothing left to gain),
-        ``"max_time"``, ``"interrupted"``, or for ``"basic"`` ``"max_iter"``, after 64 steps for each vector.
+        ``"converged"`` (size, tolerance or nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``.
 
     Examples
     --------
@@ -101,7 +93,6 @@ class CompressionPath:
     True
     """
 
-    # What a path of another origin is taken for.
     exact: bool = True
     orthogonal: bool = False
     penalties: NDArray[np.float64] | None = None
@@ -123,12 +114,9 @@ class CompressionPath:
         self.penalties = pursuit["penalties"]
         self.exact = pursuit["exact"]
         self.orthogonal = pursuit["orthogonal"]
-        # The Cholesky factor of the vectors' kernel matrix, for those who need just that; another path has
-        # another triangle, or steps.
-        self._triangle: NDArray[np.float64] | None = pursuit["factor"]
-        self._factor = self._triangle if self.orthogonal else None
-        self._steps: tuple[NDArray[np.int64], NDArray[np.int64]] | None = pursuit["steps"]
-        self._projections: NDArray[np.float64] = pursuit["projections"]
+        self._numbers = PathNumbers(pursuit["factor"], pursuit["projections"], pursuit["steps"])
+        self._factor = self._numbers.triangle if self.orthogonal else None  # of the kernel matrix
+        self._projections = self._numbers.projections
         self._tuning = tuning
         self._shifts: dict[int, NDArray[np.float64]] = {}
 
@@ -172,7 +160,7 @@ class CompressionPath:
         """
         size = self._check_size(size)
         full = self.expansion
-        coefficients = _core.path_coefficients(self._triangle, self._projections, size, self._steps)
+        coefficients = self._numbers.coefficients(size)
         intercepts = full.intercepts + self._shifts_of([size])[0]
         small = KernelExpansion(
             self.vectors[:size],
@@ -491,25 +479,8 @@ class CompressionPath:
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Outputs of increasing sizes, (sizes, n, q), with the intercepts of the full model."""
-        largest = sizes[-1]
-        triangle = self._triangle
-        if self._steps is None:
-            steps, rows_used = None, largest
-        else:
-            turns, ends = self._steps
-            rows_used = int(ends[largest - 1])
-            steps = turns[:rows_used], ends[:largest]
-        return _core.path_decisions(
-            self.expansion.kernel_spec,
-            core_rows(self.vectors[:largest]),
-            None if triangle is None else np.ascontiguousarray(triangle[:largest, :largest]),
-            np.ascontiguousarray(self._projections[:rows_used]),
-            self.expansion.intercepts,
-            core_rows(rows),
-            np.array(sizes, dtype=np.int64),
-            threads(self.n_jobs),
-            steps,
-        )
+        kept = self.vectors[: sizes[-1]]
+        return self._numbers.outputs(self.expansion, kept, rows, sizes, threads(self.n_jobs))
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
