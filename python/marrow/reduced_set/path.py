@@ -77,7 +77,7 @@ class CompressionPath:
     orthogonal : bool
         Whether sizes are orthogonal projections in feature space: not for ``"basic"`` and predictions.
     stop : str
-        ``"converged"`` (size, tolerance or nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``.
+        ``"converged"`` (size, tolerance, nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``.
 
     Examples
     --------
