@@ -309,3 +309,14 @@ def test_calibrated_refuses_what_it_cannot_promise(digits, iris):
 
 def test_cascades_are_public():
     assert {"ExactCascade", "CalibratedCascade"} <= set(marrow.__all__)
+
+
+def test_codes_are_calibrated_and_not_certified(digits):
+    X, y = digits
+    coded = marrow.CodedClassifier(SVC(C=10, gamma=0.02), random_state=0).fit(X[:500], y[:500])
+    path = compress(coded, max_vectors=100)
+    with pytest.raises(ValueError, match="coding=code"):
+        ExactCascade.from_path(path, stages=[50])
+    cascade = CalibratedCascade.from_fitted(coded, path[100], X[500:1200], epsilon=0.03)
+    assert (cascade.predict(X[1200:]) != coded.predict(X[1200:])).mean() < 0.06
+    assert cascade.report(X[1200:]).share_small > 0.2
