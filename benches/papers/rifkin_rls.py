@@ -257,7 +257,7 @@ def usps(report: Report, options: argparse.Namespace) -> None:
         axes[1, column + 1].set_title(f"figure 3-19, {method}")
         axes[2, column + 1].set_title(f"figure 3-{(24, 23, 25)[column]}, {method}")
     for axis in [axes[0, 0], *axes[:, 1:].flat]:
-        axis.set(xlim=(0, 0.05), ylim=(0.8, 1.0), xlabel="false positives", ylabel="true positives")
+        axis.set(xlim=(0, 0.2), ylim=(0.6, 1.0), xlabel="false positives", ylabel="true positives")
         axis.legend(fontsize=7)
     remaining = greedy.remaining_trace_ / len(y)
     axes[1, 0].plot(np.arange(len(remaining)), 1 - remaining, label="ic")

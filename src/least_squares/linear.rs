@@ -7,8 +7,7 @@
 //! X X' is never formed: a product is X (X' p), for all outputs in one pass over the entries each way. With an intercept
 //! the ones are one more right-hand side.
 //!
-//! Cost twice the stored entries times the outputs an iteration; memory d q for each of a fixed number of parts, whose
-//! sums do not depend on the threads.
+//! Cost twice the stored entries times the outputs an iteration; memory a second copy of the entries, by columns, and d q.
 
 use super::exact::Bordered;
 use super::iterative::Options;
@@ -17,10 +16,9 @@ use crate::control::{Budget, Monitor, Par, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::linalg::conjugate::{self, Tolerance};
+use crate::simd::blas::axpy;
 
-/// Parts of the rows whose sums X'p are made side by side.
-const PARTS: usize = 8;
-/// Rows of a task.
+/// Rows or columns of a task.
 const ROWS: usize = 256;
 
 /// The weights of the features, and how the iteration ended.
@@ -57,6 +55,7 @@ pub fn solve(
     let (rows, b) = (problem.rows, Bordered::targets(problem));
     let q = b.columns;
     let mut values = vec![0.0; b.values.len()];
+    let columns = Columns::new(rows);
     let tolerance = Tolerance { relative: options.tolerance, backward: 0.0 };
     let outcome = conjugate::solve(
         &b.values,
@@ -65,16 +64,14 @@ pub fn solve(
         tolerance,
         options.max_products,
         |p, out| {
-            let inner = transposed(rows, p, q, par);
+            let inner = columns.product(p, q, par);
             par.for_each_chunk(out, ROWS * q, |task, out| {
                 for (i, out) in (task * ROWS..).zip(out.chunks_exact_mut(q)) {
                     for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
                         *out = alpha * p;
                     }
                     rows.for_each_in_row(i, |k, v| {
-                        for (out, t) in out.iter_mut().zip(&inner[k * q..(k + 1) * q]) {
-                            *out += v * t;
-                        }
+                        axpy(v, &inner[k * q..(k + 1) * q], out);
                     });
                 }
             });
@@ -88,7 +85,7 @@ pub fn solve(
     )?;
     let (coefficients, intercepts, _) = Bordered { values, ..b }.split(problem);
     Ok(Weights {
-        weights: transposed(rows, &coefficients, problem.outputs, par),
+        weights: columns.product(&coefficients, problem.outputs, par),
         intercepts,
         products: outcome.products,
         residual: outcome.residuals.iter().copied().fold(0.0, f64::max),
@@ -96,26 +93,79 @@ pub fn solve(
     })
 }
 
-/// X'P, (d, q): the weights of a solution c.
-pub fn transposed(rows: Rows<'_>, p: &[f64], q: usize, par: Par) -> Vec<f64> {
-    let (n, d) = (rows.rows(), rows.cols());
-    let part = n.div_ceil(PARTS).max(1);
-    let sums = par.map(n.div_ceil(part), |task| {
-        let mut sums = vec![0.0; d * q];
-        for i in task * part..n.min((task + 1) * part) {
-            let p = &p[i * q..(i + 1) * q];
-            rows.for_each_in_row(i, |k, v| {
-                for (sum, p) in sums[k * q..(k + 1) * q].iter_mut().zip(p) {
-                    *sum += v * p;
+/// The stored entries column after column, so that X'p is a sum for each column alone.
+struct Columns {
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Columns {
+    fn new(x: Rows<'_>) -> Self {
+        let (n, d) = (x.rows(), x.cols());
+        let mut starts = vec![0; d + 1];
+        for i in 0..n {
+            x.for_each_in_row(i, |k, v| starts[k + 1] += usize::from(v != 0.0));
+        }
+        for k in 0..d {
+            starts[k + 1] += starts[k];
+        }
+        let mut next = starts.clone();
+        let (mut rows, mut values) = (vec![0; starts[d]], vec![0.0; starts[d]]);
+        for i in 0..n {
+            x.for_each_in_row(i, |k, v| {
+                if v != 0.0 {
+                    rows[next[k]] = i as u32;
+                    values[next[k]] = v;
+                    next[k] += 1;
                 }
             });
         }
-        sums
-    });
-    let mut sums = sums.into_iter();
-    let mut total = sums.next().unwrap_or_else(|| vec![0.0; d * q]);
-    for part in sums {
-        total.iter_mut().zip(part).for_each(|(total, v)| *total += v);
+        Self { starts, rows, values }
     }
-    total
+
+    /// X'P, (d, q).
+    fn product(&self, p: &[f64], q: usize, par: Par) -> Vec<f64> {
+        let mut sums = vec![0.0; (self.starts.len() - 1) * q];
+        par.for_each_chunk(&mut sums, ROWS * q, |task, sums| {
+            for (k, sums) in (task * ROWS..).zip(sums.chunks_exact_mut(q)) {
+                for entry in self.starts[k]..self.starts[k + 1] {
+                    let i = self.rows[entry] as usize;
+                    axpy(self.values[entry], &p[i * q..(i + 1) * q], sums);
+                }
+            }
+        });
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Silent;
+    use crate::data::DenseView;
+    use crate::kernels::Kernel;
+
+    #[test]
+    fn the_weights_solve_the_normal_equations() {
+        let (n, d, q, alpha) = (40, 7, 2, 0.3);
+        let data: Vec<f64> =
+            (0..n * d).map(|i| if i % 3 == 0 { 0.0 } else { (i as f64 * 0.77).sin() }).collect();
+        let targets: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).cos()).collect();
+        let rows: Rows<'_> = DenseView::new(&data, n, d).unwrap().into();
+        let kernel = Kernel::Linear.into();
+        let problem = Problem { kernel, rows, targets: &targets, outputs: q, fit_intercept: false };
+        let options = Options { tolerance: 1e-12, max_products: 500, max_time: None, points: 0, seed: 0 };
+        let solved = solve(&problem, alpha, options, &Silent, Par::Threads).unwrap();
+        for k in 0..d {
+            for j in 0..q {
+                let mut sum = alpha * solved.weights[k * q + j];
+                for i in 0..n {
+                    let f: f64 = (0..d).map(|c| data[i * d + c] * solved.weights[c * q + j]).sum();
+                    sum += data[i * d + k] * (f - targets[i * q + j]);
+                }
+                assert!(sum.abs() < 1e-9, "{sum}");
+            }
+        }
+    }
 }
