@@ -25,8 +25,8 @@ pub(crate) mod blas;
 pub(crate) mod epilogue;
 mod exp;
 pub(crate) mod micro;
-pub(crate) mod products;
 pub(crate) mod product;
+pub(crate) mod products;
 pub(crate) mod scan;
 mod vector;
 #[cfg(target_arch = "x86_64")]
