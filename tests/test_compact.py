@@ -10,7 +10,7 @@ from sklearn import svm as peer
 from sklearn.datasets import load_digits
 
 import marrow
-from marrow import SVC, KernelExpansion, compact, compress
+from marrow import SVC, ExpansionRegressor, KernelExpansion, compact, compress
 from marrow.exceptions import FormatError
 from marrow.reduced_set.compact import rounded
 
@@ -102,10 +102,10 @@ def test_regression_sparse_rows_and_bytes():
     X = sparse.random_array((200, 30), density=0.2, rng=rng, format="csr")
     y = np.asarray(X.sum(axis=1)).ravel()
     result = compact(peer.SVR(C=10).fit(X, y), X=X, y=y)
-    assert isinstance(result.model, KernelExpansion)
+    assert isinstance(result.model, ExpansionRegressor)
     assert result.disagreement is None
     assert result.score_after == pytest.approx(result.score_before, abs=0.01)
-    assert sparse.issparse(result.model.vectors)
+    assert sparse.issparse(result.model.expansion_.vectors)
     bytes_ = KernelExpansion(rng.integers(0, 255, (20, 4)).astype(np.uint8), np.ones(20), 0.0, gamma=1e-4)
     assert compact(bytes_).model.vectors.dtype == np.uint8
     empty = KernelExpansion(np.empty((0, 3)), np.empty((0, 2)), [1.0, 2.0])
