@@ -5,8 +5,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final
-from collections.abc import Callable
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 import numpy as np
