@@ -15,7 +15,7 @@ use super::{Coefficients, Fit, MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
 use crate::random::Random;
-use crate::reduced_set::path_coefficients;
+use crate::reduced_set::{Form, Steps, path_coefficients};
 use crate::simd::blas::{axpy, dot};
 use std::ops::ControlFlow;
 
@@ -83,7 +83,9 @@ impl State<'_> {
                 *to = from;
             }
         }
-        self.coefficients = path_coefficients(&factor, n, &projections, q, n)?;
+        let steps =
+            Steps { vectors: n, outputs: q, projections: &projections, form: Form::Factored(&factor) };
+        self.coefficients = path_coefficients(&steps, n)?;
         let others = self.watched.len() / q;
         self.watched.fill(0.0);
         for (rider, a) in self.riders.iter().zip(self.coefficients.chunks_exact(q)) {
