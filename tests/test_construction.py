@@ -158,7 +158,7 @@ def test_refusals(svc, digits):
     ]:
         with pytest.raises(ValueError, match=message):
             compress(svc, **{"n_vectors": 5, "method": "gradient", **options})
-    with pytest.raises(ValueError, match="of no use for method='pursuit'"):
+    with pytest.raises(ValueError, match="must be None or a SelectionSettings"):
         compress(svc, 5, settings=QUICK)
     for name, value in [("sharpness", 0.0), ("label_weight", 1.5), ("batch", 0), ("loss", "none")]:
         with pytest.raises(ValueError, match=f"{name}="):
