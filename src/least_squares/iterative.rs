@@ -23,7 +23,7 @@ use crate::linalg::conjugate::{self, Tolerance};
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::random::Random;
 use crate::simd::micro::panel_width;
-use crate::simd::product::{Layout, subtract_product};
+use crate::simd::panel::{Layout, subtract_product};
 
 /// Kernel values times features between two looks at the monitor.
 const TICK: usize = 4_000_000_000;

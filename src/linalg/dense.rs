@@ -12,7 +12,7 @@ use crate::control::{Monitor, Par, Progress};
 use crate::error::{Error, Result};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
-use crate::simd::product::{Layout, backward, forward, subtract_product, update_rows};
+use crate::simd::panel::{Layout, backward, forward, subtract_product, update_rows};
 
 /// Columns of a block: a panel of such a depth fits the first cache.
 const BLOCK: usize = 256;

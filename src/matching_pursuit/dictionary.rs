@@ -10,7 +10,7 @@ use crate::control::{Monitor, Par, Progress, Stop};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::simd::blas::dot;
-use crate::simd::products::{Stored, row_products};
+use crate::simd::inner::{Stored, row_products};
 use std::ops::ControlFlow;
 
 /// Candidates drawn at a step of a dictionary that is too large to be kept.

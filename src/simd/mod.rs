@@ -14,8 +14,8 @@
 //! | `epilogue` | from pairwise sums to kernel values |
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
-//! | `products` | many long rows times a few vectors |
-//! | `product` | register tiles and triangles of the dense factorisations |
+//! | `inner` | many long rows times a few vectors |
+//! | `panel` | register tiles and triangles of the dense factorisations |
 //! | `scan` | the decomposition solver's pair selection |
 
 #![allow(unsafe_code)]
@@ -24,9 +24,9 @@ pub(crate) mod adam;
 pub(crate) mod blas;
 pub(crate) mod epilogue;
 mod exp;
+pub(crate) mod inner;
 pub(crate) mod micro;
-pub(crate) mod product;
-pub(crate) mod products;
+pub(crate) mod panel;
 pub(crate) mod scan;
 mod vector;
 #[cfg(target_arch = "x86_64")]
