@@ -42,16 +42,16 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f
 }
 
 /// Vectors Z packed once, so that K(x, Z) of any rows is there when it is asked for.
-pub(crate) struct Columns {
+pub(crate) struct Columns<T> {
     kernel: Kernel,
-    panels: Panels<f64>,
+    panels: Panels<T>,
     centre: Centre,
     len: usize,
     features: usize,
 }
 
-impl Columns {
-    /// Packs the rows of Z, in double precision.
+impl<T: Real> Columns<T> {
+    /// Packs the rows of Z.
     ///
     /// # Errors
     /// [`Error::Param`] where Z is outside the kernel's domain, or the kernel is precomputed.
@@ -71,12 +71,27 @@ impl Columns {
 
     /// Whether these rows can be evaluated.
     pub(crate) fn check(&self, x: Rows<'_>) -> Result<()> {
-        Error::check_len("columns of the rows", self.features, x.cols())?;
+        self.check_width(x)?;
         self.kernel.check_rows("X", x)
     }
 
+    /// Whether these rows have as many columns as Z, whatever they hold.
+    pub(super) fn check_width(&self, x: Rows<'_>) -> Result<()> {
+        Error::check_len("columns of the rows", self.features, x.cols())
+    }
+
+    /// Vectors of whole panels.
+    pub(super) fn padded(&self) -> usize {
+        self.len.next_multiple_of(self.panels.width())
+    }
+
+    /// Number of vectors.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The kernel values of the listed rows of X: those of the i-th go to `out[i * stride..]`.
-    pub(crate) fn values(&self, x: Rows<'_>, list: &[usize], out: &mut [f64], stride: usize) {
+    pub(crate) fn values(&self, x: Rows<'_>, list: &[usize], out: &mut [T], stride: usize) {
         let (m, panels) = (self.len, &self.panels);
         let block = panels.block(x, list, &self.centre);
         for_each_tile(

@@ -47,7 +47,7 @@ pub struct Cascade {
     intercepts: Vec<f64>,
     stages: Vec<Stage>,
     /// The new vectors of each stage.
-    columns: Vec<Columns>,
+    columns: Vec<Columns<f64>>,
     /// The lines of L that are needed.
     lines: Vec<Vec<f64>>,
     machine: Machine,

@@ -172,7 +172,7 @@ impl<'a> Machine<'a> {
 
     /// Sets aside the variables that no pair can move at present: at a bound, and pulled towards it by more than the
     /// whole violation (thesis 2.4.2). Kernel values are then computed against the others only; taking the variables
-    /// back costs one product and the columns have to be packed anew, so it is worth it when some number leaves.
+    /// back costs one product and the columns have to be packed anew, so it is worth it when more than a seventh leaves.
     pub(super) fn shrink(&mut self, segments: &[Segment<'a>], par: Par) {
         if self.parts.iter().any(|part| segments[part.segment].cache.is_some()) {
             return;

@@ -3,7 +3,7 @@
 //! The block's variables are a problem like the machine's, with kernel values against each other only. Small blocks
 //! of its worst violators are solved by pair steps in a matrix that stays in the second cache, and the gradients within
 //! the large block follow by one product, in parallel. Beside one matrix for the whole block this makes more pair
-//! steps, but each costs a tenth: their scans are short, and no matrix of 64 MB is written and read. The moves taken
+//! steps, but each costs less: their scans are short, and no matrix of 64 MB is written and read. The moves taken
 //! together then update the gradients of all variables once (thesis 2.4, a tier more).
 //!
 //! Tried and dropped: conjugate gradients over the unbounded variables. Where nearly all vectors are unbounded the

@@ -71,7 +71,7 @@ impl WorkingSet {
         for list in &mut lists {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                spread(list, wanted);
+                *list = spread(list, wanted);
             } else {
                 worst_with_sample(list, wanted);
             }
@@ -117,18 +117,16 @@ fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
 /// The `count` smallest, in order; where there are many, every [`SAMPLED`]th of them is replaced by one of an even
 /// sample of the whole list.
 fn worst_with_sample(list: &mut Vec<(f64, usize)>, count: usize) {
-    let mut sample = if count < MANY || list.len() <= count { Vec::new() } else { list.clone() };
-    spread(&mut sample, count / SAMPLED);
+    let crowded = count >= MANY && list.len() > count;
+    let sample = if crowded { spread(list, count / SAMPLED) } else { Vec::new() };
     partially_sort(list, count);
     for (slot, sampled) in list.iter_mut().skip(SAMPLED - 1).step_by(SAMPLED).zip(sample) {
         *slot = sampled;
     }
 }
 
-/// Keeps `count` of the list, evenly spread.
-fn spread(list: &mut Vec<(f64, usize)>, count: usize) {
+/// At most `count` of the list, evenly spread.
+fn spread(list: &[(f64, usize)], count: usize) -> Vec<(f64, usize)> {
     let n = list.len();
-    if n > count {
-        *list = (0..count).map(|k| list[k * n / count]).collect();
-    }
+    if n > count { (0..count).map(|k| list[k * n / count]).collect() } else { list.to_vec() }
 }
