@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import sys
 import time
@@ -20,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where reports and figures that belong to the documentation are kept.
@@ -98,17 +99,25 @@ def seconds(work: Callable[[], Any], repeat: int = 3) -> float:
 
 
 class Report:
-    """Tables and sentences in Markdown, printed as they come; with ``--save`` a page of the documentation."""
+    """Tables and sentences in Markdown, printed as they come; with ``--save`` a page of the documentation.
 
-    def __init__(self, name: str, title: str) -> None:
-        self.name = name
+    A page is made of the script's parts. A run of some of them (``--only``) renews these and leaves the
+    others of the page as they are; a part is saved as soon as it is done.
+    """
+
+    def __init__(self, name: str, title: str, options: argparse.Namespace) -> None:
         self.numbers: dict[str, Any] = {}
-        self._pages: list[str] = []
+        self._name = name
+        self._folder = Path() if options.save is None else options.save
+        self._options = options
+        self._page: dict[str, list[str]] = {} if options.save is None else self._read()
+        self._part = ""
+        self._page[""] = []
         self.say(f"# {title}")
 
     def say(self, text: str) -> None:
         """Add a paragraph or a heading."""
-        self._pages.append(text.strip())
+        self._page[self._part].append(text.strip())
         print(text.strip() + "\n", flush=True)
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -121,27 +130,46 @@ class Report:
         lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
         self.say("\n".join(lines))
 
-    def figure(self, figure: Any, label: str, options: argparse.Namespace) -> None:
+    def figure(self, figure: Any, label: str) -> None:
         """Save a Matplotlib figure beside the page."""
-        path = self._at(options, f"{self.name}-{label}.png")
+        path = self._folder / f"{self._name}-{label}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=110, bbox_inches="tight")
         self.say(f"![{label}]({path.name})")
 
-    def finish(self, options: argparse.Namespace) -> int:
-        """Write what ``--save`` and ``--json`` ask for; the exit code."""
-        if options.save is not None:
-            path = self._at(options, f"{self.name}.md")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("\n\n".join(self._pages) + "\n", encoding="utf-8")
-        if options.json is not None:
-            options.json.write_text(
-                json.dumps(self.numbers, indent=1, default=float) + "\n", encoding="utf-8"
-            )
+    def run(self, parts: Mapping[str, Callable[[Report, argparse.Namespace], None]]) -> int:
+        """Run the parts that were asked for one after the other, save after each; the exit code."""
+        for name in self._options.only:
+            self._part = name
+            self._page[name] = []
+            start = time.perf_counter()
+            parts[name](self, self._options)
+            took = time.perf_counter() - start
+            self.say(f"*{name}: {took:.0f} s on {os.cpu_count()} processors.*")
+            self._save()
         return 0
 
-    def _at(self, options: argparse.Namespace, file: str) -> Path:
-        return Path("." if options.save is None else options.save) / file
+    def _save(self) -> None:
+        if self._options.save is not None:
+            path = self._folder / f"{self._name}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            texts = []
+            for part in ("", *self._options.parts):
+                if part in self._page:
+                    mark = [f"<!-- part: {part} -->"] if part else []
+                    texts += mark + self._page[part]
+            path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+        if self._options.json is not None:
+            numbers = json.dumps(self.numbers, indent=1, default=float)
+            self._options.json.write_text(numbers + "\n", encoding="utf-8")
+
+    def _read(self) -> dict[str, list[str]]:
+        """Return the parts of the page that is there."""
+        path = self._folder / f"{self._name}.md"
+        if not path.is_file():
+            return {}
+        pieces = re.split(r"^<!-- part: (\S+) -->$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        return {name: [text.strip()] for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
 def arguments(doc: str, parts: Sequence[str]) -> argparse.ArgumentParser:
@@ -150,9 +178,14 @@ def arguments(doc: str, parts: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", choices=parts, default=list(parts), help="these parts only")
     parser.add_argument("--quick", action="store_true", help="few rows and repeats: shows that it runs")
     parser.add_argument(
-        "--save", nargs="?", type=Path, const=PAGES, help="write page and figures there (docs/papers)"
+        "--save",
+        nargs="?",
+        type=Path,
+        const=PAGES,
+        help="write figures there, and these parts of the page (docs/papers)",
     )
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.set_defaults(parts=tuple(parts))
     return parser
 
 

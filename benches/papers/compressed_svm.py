@@ -108,8 +108,10 @@ def few(quick: bool, **settings: Any) -> GradientSettings:
     return GradientSettings(**{**settings, **({"steps": 300} if quick else {})})
 
 
-def targets(report: Report, quick: bool) -> None:
+def targets(report: Report, options: argparse.Namespace) -> None:
     """Errors of the default settings."""
+    quick = options.quick
+    report.say("## Targets")
     lines: list[tuple[Any, ...]] = []
     for name, wanted in TARGETS.items():
         if quick and name == "mnist":
@@ -140,7 +142,7 @@ def ring(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack([rng.standard_normal((300, 2)), outside]), np.repeat([0, 1], 300)
 
 
-def figure2(report: Report, options: argparse.Namespace) -> None:
+def figure2(report: Report, _options: argparse.Namespace) -> None:
     """The boundary of 8 vectors after more and more steps."""
     from matplotlib.figure import Figure
 
@@ -183,7 +185,7 @@ def figure2(report: Report, options: argparse.Namespace) -> None:
     )
     head = ("8 vectors", "grid labelled as by the full machine, %", "relative distance", "accuracy")
     report.table("Boundary of the moved vectors", head, lines)
-    report.figure(figure, "figure2", options)
+    report.figure(figure, "figure2")
 
 
 def subsampled(data: Rows, C: float, gamma: float, sizes: tuple[int, ...]) -> list[tuple[int, float]]:
@@ -256,11 +258,13 @@ def figure3(report: Report, options: argparse.Namespace) -> None:
             else f"takes {near} vectors, {100 * near / vectors:.1f} % of them"
         )
         report.say(f"Half a point above the full machine {said}; the paper's tenth would be {vectors // 10}.")
-    report.figure(figure, "figure3", options)
+    report.figure(figure, "figure3")
 
 
-def starts(report: Report, quick: bool) -> None:
+def starts(report: Report, options: argparse.Namespace) -> None:
     """Where the vectors start, and what is left of it when they have moved."""
+    quick = options.quick
+    report.say("## Starts")
     data, full = rows("usps", quick), machine("usps", "ovr", quick)
     common: dict[str, Any] = {"X": data.X, "y": data.y}
     lines = []
@@ -280,8 +284,10 @@ def starts(report: Report, quick: bool) -> None:
     report.table("usps, 50 vectors, 20,000 steps: test error in %", head, lines)
 
 
-def growth(report: Report, quick: bool) -> None:
+def growth(report: Report, options: argparse.Namespace) -> None:
     """One growing run beside one run for each size."""
+    quick = options.quick
+    report.say("## All sizes from one run")
     data, full = rows("letter", quick), machine("letter", "ovr", quick)
     last = 40 if quick else 400
     settings = few(quick, steps=20_000)
@@ -314,8 +320,10 @@ def growth(report: Report, quick: bool) -> None:
     report.table("letter: seconds of 5000 steps", head, times)
 
 
-def in_bytes(report: Report, quick: bool) -> None:
+def in_bytes(report: Report, options: argparse.Namespace) -> None:
     """What single precision and coefficients of one byte cost."""
+    quick = options.quick
+    report.say("## In fewer bytes")
     lines = []
     for name, size in (("usps", 50), ("letter", 100), ("ijcnn1", 50)):
         data, full = rows(name, quick), machine(name, "ovr", quick)
@@ -343,8 +351,10 @@ def in_bytes(report: Report, quick: bool) -> None:
     report.table("Files of the full machine, of the made one, and with coefficients of one byte", head, lines)
 
 
-def optimiser(report: Report, quick: bool) -> None:
+def optimiser(report: Report, options: argparse.Namespace) -> None:
     """Conjugate gradients on all of equation 10, in NumPy, beside Adam on batches for the same objective."""
+    quick = options.quick
+    report.say("## The optimiser")
     full = machine("usps", "ovr", quick)
     size, gamma = 50, MACHINES["usps"]["gamma"]
     X = np.asarray(full.expansion_.vectors)
@@ -396,8 +406,10 @@ def smallest(max_loss: float) -> Any:
     return choose
 
 
-def search(report: Report, quick: bool) -> None:
+def search(report: Report, options: argparse.Namespace) -> None:
     """Size, C and gamma together, constrained by the accuracy of the compressed model."""
+    quick = options.quick
+    report.say("## Size and parameters together")
     data = load("satimage")
     kept = np.random.default_rng(0).permutation(len(data.y))[: 400 if quick else None]
     X, y = data.X[kept], data.y[kept]
@@ -441,23 +453,18 @@ def search(report: Report, quick: bool) -> None:
 def main() -> int:
     """Run the parts."""
     options = arguments(__doc__ or "", PARTS).parse_args()
-    report = Report("compressed_svm", "Compressed support vector machines")
-    if "figure2" in options.only:
-        figure2(report, options)
-    for name, title, part in (
-        ("targets", "Targets", targets),
-        ("starts", "Starts", starts),
-        ("growth", "All sizes from one run", growth),
-        ("bytes", "In fewer bytes", in_bytes),
-        ("optimiser", "The optimiser", optimiser),
-        ("search", "Size and parameters together", search),
-    ):
-        if name in options.only:
-            report.say(f"## {title}")
-            part(report, options.quick)
-    if "figure3" in options.only:
-        figure3(report, options)
-    return report.finish(options)
+    report = Report("compressed_svm", "Compressed support vector machines", options)
+    parts = {
+        "figure2": figure2,
+        "targets": targets,
+        "starts": starts,
+        "growth": growth,
+        "bytes": in_bytes,
+        "optimiser": optimiser,
+        "search": search,
+        "figure3": figure3,
+    }
+    return report.run(parts)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,9 @@ TABLE_3 = {
 COSTS = (0.02, 0.05, 0.07, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 100.0)
 
 
-def table_1(report: Report, quick: bool) -> None:
+def table_1(report: Report, options: argparse.Namespace) -> None:
     """USPS, each digit against the others."""
+    quick = options.quick
     data = load("usps")
     X, y = (data.X[:1500], data.y[:1500]) if quick else (data.X, data.y)
     digits = range(2) if quick else range(10)
@@ -111,8 +112,9 @@ def mushroom_sets(size: int, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray
     return [(rest[i * size : (i + 1) * size], tests[i]) for i in range(count)]
 
 
-def table_2(report: Report, quick: bool) -> None:
+def table_2(report: Report, options: argparse.Namespace) -> None:
     """Mushrooms by the number of training rows."""
+    quick = options.quick
     data = load("mushrooms")
     X, y = np.ascontiguousarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X), data.y
     rows = []
@@ -193,8 +195,9 @@ def resampled(differences: np.ndarray, share: float) -> float:
     return float(stats.t.sf(abs(t), n - 1))
 
 
-def table_3(report: Report, quick: bool) -> None:
+def table_3(report: Report, options: argparse.Namespace) -> None:
     """Four sets, random splits into thirds."""
+    quick = options.quick
     rows = []
     for name, (sigma, printed, sizes) in TABLE_3.items():
         data = load(name)
@@ -260,7 +263,7 @@ def draw(ax: Any, model: Any, X: np.ndarray, y: np.ndarray, support: np.ndarray,
     ax.set(title=title, xticks=[], yticks=[])
 
 
-def figure_6(report: Report, options: argparse.Namespace) -> None:
+def figure_6(report: Report, _options: argparse.Namespace) -> None:
     """Basic pursuit, back-fitting, pre-fitting, SVM on one problem in two dimensions."""
     from matplotlib.figure import Figure
 
@@ -288,13 +291,13 @@ def figure_6(report: Report, options: argparse.Namespace) -> None:
         draw(ax, model, X, y, model.support_, f"{name}: {count} points, {wrong} wrong")
         rows.append((name, count, wrong))
     report.table("Figure 6: support points and wrong training rows", ("method", "points", "wrong"), rows)
-    report.figure(figure, "figure6", options)
+    report.figure(figure, "figure6")
     report.say(
         "The paper: basic pursuit cycles among the points it has and leaves rows wrong after 100 steps."
     )
 
 
-def figure_7(report: Report, options: argparse.Namespace) -> None:
+def figure_7(report: Report, _options: argparse.Namespace) -> None:
     """A cluster far on the right side of the line: least squares follows it."""
     from matplotlib.figure import Figure
 
@@ -315,7 +318,7 @@ def figure_7(report: Report, options: argparse.Namespace) -> None:
         draw(ax, model, X, y, model.support_, f"{name}: {wrong} wrong")
         rows.append((name, wrong))
     report.table("Figure 7: wrong training rows", ("method", "wrong"), rows)
-    report.figure(figure, "figure7", options)
+    report.figure(figure, "figure7")
     report.say("The paper: squared error misclassifies points near the line, the SVM and tanh do not.")
 
 
@@ -349,8 +352,9 @@ def timed(work: Any) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def speed(report: Report, quick: bool) -> None:
+def speed(report: Report, options: argparse.Namespace) -> None:
     """500 functions out of 7,291 on USPS beside scikit-learn and NumPy, interleaved."""
+    quick = options.quick
     data = load("usps")
     rows, n, plain_steps = (1000, 50, 10) if quick else (7291, 500, 25)
     X, y = data.X[:rows], np.where(data.y[:rows] == 0, 1.0, -1.0)
@@ -393,8 +397,9 @@ def speed(report: Report, quick: bool) -> None:
     report.numbers["speed"] = median
 
 
-def growth(report: Report, quick: bool) -> None:
+def growth(report: Report, options: argparse.Namespace) -> None:
     """Seconds by functions N, candidates M and rows l."""
+    quick = options.quick
     data = load("mnist", np.float32)
     base = (40, 400, 1000) if quick else (200, 2000, 8000)
     rows = []
@@ -415,24 +420,17 @@ def main() -> int:
     """Run the parts, print, save."""
     options = arguments(__doc__, PARTS).parse_args()
     warnings.simplefilter("ignore")
-    report = Report("kmp", "Kernel matching pursuit (Vincent and Bengio, 2002)")
-    for part in options.only:
-        match part:
-            case "table1":
-                table_1(report, options.quick)
-            case "table2":
-                table_2(report, options.quick)
-            case "table3":
-                table_3(report, options.quick)
-            case "figure6":
-                figure_6(report, options)
-            case "figure7":
-                figure_7(report, options)
-            case "speed":
-                speed(report, options.quick)
-            case "growth":
-                growth(report, options.quick)
-    return report.finish(options)
+    report = Report("kmp", "Kernel matching pursuit (Vincent and Bengio, 2002)", options)
+    parts = {
+        "table1": table_1,
+        "table2": table_2,
+        "table3": table_3,
+        "figure6": figure_6,
+        "figure7": figure_7,
+        "speed": speed,
+        "growth": growth,
+    }
+    return report.run(parts)
 
 
 if __name__ == "__main__":

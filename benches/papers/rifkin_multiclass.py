@@ -18,7 +18,6 @@ The full run takes about a quarter of an hour on two cores.
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +117,7 @@ def figure(report: Report, options: argparse.Namespace, shares: dict[str, np.nda
         return
     display = BinaryErrorDisplay(shares).plot()
     display.ax_.set_title(f"machines that err where one-vs-all does, {label}")
-    report.figure(display.figure_, label, options)
+    report.figure(display.figure_, label)
 
 
 def half(report: Report, shares: dict[str, np.ndarray]) -> None:
@@ -390,7 +389,7 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
 
 def main() -> int:
     options = arguments(__doc__ or "", PARTS).parse_args()
-    report = Report("rifkin_multiclass", "Rifkin 2002, chapter 4: codes")
+    report = Report("rifkin_multiclass", "Rifkin 2002, chapter 4: codes", options)
     parts = {
         "satimage": satimage,
         "yeast": yeast,
@@ -399,11 +398,7 @@ def main() -> int:
         "errors": errors,
         "bounds": loo_bounds,
     }
-    for name in options.only:
-        start = time.perf_counter()
-        parts[name](report, options)
-        print(f"[{name}: {time.perf_counter() - start:.0f} s]", file=sys.stderr, flush=True)
-    return report.finish(options)
+    return report.run(parts)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ def clock(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def text(report: Report, options: argparse.Namespace) -> None:
     """Tables 3.1 and 3.3."""
+    report.say("## Text: tables 3.1 and 3.3")
     rows = load("news20_bydate")
     tfidf = TfidfTransformer(sublinear_tf=True).fit(rows.X)
     X, T = tfidf.transform(rows.X).tocsr(), tfidf.transform(rows.X_test).tocsr()
@@ -144,8 +145,9 @@ def outliers(figure: int, random: np.random.Generator) -> tuple[np.ndarray, np.n
     return X, y
 
 
-def toy(report: Report, options: argparse.Namespace) -> None:
+def toy(report: Report, _options: argparse.Namespace) -> None:
     """Figures 3-2 to 3-9."""
+    report.say("## Toy Gaussians: figures 3-2 to 3-9")
     from matplotlib.figure import Figure
 
     page = Figure(figsize=(18, 9))
@@ -173,7 +175,7 @@ def toy(report: Report, options: argparse.Namespace) -> None:
     axes[0, 0].plot([], [], c="tab:red", label="SVM")
     axes[0, 0].legend(title="lambda 1, .1, .001: solid, dashed, dotted")
     page.tight_layout()
-    report.figure(page, "toy", options)
+    report.figure(page, "toy")
     report.table("Toy Gaussians: error on 2000 rows", ["figure", "lambda", "RLS", "SVM"], table)
     change = {
         name: max(
@@ -191,6 +193,7 @@ def toy(report: Report, options: argparse.Namespace) -> None:
 
 def usps(report: Report, options: argparse.Namespace) -> None:
     """The image part of section 3.7.3."""
+    report.say('## USPS, "4" against the rest: figures 3-10 to 3-25')
     from matplotlib.figure import Figure
 
     rows = load("usps")
@@ -268,7 +271,7 @@ def usps(report: Report, options: argparse.Namespace) -> None:
     axes[2, 0].plot(svm, exact, ".", markersize=2)
     axes[2, 0].set(title="figure 3-12", xlabel="SVM", ylabel="RLS")
     page.tight_layout()
-    report.figure(page, "usps", options)
+    report.figure(page, "usps")
     report.say(
         f"Area under the ROC curve: SVM {area(svm):.5f}, RLS {area(exact):.5f} "
         f"(alpha {alpha:g} by leave-one-out)."
@@ -334,6 +337,7 @@ def random_trace(X: np.ndarray, size: int, gamma: float) -> float:
 
 def speed(report: Report, options: argparse.Namespace) -> None:
     """Exact, low-rank and linear fits beside their rivals."""
+    report.say("## Speed")
     cores = len(os.sched_getaffinity(0))
     A = np.random.default_rng(0).normal(size=(500 if options.quick else 2500,) * 2)
     A @ A
@@ -488,13 +492,11 @@ def main() -> int:
     )
     options = parser.parse_args()
     timer = time.process_time if options.cpu else time.perf_counter
-    report = Report("rifkin_rls", "Regularized least squares (Rifkin 2002, chapter 3)")
+    report = Report("rifkin_rls", "Regularized least squares (Rifkin 2002, chapter 3)", options)
     threads = os.environ.get("OMP_NUM_THREADS", "all")
     report.say(f"Seconds are {'processor' if options.cpu else 'wall clock'} seconds; threads: {threads}.")
-    for part in options.only:
-        report.say(f"## {part}")
-        {"text": text, "toy": toy, "usps": usps, "speed": speed}[part](report, options)
-    return report.finish(options)
+    parts = {"text": text, "toy": toy, "usps": usps, "speed": speed}
+    return report.run(parts)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
         compared,
     )
     plots[-1].legend(fontsize=7)
-    report.figure(figure, "two-class", options)
+    report.figure(figure, "two-class")
     plt.close(figure)
     rows = [
         [share, *(float(np.mean([v[i] for v in waveform[label]])) for label in METHODS if waveform[label])]
@@ -316,7 +316,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
         "1e-1, 1e-2, 1e-3), so its nearness to the paper's says that the reading is right, not more."
     )
     plots[0].legend(fontsize=7)
-    report.figure(figure, "multi-class", options)
+    report.figure(figure, "multi-class")
     plt.close(figure)
     report.numbers["multi-class"] = {"table2": machines, "figure4": compared}
 
@@ -393,7 +393,7 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         "kin8nm stands in for Kin-32nm (paper: .6187), which is not at hand: another problem, another error."
     )
     plots[0].legend(fontsize=7)
-    report.figure(figure, "regression", options)
+    report.figure(figure, "regression")
     plt.close(figure)
     report.numbers["regression"] = {"table2": table, "figure5": compared}
 
@@ -483,7 +483,7 @@ def mnist(report: Report, options: argparse.Namespace) -> None:
 def main() -> int:
     """Run the parts asked for."""
     options = arguments(__doc__, PARTS).parse_args()
-    report = Report("tr132", "TR-132: reduced set selection")
+    report = Report("tr132", "TR-132: reduced set selection", options)
     parts = {
         "figure1": figure1,
         "two-class": two_class,
@@ -492,9 +492,7 @@ def main() -> int:
         "growth": growth,
         "mnist": mnist,
     }
-    for part in options.only:
-        parts[part](report, options)
-    return report.finish(options)
+    return report.run(parts)
 
 
 if __name__ == "__main__":
