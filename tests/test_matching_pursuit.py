@@ -26,13 +26,14 @@ def problem():
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_every_step_is_that_of_the_figure(problem, variant, constant, several, weighted):
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_every_step_is_that_of_the_figure(problem, variant, constant, several, weighted, precision):
     X, y, Y = problem
     targets = Y if several else y
     weights = np.random.default_rng(0).uniform(0.2, 3.0, len(X)) if weighted else None
     K = reference.kernel(RBF, X, X)
     order, steps = reference.matching_pursuit(K, targets, 15, variant, constant, weights)
-    model = KMPRegressor(15, variant=variant, gamma=0.5, fit_intercept=constant)
+    model = KMPRegressor(15, variant=variant, gamma=0.5, fit_intercept=constant, precision=precision)
     model.fit(X, targets, sample_weight=weights)
     assert model.support_.tolist() == order.tolist()
     for size in (1, 7, 15):

@@ -1,7 +1,7 @@
 //! K(X, Z) for fixed vectors Z, packed once, and blocks of rows X that come and go.
 
 use super::Kernel;
-use super::gram::Columns;
+use super::gram::PackedVectors;
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::Result;
@@ -11,12 +11,12 @@ use crate::simd::Real;
 const ROWS: usize = 48;
 
 /// Vectors packed for kernel values in the precision `T`, in lines as the factorisations read them.
-pub(crate) struct CrossKernel<T>(Columns<T>);
+pub(crate) struct CrossKernel<T>(PackedVectors<T>);
 
 impl<T: Real> CrossKernel<T> {
     /// Packs the vectors; the kernel must be computed from rows.
     pub(crate) fn new(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
-        Ok(Self(Columns::new(kernel, z, par)?))
+        Ok(Self(PackedVectors::new(kernel, z, par)?))
     }
 
     /// Length of a line: the vectors, up to a whole panel.

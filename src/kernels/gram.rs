@@ -7,8 +7,12 @@ use crate::control::{Monitor, Par, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::simd::Real;
+use std::ops::Range;
 
+/// Rows of a task.
 const BLOCK: usize = 96;
+/// Vectors of a task that has a single row.
+const SHARED: usize = 1024;
 
 /// K(X, Z), (n, m) row-major, computed in double precision whatever the rows hold.
 ///
@@ -30,19 +34,15 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f
         return Ok(out);
     }
     kernel.check_rows("Z", z)?;
-    let centre = if x.is_sparse() { Centre::of(kernel, x) } else { Centre::of(kernel, z) };
     Error::check_len("columns of the rows", z.cols(), x.cols())?;
-    let columns = Columns::packed(*kernel, z, centre, par);
+    let columns = PackedVectors::between(*kernel, x, z, par);
     columns.check(x)?;
-    par.for_each_chunk(&mut out, BLOCK * m, |task, out| {
-        let rows: Vec<usize> = (task * BLOCK..n.min((task + 1) * BLOCK)).collect();
-        columns.values(x, &rows, out, m);
-    });
+    columns.values_by(x, &(0..n).collect::<Vec<_>>(), &mut out, par);
     Ok(out)
 }
 
 /// Vectors Z packed once, so that K(x, Z) of any rows is there when it is asked for.
-pub(crate) struct Columns<T> {
+pub(crate) struct PackedVectors<T> {
     kernel: Kernel,
     panels: Panels<T>,
     centre: Centre,
@@ -50,7 +50,7 @@ pub(crate) struct Columns<T> {
     features: usize,
 }
 
-impl<T: Real> Columns<T> {
+impl<T: Real> PackedVectors<T> {
     /// Packs the rows of Z.
     ///
     /// # Errors
@@ -62,6 +62,12 @@ impl<T: Real> Columns<T> {
         }
         kernel.check_rows("Z", z)?;
         Ok(Self::packed(kernel, z, Centre::of(&kernel, z), par))
+    }
+
+    /// Packs the rows of Z for values at these X, both in the domain of a kernel that is computed from rows.
+    pub(crate) fn between(kernel: Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Self {
+        let centre = Centre::of(&kernel, if x.is_sparse() { x } else { z });
+        Self::packed(kernel, z, centre, par)
     }
 
     fn packed(kernel: Kernel, z: Rows<'_>, centre: Centre, par: Par) -> Self {
@@ -92,24 +98,38 @@ impl<T: Real> Columns<T> {
 
     /// The kernel values of the listed rows of X: those of the i-th go to `out[i * stride..]`.
     pub(crate) fn values(&self, x: Rows<'_>, list: &[usize], out: &mut [T], stride: usize) {
-        let (m, panels) = (self.len, &self.panels);
+        self.values_in(x, list, 0..self.panels.count(), out, stride);
+    }
+
+    /// The values of the listed rows of X at all vectors; several threads share the rows, or the vectors of a single row.
+    pub(crate) fn values_by(&self, x: Rows<'_>, list: &[usize], out: &mut [T], par: Par) {
+        let m = self.len;
+        if let &[_] = list {
+            let group = SHARED.div_ceil(self.panels.width());
+            par.for_each_chunk(out, group * self.panels.width(), |task, out| {
+                let range = task * group..self.panels.count().min((task + 1) * group);
+                self.values_in(x, list, range, out, m);
+            });
+        } else {
+            par.for_each_chunk(out, BLOCK * m, |task, out| {
+                self.values(x, &list[task * BLOCK..][..out.len() / m], out, m);
+            });
+        }
+    }
+
+    /// As [`PackedVectors::values`], for the vectors of some panels.
+    fn values_in(&self, x: Rows<'_>, list: &[usize], range: Range<usize>, out: &mut [T], stride: usize) {
+        let panels = &self.panels;
+        let (start, end) = (range.start * panels.width(), self.len.min(range.end * panels.width()));
         let block = panels.block(x, list, &self.centre);
-        for_each_tile(
-            &self.kernel,
-            &block,
-            panels,
-            0..panels.count(),
-            BLOCK,
-            self.features,
-            |first, count, p, tile| {
-                let from = p * panels.width();
-                let to = m.min(from + panels.width());
-                for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
-                    let at = (first + i) * stride;
-                    out[at + from..at + to].copy_from_slice(&line[..to - from]);
-                }
-            },
-        );
+        for_each_tile(&self.kernel, &block, panels, range, BLOCK, self.features, |first, count, p, tile| {
+            let from = p * panels.width() - start;
+            let to = (end - start).min(from + panels.width());
+            for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
+                let at = (first + i) * stride;
+                out[at + from..at + to].copy_from_slice(&line[..to - from]);
+            }
+        });
     }
 }
 

@@ -26,7 +26,7 @@ mod tile;
 
 pub(crate) use cross::CrossKernel;
 pub use function::{KernelBlocks, KernelFunction};
-pub(crate) use gram::Columns;
+pub(crate) use gram::PackedVectors;
 pub(crate) use gram::gram_lower;
 pub use gram::{diagonal, gram, gram_symmetric};
 pub use pack::packed_bytes;

@@ -6,7 +6,7 @@
 //! that does not lower the loss is tried again shorter, and where L'' is negative 0 is taken. Ends when the slope is
 //! [`SLOPE`] of the slope at f = 0, or no step lowers the loss.
 //!
-//! Cost 4 n l multiply-adds for each step of the conjugate gradients.
+//! Cost 2 n l multiply-adds and one pass over Q for each step of the conjugate gradients.
 
 use super::basis::Basis;
 use super::loss::{Derivative, Objective};
@@ -120,9 +120,10 @@ fn conjugate_gradients(
             return Err(reason);
         }
         let mut rows = vec![0.0; h.len()];
-        basis.add(&direction, &mut rows, par);
-        rows.iter_mut().zip(h).for_each(|(v, h)| *v *= h);
-        let mut image = basis.products(&rows, par);
+        let weigh = |from: usize, rows: &mut [f64]| {
+            rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
+        };
+        let mut image = basis.there_and_back(&direction, &mut rows, weigh, par);
         axpy(damping, &direction, &mut image);
         let curvature = dot(&direction, &image);
         if !(curvature > 0.0) {

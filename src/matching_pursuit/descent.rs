@@ -153,7 +153,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
     if task.constant {
         let mut ones = vec![1.0; l];
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(ones.clone(), 0.0, par) {
+        if let Some(outside) = state.basis.split(ones.clone(), Vec::new(), 0.0, par) {
             state.basis.push(outside, Vec::new());
         }
         state.coefficients.extend(vec![0.0; q]);
@@ -216,7 +216,8 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
             at
         } else {
             if every.is_some() {
-                let Some(outside) = state.basis.split(column.clone(), INSIDE, par) else {
+                let line = state.basis.products(&column, par);
+                let Some(outside) = state.basis.split(column.clone(), line, INSIDE, par) else {
                     open[p] = false;
                     continue;
                 };

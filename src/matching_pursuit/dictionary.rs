@@ -9,8 +9,9 @@ use super::source::{Functions, RowSet};
 use crate::control::{Monitor, Par, Progress, Stop};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::simd::blas::dot;
-use crate::simd::inner::{Stored, row_products};
+
+use crate::simd::Real;
+use crate::simd::inner::row_products;
 use std::ops::ControlFlow;
 
 /// Candidates drawn at a step of a dictionary that is too large to be kept.
@@ -27,6 +28,23 @@ pub struct Storage {
     pub single: bool,
     /// Bytes that the values may take.
     pub budget: usize,
+}
+
+/// A precision that values are kept in.
+trait Kept: Real {
+    fn fill(part: &dyn Functions, which: &[usize], set: RowSet, out: &mut [Self], par: Par) -> Result<()>;
+}
+
+impl Kept for f64 {
+    fn fill(part: &dyn Functions, which: &[usize], set: RowSet, out: &mut [Self], par: Par) -> Result<()> {
+        part.fill(which, set, out, par)
+    }
+}
+
+impl Kept for f32 {
+    fn fill(part: &dyn Functions, which: &[usize], set: RowSet, out: &mut [Self], par: Par) -> Result<()> {
+        part.fill_single(which, set, out, par)
+    }
 }
 
 enum Values {
@@ -77,11 +95,11 @@ impl<'a> Dictionary<'a> {
             return Ok(Ok(dictionary));
         }
         let mut values = if storage.single {
-            Values::Single(Vec::with_capacity(count * rows))
+            Values::Single(vec![0.0; count * rows])
         } else {
-            Values::Double(Vec::with_capacity(count * rows))
+            Values::Double(vec![0.0; count * rows])
         };
-        let step = (FILL / rows).max(1);
+        let step = (FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
             let progress = Progress {
                 phase: "dictionary",
@@ -94,13 +112,13 @@ impl<'a> Dictionary<'a> {
                 return Ok(Err(Stop { reason, iterations: 0, gap: f64::NAN }));
             }
             let list: Vec<usize> = (from..count.min(from + step)).collect();
-            let block = dictionary.columns(&list, par)?;
-            dictionary.own.extend(block.chunks_exact(rows).map(|d| dot(d, d)));
-            match &mut values {
-                Values::Double(kept) => kept.extend(block),
-                Values::Single(kept) => kept.extend(block.iter().map(|&v| v as f32)),
-                Values::Drawn(_) => {}
-            }
+            let range = from * rows..(from + list.len()) * rows;
+            let own = match &mut values {
+                Values::Double(kept) => dictionary.keep(&list, &mut kept[range], par)?,
+                Values::Single(kept) => dictionary.keep(&list, &mut kept[range], par)?,
+                Values::Drawn(_) => Vec::new(),
+            };
+            dictionary.own.extend(own);
         }
         dictionary.values = values;
         Ok(Ok(dictionary))
@@ -117,6 +135,11 @@ impl<'a> Dictionary<'a> {
             Values::Drawn(count) => Some(count),
             _ => None,
         }
+    }
+
+    /// What rounding may do to a score, as a share of it.
+    pub(super) fn rounding(&self) -> f64 {
+        if matches!(self.values, Values::Single(_)) { 1e-6 } else { 1e-12 }
     }
 
     /// sqrt(w), 1 without weights.
@@ -139,22 +162,39 @@ impl<'a> Dictionary<'a> {
         targets
     }
 
-    fn values_of(&self, list: &[usize], set: RowSet, rows: usize, par: Par) -> Result<Vec<f64>> {
-        let mut out = vec![0.0; list.len() * rows];
+    fn values_of<T: Kept>(
+        &self,
+        list: &[usize],
+        set: RowSet,
+        rows: usize,
+        out: &mut [T],
+        par: Par,
+    ) -> Result<()> {
         let part_of = |p: usize| self.starts.partition_point(|&start| start <= p) - 1;
         let mut from = 0;
         while from < list.len() {
             let part = part_of(list[from]);
             let more = list[from..].iter().take_while(|&&p| part_of(p) == part).count();
             let which: Vec<usize> = list[from..from + more].iter().map(|p| p - self.starts[part]).collect();
-            let out = &mut out[from * rows..(from + more) * rows];
-            self.parts[part].fill(&which, set, out, par)?;
+            T::fill(self.parts[part], &which, set, &mut out[from * rows..(from + more) * rows], par)?;
             from += more;
         }
-        if let Some(at) = out.iter().position(|v| !v.is_finite()) {
+        if let Some(at) = out.iter().position(|v| !v.to_f64().is_finite()) {
             return Err(Error::NotFinite { what: "a function of the dictionary", row: at % rows.max(1) });
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// Writes weighted values on the training rows; their squared norms.
+    fn keep<T: Kept>(&self, list: &[usize], out: &mut [T], par: Par) -> Result<Vec<f64>> {
+        self.values_of(list, RowSet::Training, self.rows, out, par)?;
+        if let Some(scale) = &self.scale {
+            for column in out.chunks_exact_mut(self.rows) {
+                column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
+            }
+        }
+        let squares = |column: &[T]| column.iter().map(|v| v.to_f64() * v.to_f64()).sum();
+        Ok(par.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows])))
     }
 
     /// Weighted values of some functions on the training rows, in double precision.
@@ -166,14 +206,16 @@ impl<'a> Dictionary<'a> {
                 .copied()
                 .collect());
         }
-        let mut out = self.values_of(list, RowSet::Training, self.rows, par)?;
-        out.chunks_exact_mut(self.rows).for_each(|column| self.scale(column));
+        let mut out = vec![0.0; list.len() * self.rows];
+        self.keep(list, &mut out, par)?;
         Ok(out)
     }
 
     /// Values of a function on the validation rows.
     pub(super) fn watched(&self, p: usize, rows: usize, par: Par) -> Result<Vec<f64>> {
-        self.values_of(&[p], RowSet::Validation, rows, par)
+        let mut out = vec![0.0; rows];
+        self.values_of(&[p], RowSet::Validation, rows, &mut out, par)?;
+        Ok(out)
     }
 
     /// <d_k, v_j> for some kept functions and right-hand sides v (b, l), as (functions, b).
@@ -181,13 +223,16 @@ impl<'a> Dictionary<'a> {
         let mut out = vec![0.0; list.len() * (v.len() / self.rows)];
         match &self.values {
             Values::Double(d) => self.products_with(d, list, v, &mut out, par),
-            Values::Single(d) => self.products_with(d, list, v, &mut out, par),
+            Values::Single(d) => {
+                let v: Vec<f32> = v.iter().map(|&v| v as f32).collect();
+                self.products_with(d, list, &v, &mut out, par);
+            }
             Values::Drawn(_) => {}
         }
         out
     }
 
-    fn products_with<T: Stored>(&self, d: &[T], list: &[usize], v: &[f64], out: &mut [f64], par: Par) {
+    fn products_with<T: Real>(&self, d: &[T], list: &[usize], v: &[T], out: &mut [f64], par: Par) {
         let (l, b) = (self.rows, v.len() / self.rows);
         if b == 0 {
             return;

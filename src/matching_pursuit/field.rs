@@ -7,12 +7,11 @@
 //! choices that stand are those among all functions, and as many products are computed as without levels: only the order
 //! of the work is another one.
 //!
-//! Invariant: `known[k]` is function k after the first `done[k]` steps.
+//! Invariant: n_k and C_k are those after the steps whose products the line of function k has.
 
 use super::dictionary::Dictionary;
 use super::orthogonal::{INSIDE, State};
 use crate::control::Par;
-use crate::simd::blas::axpy;
 
 /// Steps between two looks at a level.
 const EVERY: [usize; 3] = [16, 4, 1];
@@ -22,31 +21,22 @@ const LEAST: usize = 128;
 const FAR: f64 = 0.6;
 const NEAR: f64 = 0.8;
 
-/// What is known of one function.
-#[derive(Clone)]
-struct Known {
-    distance: f64,
-    correlations: Vec<f64>,
-}
-
-impl Known {
-    fn advance(&mut self, l: f64, shares: &[f64]) {
-        self.distance -= l * l;
-        axpy(-l, shares, &mut self.correlations);
-    }
-
-    fn take_back(&mut self, l: f64, shares: &[f64]) {
-        self.distance += l * l;
-        axpy(l, shares, &mut self.correlations);
-    }
-}
-
 /// The candidates.
 pub(super) struct Field<'a> {
     dictionary: &'a Dictionary<'a>,
     by_gain: bool,
-    known: Vec<Known>,
-    done: Vec<usize>,
+    /// n, (M,).
+    distances: Vec<f64>,
+    /// C, (M, q).
+    correlations: Vec<f64>,
+    /// Products of every function with the basis.
+    lines: Vec<Vec<f64>>,
+    outputs: usize,
+    /// A score that is larger by less than this factor is equal: of functions that are multiples of each other the first is
+    /// chosen.
+    better: f64,
+    /// Vectors of the basis before the first step.
+    before: usize,
     /// Chosen functions and those inside the span, with the number of steps after which they were closed.
     closed: Vec<Option<usize>>,
     /// Functions of each level, each a part of the level before.
@@ -62,23 +52,22 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     pub(super) fn new(dictionary: &'a Dictionary<'a>, state: &State<'_>, by_gain: bool, par: Par) -> Self {
         let all: Vec<usize> = (0..dictionary.count()).collect();
-        let q = state.outputs();
-        let aligned = dictionary.products(&all, &state.residuals, par);
+        let correlations = dictionary.products(&all, &state.residuals, par);
         let inside = dictionary.products(&all, state.basis.vectors(), par);
         let n = state.basis.len();
-        let known = all
-            .iter()
-            .map(|&p| Known {
-                distance: dictionary.own[p] - inside[p * n..(p + 1) * n].iter().map(|v| v * v).sum::<f64>(),
-                correlations: aligned[p * q..(p + 1) * q].to_vec(),
-            })
-            .collect();
+        let lines: Vec<Vec<f64>> = all.iter().map(|&p| inside[p * n..(p + 1) * n].to_vec()).collect();
+        let squares = |line: &[f64]| line.iter().map(|v| v * v).sum::<f64>();
+        let distances = all.iter().map(|&p| dictionary.own[p] - squares(&lines[p])).collect();
         let count = all.len().max(1);
         let mut field = Self {
             dictionary,
             by_gain,
-            known,
-            done: vec![0; all.len()],
+            distances,
+            correlations,
+            lines,
+            outputs: state.outputs(),
+            better: 1.0 + dictionary.rounding(),
+            before: n,
             closed: vec![None; all.len()],
             levels: [all, Vec::new(), Vec::new()],
             // The first steps change all scores.
@@ -90,13 +79,22 @@ impl<'a> Field<'a> {
         field
     }
 
-    fn score(&self, p: usize, known: &Known) -> f64 {
-        let own = self.dictionary.own[p];
-        if !(known.distance > INSIDE * own) {
+    fn score(&self, p: usize) -> f64 {
+        let (own, distance, q) = (self.dictionary.own[p], self.distances[p], self.outputs);
+        if !(distance > INSIDE * own) {
             return f64::NEG_INFINITY;
         }
-        let aligned: f64 = known.correlations.iter().map(|c| c * c).sum();
-        aligned / if self.by_gain { known.distance } else { own }
+        let aligned: f64 = self.correlations[p * q..(p + 1) * q].iter().map(|c| c * c).sum();
+        aligned / if self.by_gain { distance } else { own }
+    }
+
+    /// Takes the share of a basis vector out of a function, or puts it back with `sign` -1.
+    fn shift(&mut self, p: usize, l: f64, shares: &[f64], sign: f64) {
+        let q = self.outputs;
+        self.distances[p] -= sign * l * l;
+        for (c, share) in self.correlations[p * q..(p + 1) * q].iter_mut().zip(shares) {
+            *c -= sign * l * share;
+        }
     }
 
     /// Fills the levels from one on with the best of the level before.
@@ -105,7 +103,7 @@ impl<'a> Field<'a> {
             let mut ranked: Vec<(f64, usize)> = self.levels[level - 1]
                 .iter()
                 .filter(|&&p| self.closed[p].is_none())
-                .map(|&p| (self.score(p, &self.known[p]), p))
+                .map(|&p| (self.score(p), p))
                 .filter(|(score, _)| *score > 0.0)
                 .collect();
             let wanted = self.wanted[level].max(LEAST);
@@ -124,14 +122,24 @@ impl<'a> Field<'a> {
     pub(super) fn best(&mut self, steps: usize) -> Option<usize> {
         let mut best = (0.0, None);
         for &p in self.levels[EVERY.len() - 1].iter().filter(|&&p| self.closed[p].is_none()) {
-            let score = self.score(p, &self.known[p]);
-            if score > best.0 {
+            let score = self.score(p);
+            if score > best.0 * self.better {
                 best = (score, Some(p));
             }
         }
         self.scores.truncate(steps);
         self.scores.push(best.0);
         best.1
+    }
+
+    /// Products of a function with the basis, as far as it is known.
+    pub(super) fn line(&self, p: usize) -> &[f64] {
+        &self.lines[p]
+    }
+
+    /// Steps that a function has seen.
+    fn done(&self, p: usize) -> usize {
+        self.lines[p].len() - self.before
     }
 
     /// Leaves a function out that is chosen, or inside the span, after so many steps.
@@ -149,7 +157,13 @@ impl<'a> Field<'a> {
             self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).collect();
         let (stands, closest) = self.catch_up(&list, level, state, par);
         if stands < steps {
-            self.take_back(stands, state, par);
+            for p in 0..self.lines.len() {
+                for step in (stands..self.done(p)).rev() {
+                    if let Some(l) = self.lines[p].pop() {
+                        self.shift(p, l, state.shares(step), -1.0);
+                    }
+                }
+            }
             for closed in &mut self.closed {
                 if closed.is_some_and(|at| at >= stands) {
                     *closed = None;
@@ -169,7 +183,7 @@ impl<'a> Field<'a> {
             } else if closest < NEAR {
                 *wanted -= *wanted / 4;
             }
-            *wanted = (*wanted).clamp(LEAST, self.known.len().max(LEAST));
+            *wanted = (*wanted).clamp(LEAST, self.lines.len().max(LEAST));
             self.choose_levels(level + 1);
         }
         for last in &mut self.last[level..] {
@@ -186,54 +200,41 @@ impl<'a> Field<'a> {
     fn catch_up(&mut self, list: &[usize], level: usize, state: &State<'_>, par: Par) -> (usize, f64) {
         let steps = state.order.len();
         let (mut stands, mut closest) = (steps, 0.0_f64);
-        for (from, group) in groups(list, &self.done, |done| done < steps) {
+        for (from, group) in self.groups(list, steps) {
             let products = self.dictionary.products(&group, state.directions(from, steps), par);
             for (&p, products) in group.iter().zip(products.chunks_exact(steps - from)) {
-                let mut known = self.known[p].clone();
                 let outside = self.levels.get(level + 1).is_some_and(|next| next.binary_search(&p).is_err());
                 for (step, &l) in (from..steps).zip(products) {
                     // The levels of this step were chosen with this function at its first.
                     if step > from {
-                        let score = self.score(p, &known);
+                        let score = self.score(p);
                         if outside {
                             closest = closest.max(score / self.scores[step]);
                         }
-                        if score > self.scores[step] {
+                        if score > self.scores[step] * self.better {
                             stands = stands.min(step);
                         }
                     }
-                    known.advance(l, state.shares(step));
+                    self.shift(p, l, state.shares(step), 1.0);
                 }
-                self.known[p] = known;
-                self.done[p] = steps;
+                self.lines[p].extend(products);
             }
         }
         (stands, closest)
     }
 
-    /// Takes functions back to an earlier step.
-    fn take_back(&mut self, stands: usize, state: &State<'_>, par: Par) {
-        let list: Vec<usize> = (0..self.known.len()).collect();
-        for (to, group) in groups(&list, &self.done, |done| done > stands) {
-            let products = self.dictionary.products(&group, state.directions(stands, to), par);
-            for (&p, products) in group.iter().zip(products.chunks_exact(to - stands)) {
-                for (step, &l) in (stands..to).zip(products) {
-                    self.known[p].take_back(l, state.shares(step));
+    /// Functions of a list that have not seen all steps, by the number that they have.
+    fn groups(&self, list: &[usize], steps: usize) -> Vec<(usize, Vec<usize>)> {
+        let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+        for &p in list {
+            let done = self.done(p);
+            if done < steps {
+                match groups.iter_mut().find(|(at, _)| *at == done) {
+                    Some((_, group)) => group.push(p),
+                    None => groups.push((done, vec![p])),
                 }
-                self.done[p] = stands;
             }
         }
+        groups
     }
-}
-
-/// Functions of a list by the number of steps they have seen.
-fn groups(list: &[usize], done: &[usize], wanted: impl Fn(usize) -> bool) -> Vec<(usize, Vec<usize>)> {
-    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
-    for &p in list.iter().filter(|&&p| wanted(done[p])) {
-        match groups.iter_mut().find(|(at, _)| *at == done[p]) {
-            Some((_, group)) => group.push(p),
-            None => groups.push((done[p], vec![p])),
-        }
-    }
-    groups
 }

@@ -140,9 +140,12 @@ impl<'a> State<'a> {
 
 /// Where the next function comes from.
 enum Rivals<'a> {
-    All(Field<'a>),
+    All(Box<Field<'a>>),
     Drawn { open: Vec<bool>, random: Random },
 }
+
+/// A candidate, its column, and the products of that with the basis.
+type Candidate = (usize, Vec<f64>, Vec<f64>);
 
 /// Runs the pursuit.
 pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monitor, par: Par) -> Result<Fit> {
@@ -158,14 +161,14 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
     if task.constant {
         let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(ones, 0.0, par) {
+        if let Some(outside) = state.basis.split(ones, Vec::new(), 0.0, par) {
             state.take(outside, vec![1.0; state.others()]);
         }
     }
     let mut rivals = if dictionary.drawn().is_some() {
         Rivals::Drawn { open: vec![true; dictionary.count()], random: Random::new(params.seed) }
     } else {
-        Rivals::All(Field::new(&dictionary, &state, by_gain, par))
+        Rivals::All(Box::new(Field::new(&dictionary, &state, by_gain, par)))
     };
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
@@ -202,7 +205,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         }
         let chosen = match &mut rivals {
             Rivals::All(field) => match field.best(state.order.len()) {
-                Some(p) => Some((p, dictionary.columns(&[p], par)?)),
+                Some(p) => Some((p, dictionary.columns(&[p], par)?, field.line(p).to_vec())),
                 None if std::mem::replace(&mut exhausted, true) => None,
                 None => {
                     let kept = field.refresh(&mut state, true, true, par);
@@ -220,9 +223,9 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
                 chosen
             }
         };
-        let Some((p, column)) = chosen else { break StopReason::Converged };
+        let Some((p, column, line)) = chosen else { break StopReason::Converged };
         exhausted = false;
-        let outside = state.basis.split(column, INSIDE, par);
+        let outside = state.basis.split(column, line, INSIDE, par);
         match &mut rivals {
             Rivals::All(field) => field.close(p, state.order.len()),
             Rivals::Drawn { open, .. } => open[p] = false,
@@ -239,7 +242,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
     Ok(fit)
 }
 
-/// The best of some candidates and its column; those inside the span are closed.
+/// The best of some candidates; those inside the span are closed.
 fn best_drawn(
     dictionary: &Dictionary<'_>,
     state: &State<'_>,
@@ -247,7 +250,7 @@ fn best_drawn(
     by_gain: bool,
     open: &mut [bool],
     par: Par,
-) -> Result<Option<(usize, Vec<f64>)>> {
+) -> Result<Option<Candidate>> {
     let (l, q) = (state.task.rows(), state.task.outputs);
     let columns = dictionary.columns(list, par)?;
     let inside = inner_products(&columns, state.basis.vectors(), l, par);
@@ -268,5 +271,6 @@ fn best_drawn(
             best = Some((i, score));
         }
     }
-    Ok(best.map(|(i, _)| (list[i], columns[i * l..(i + 1) * l].to_vec())))
+    let part = |values: &[f64], i: usize, width: usize| values[i * width..(i + 1) * width].to_vec();
+    Ok(best.map(|(i, _)| (list[i], part(&columns, i, l), part(&inside, i, n))))
 }

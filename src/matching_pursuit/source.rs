@@ -5,7 +5,9 @@
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, gram};
+use crate::kernels::{Kernel, PackedVectors};
+use crate::simd::Real;
+use std::sync::OnceLock;
 
 /// Which rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,17 @@ pub trait Functions: Sync {
     /// # Errors
     /// Whatever keeps the values from being known.
     fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], par: Par) -> Result<()>;
+
+    /// As [`Functions::fill`], in single precision.
+    ///
+    /// # Errors
+    /// As [`Functions::fill`].
+    fn fill_single(&self, which: &[usize], set: RowSet, out: &mut [f32], par: Par) -> Result<()> {
+        let mut values = vec![0.0; out.len()];
+        self.fill(which, set, &mut values, par)?;
+        narrow(&values, out);
+        Ok(())
+    }
 }
 
 /// k(., z) for some points z and one kernel.
@@ -37,6 +50,39 @@ pub struct KernelFunctions<'a> {
     points: Rows<'a>,
     training: Rows<'a>,
     validation: Option<Rows<'a>>,
+    /// The sets as kernel values want them, made when they are first asked for: a pursuit asks for one function a step.
+    packed: Packed,
+}
+
+#[derive(Default)]
+struct Packed {
+    training: OnceLock<PackedVectors<f64>>,
+    training_single: OnceLock<PackedVectors<f32>>,
+    validation: OnceLock<PackedVectors<f64>>,
+    validation_single: OnceLock<PackedVectors<f32>>,
+}
+
+/// Picks the place of a precision.
+trait Place: Real {
+    fn of(packed: &Packed, set: RowSet) -> &OnceLock<PackedVectors<Self>>;
+}
+
+impl Place for f64 {
+    fn of(packed: &Packed, set: RowSet) -> &OnceLock<PackedVectors<Self>> {
+        match set {
+            RowSet::Training => &packed.training,
+            RowSet::Validation => &packed.validation,
+        }
+    }
+}
+
+impl Place for f32 {
+    fn of(packed: &Packed, set: RowSet) -> &OnceLock<PackedVectors<Self>> {
+        match set {
+            RowSet::Training => &packed.training_single,
+            RowSet::Validation => &packed.validation_single,
+        }
+    }
 }
 
 impl<'a> KernelFunctions<'a> {
@@ -64,11 +110,13 @@ impl<'a> KernelFunctions<'a> {
         } else {
             Error::check_len("columns of the points", training.cols(), points.cols())?;
             kernel.check_rows("points", points)?;
+            kernel.check_rows("rows", training)?;
         }
         if let Some(rows) = validation {
             Error::check_len("columns of the validation rows", training.cols(), rows.cols())?;
+            kernel.check_rows("validation rows", rows)?;
         }
-        Ok(Self { kernel, points, training, validation })
+        Ok(Self { kernel, points, training, validation, packed: Packed::default() })
     }
 
     fn set(&self, set: RowSet) -> Option<Rows<'a>> {
@@ -76,6 +124,13 @@ impl<'a> KernelFunctions<'a> {
             RowSet::Training => Some(self.training),
             RowSet::Validation => self.validation,
         }
+    }
+
+    fn values<T: Place>(&self, which: &[usize], set: RowSet, out: &mut [T], par: Par) {
+        let Some(rows) = self.set(set) else { return };
+        let columns = T::of(&self.packed, set)
+            .get_or_init(|| PackedVectors::between(self.kernel, self.points, rows, par));
+        columns.values_by(self.points, which, out, par);
     }
 }
 
@@ -100,13 +155,12 @@ impl Functions for KernelFunctions<'_> {
     }
 
     fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], par: Par) -> Result<()> {
-        let Some(rows) = self.set(set) else { return Ok(()) };
-        let points = self.points.gather(which);
         if self.kernel != Kernel::Precomputed {
-            out.copy_from_slice(&gram(&self.kernel, points.view(), rows, par)?);
+            self.values(which, set, out, par);
             return Ok(());
         }
-        let (n, columns) = (rows.rows(), indices(points.view()));
+        let Some(rows) = self.set(set) else { return Ok(()) };
+        let (n, columns) = (rows.rows(), indices(self.points.gather(which).view()));
         let mut values = vec![0.0; rows.cols()];
         for i in 0..n {
             values.fill(0.0);
@@ -117,6 +171,22 @@ impl Functions for KernelFunctions<'_> {
         }
         Ok(())
     }
+
+    fn fill_single(&self, which: &[usize], set: RowSet, out: &mut [f32], par: Par) -> Result<()> {
+        if self.kernel != Kernel::Precomputed {
+            self.values(which, set, out, par);
+            return Ok(());
+        }
+        let mut values = vec![0.0; out.len()];
+        self.fill(which, set, &mut values, par)?;
+        narrow(&values, out);
+        Ok(())
+    }
+}
+
+/// Rounds to single precision.
+fn narrow(values: &[f64], out: &mut [f32]) {
+    out.iter_mut().zip(values).for_each(|(out, &v)| *out = v as f32);
 }
 
 /// Functions that are given by their values, (rows, functions) row-major.

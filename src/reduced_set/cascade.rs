@@ -20,7 +20,7 @@ use crate::control::{Monitor, Par, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Columns, Kernel, RelativeRounding, diagonal};
+use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::simd::blas::dot;
 
 /// Rows that pass through the stages together.
@@ -47,7 +47,7 @@ pub struct Cascade {
     intercepts: Vec<f64>,
     stages: Vec<Stage>,
     /// The new vectors of each stage.
-    columns: Vec<Columns<f64>>,
+    columns: Vec<PackedVectors<f64>>,
     /// The lines of L that are needed.
     lines: Vec<Vec<f64>>,
     machine: Machine,
@@ -130,7 +130,7 @@ impl Cascade {
         let mut from = 0;
         for stage in &stages {
             let fresh: Vec<usize> = (from..stage.size.vectors).collect();
-            columns.push(Columns::new(target.kernel, kept.gather(&fresh).view(), par)?);
+            columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh).view(), par)?);
             from = stage.size.vectors;
         }
         let (m, p) = (kept.rows(), stages.last().map_or(0, |stage| stage.size.directions));

@@ -1,6 +1,41 @@
-//! Dense products of the solvers: gradients in double precision from kernel rows in single.
+//! Dense products of the solvers: sums in double precision from rows in double or in single.
 
 use super::{Isa, Operation, Real, Vector, run};
+
+/// A number that rows may hold.
+pub(crate) trait Stored: Copy + Send + Sync + 'static {
+    /// As many numbers as the vector has lanes, widened.
+    ///
+    /// # Safety
+    /// As [`Vector::load`].
+    unsafe fn load<V: Vector<Elem = f64>>(from: *const Self) -> V;
+    /// Widened.
+    fn wide(self) -> f64;
+}
+
+impl Stored for f32 {
+    #[inline(always)]
+    unsafe fn load<V: Vector<Elem = f64>>(from: *const Self) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { V::load_f32(from) }
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Stored for f64 {
+    #[inline(always)]
+    unsafe fn load<V: Vector<Elem = f64>>(from: *const Self) -> V {
+        // SAFETY: the caller's promise is this function's.
+        unsafe { V::load(from) }
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+}
 
 struct Dot<'a, T>(&'a [T], &'a [T]);
 
@@ -64,21 +99,21 @@ pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
 }
 
 /// y[j] += sum_k weights[k] rows[k][from + j]: up to eight rows in one pass over y.
-struct AddRows<'a> {
+struct AddRows<'a, T> {
     weights: &'a [f64],
-    rows: &'a [&'a [f32]],
+    rows: &'a [&'a [T]],
     from: usize,
     y: &'a mut [f64],
 }
 
-impl AddRows<'_> {
+impl<T: Stored> AddRows<'_, T> {
     #[inline(always)]
     unsafe fn pass<V: Vector<Elem = f64>, const R: usize>(&mut self, first: usize) {
         // SAFETY: `add_rows` has checked that every row reaches `from + y.len()`; first + R <= rows.len().
         unsafe {
             let n = self.y.len();
             let mut weights = [V::zero(); R];
-            let mut rows = [std::ptr::null::<f32>(); R];
+            let mut rows = [std::ptr::null::<T>(); R];
             for k in 0..R {
                 weights[k] = V::splat(self.weights[first + k]);
                 rows[k] = self.rows[first + k].as_ptr().add(self.from);
@@ -88,7 +123,7 @@ impl AddRows<'_> {
             while j + V::LANES <= n {
                 let mut sum = V::load(y.add(j));
                 for k in 0..R {
-                    sum = weights[k].mul_add(V::load_f32(rows[k].add(j)), sum);
+                    sum = weights[k].mul_add(T::load::<V>(rows[k].add(j)), sum);
                 }
                 sum.store(y.add(j));
                 j += V::LANES;
@@ -96,7 +131,7 @@ impl AddRows<'_> {
             while j < n {
                 let mut sum = *y.add(j);
                 for k in 0..R {
-                    sum += self.weights[first + k] * f64::from(*rows[k].add(j));
+                    sum += self.weights[first + k] * (*rows[k].add(j)).wide();
                 }
                 *y.add(j) = sum;
                 j += 1;
@@ -105,7 +140,7 @@ impl AddRows<'_> {
     }
 }
 
-impl Operation for AddRows<'_> {
+impl<T: Stored> Operation for AddRows<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -126,8 +161,8 @@ impl Operation for AddRows<'_> {
     }
 }
 
-/// y += sum_k weights[k] rows[k][from..from + y.len()], rows in single precision, the sum in double.
-pub(crate) fn add_rows(weights: &[f64], rows: &[&[f32]], from: usize, y: &mut [f64]) {
+/// y += sum_k weights[k] rows[k][from..from + y.len()], the sum in double precision.
+pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y: &mut [f64]) {
     assert_eq!(weights.len(), rows.len());
     assert!(rows.iter().all(|row| row.len() >= from + y.len()));
     run(AddRows { weights, rows, from, y });

@@ -45,7 +45,7 @@ RULES: dict[str, Rule] = {
         ),
     ),
     "n_iter_no_change": either(none, integer(least=1)),
-    "precision": one_of("double", "single"),
+    "precision": one_of("single", "double"),
     "cache_size": either(none, real(above=0.0)),
     "sample_size": either(none, integer(least=1)),
     "max_time": either(none, real(least=0.0)),

@@ -98,8 +98,10 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
     n_iter_no_change : int or None, default=None
         End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
-    precision : {"double", "single"}, default="double"
-        In which the dictionary is kept: single takes half the memory.
+    precision : {"single", "double"}, default="single"
+        In which candidates are kept and compared. Single takes half the memory and less time; of two that
+        are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
+        precision either way.
     cache_size : float or None, default=None
         Memory for the dictionary in MB; None is a share of the free memory. Where it does not fit, each step
         looks at a sample of 59 functions, whose values are computed then.
@@ -191,7 +193,7 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         scoring: str = "loss",
         class_weight: Mapping[Any, float] | str | None = None,
         class_kernels: Mapping[Any, Mapping[str, Any]] | None = None,
-        precision: str = "double",
+        precision: str = "single",
         cache_size: float | None = None,
         sample_size: int | None = None,
         max_time: float | None = None,
