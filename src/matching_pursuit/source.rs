@@ -3,11 +3,15 @@
 //! rows; values are asked for in blocks of functions.
 
 use crate::control::Par;
-use crate::data::Rows;
+use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors};
 use crate::simd::Real;
+use crate::with_rows;
 use std::sync::OnceLock;
+
+/// Columns of a precomputed kernel that a task reads: two cache lines of a row.
+const GROUP: usize = 16;
 
 /// Which rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,14 +165,28 @@ impl Functions for KernelFunctions<'_> {
         }
         let Some(rows) = self.set(set) else { return Ok(()) };
         let (n, columns) = (rows.rows(), indices(self.points.gather(which).view()));
-        let mut values = vec![0.0; rows.cols()];
-        for i in 0..n {
-            values.fill(0.0);
-            rows.for_each_in_row(i, |j, v| values[j] = v);
-            for (c, &column) in columns.iter().enumerate() {
-                out[c * n + i] = values[column];
-            }
-        }
+        par.for_each_chunk(out, GROUP * n.max(1), |task, out| {
+            let columns = &columns[task * GROUP..][..out.len() / n];
+            with_rows!(
+                rows,
+                dense(d) => for i in 0..n {
+                    let row = d.row(i);
+                    for (c, &column) in columns.iter().enumerate() {
+                        out[c * n + i] = Element::to_f64(row[column]);
+                    }
+                },
+                csr(s) => {
+                    let mut values = vec![0.0; s.cols()];
+                    for i in 0..n {
+                        s.for_each_in_row(i, |j, v| values[j] = Element::to_f64(v));
+                        for (c, &column) in columns.iter().enumerate() {
+                            out[c * n + i] = values[column];
+                        }
+                        s.for_each_in_row(i, |j, _| values[j] = 0.0);
+                    }
+                }
+            );
+        });
         Ok(())
     }
 
