@@ -413,9 +413,9 @@ def speed(report: Report, options: argparse.Namespace) -> None:
         " work, and most of them are bound by memory: the rows of the functions that may be chosen soon are"
         " read for one or four steps at a time, since half of the candidates stay within a fifth of the best"
         " score. The matching pursuit forms the Gram matrix once, which is bound by arithmetic. Tried:"
-        " levels of other lengths (8, 2, 1 and 32, 8, 1 instead of 16, 4, 1 are slower), keeping the products of each function with the basis"
-        " (kept: saves a pass over the basis and all work of steps that are taken back), rows in single"
-        " precision (kept), longer stretches of a row at a time (kept)."
+        " levels of other lengths (8, 2, 1 and 32, 8, 1 instead of 16, 4, 1 are slower), keeping the products"
+        " of each function with the basis (kept: saves a pass over the basis and all work of steps that are"
+        " taken back), rows in single precision (kept), longer stretches of a row at a time (kept)."
     )
     report.numbers["speed"] = median
 
