@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
+from scipy.ndimage import gaussian_filter
 from sklearn.linear_model import OrthogonalMatchingPursuit
 from sklearn.model_selection import StratifiedKFold
 
@@ -65,11 +66,18 @@ TABLE_3 = {
 COSTS = (0.02, 0.05, 0.07, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 100.0)
 
 
+def smoothed(X: np.ndarray) -> np.ndarray:
+    """Images of 16 by 16 pixels, smoothed."""
+    images = gaussian_filter(X.reshape(-1, 16, 16), (0.0, 0.75, 0.75), mode="nearest")
+    return np.ascontiguousarray(images.reshape(len(X), -1))
+
+
 def table_1(report: Report, options: argparse.Namespace) -> None:
     """USPS, each digit against the others."""
     quick = options.quick
     data = load("usps")
-    X, y = (data.X[:1500], data.y[:1500]) if quick else (data.X, data.y)
+    X, y = (smoothed(data.X[:1500]), data.y[:1500]) if quick else (smoothed(data.X), data.y)
+    X_test = smoothed(data.X_test)
     digits = range(2) if quick else range(10)
     rows, found = [], []
     for digit in digits:
@@ -79,8 +87,8 @@ def table_1(report: Report, options: argparse.Namespace) -> None:
         own = svc.expansion_.n_vectors
         path = KMPClassifier(size, gamma=1 / 128, fit_intercept=False).fit(X, one).path_
         sizes = sorted({size // 2, size})
-        errors = np.round((1 - path.scores(data.X_test, test, sizes)) * len(test)).astype(int)
-        svm = int((svc.predict(data.X_test) != test).sum())
+        errors = np.round((1 - path.scores(X_test, test, sizes)) * len(test)).astype(int)
+        svm = int((svc.predict(X_test) != test).sum())
         rows.append(
             (
                 digit,
@@ -99,6 +107,12 @@ def table_1(report: Report, options: argparse.Namespace) -> None:
         "Table 1: test errors of 2,007 on USPS, paper / ours; the paper's number of vectors and half of it",
         ("digit", "SVM vectors", "SVM", "KMP, same", "KMP, half"),
         rows,
+    )
+    report.say(
+        "The digits are smoothed by a Gaussian of width .75, as preprocessed digits were in those years: so"
+        " the SVM (C = 10, gamma = 1/128) has about as many vectors as the paper's. Without, it has twice as"
+        " many, and the three sums are 193, 203 and 246. What is left of the difference, a twentieth, is the"
+        " order of the scatter between digits."
     )
     report.numbers["table1"] = {"svm": total[0], "same": total[1], "half": total[2]}
 
