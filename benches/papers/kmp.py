@@ -111,8 +111,8 @@ def table_1(report: Report, options: argparse.Namespace) -> None:
     report.say(
         "The digits are smoothed by a Gaussian of width .75, as preprocessed digits were in those years: so"
         " the SVM (C = 10, gamma = 1/128) has about as many vectors as the paper's. Without, it has twice as"
-        " many, and the three sums are 193, 203 and 246. What is left of the difference, a twentieth, is the"
-        " order of the scatter between digits."
+        " many, and the three sums are 193, 203 and 246. What is left of the difference is less than the"
+        " square roots of the sums."
     )
     report.numbers["table1"] = {"svm": total[0], "same": total[1], "half": total[2]}
 
