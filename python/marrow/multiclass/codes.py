@@ -271,7 +271,7 @@ _KINDS = {
     "LogisticRegressionCV": "logistic",
     "RidgeClassifier": "square",
     "RidgeClassifierCV": "square",
-    "RLSClassifier": "square",
+    "SquareLossClassifier": "square",
     "KMPClassifier": "square",
     "LinearDiscriminantAnalysis": "logistic",
     "AdaBoostClassifier": "exponential",
