@@ -47,3 +47,11 @@ def _iris():
 def datasets():
     """Name to (X, y): two and more classes, integers and strings, few and many columns."""
     return {"cancer": _cancer(), "digits": _digits(), "moons": _moons(), "iris": _iris()}
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """Handwritten digits in [0, 1]: 500 rows and their labels, 600 others and theirs."""
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    return X[:500], y[:500], X[500:1100], y[500:1100]
