@@ -11,6 +11,8 @@ use crate::control::Par;
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 
+/// A function whose squared distance from the span is below this share of its squared norm counts as inside it.
+pub(super) const INSIDE: f64 = 1e-10;
 /// Numbers of Q that stay in a core's cache: 512 kB.
 const CACHED: usize = 1 << 16;
 /// Fewest and most numbers of a vector in a stretch.

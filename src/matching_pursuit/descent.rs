@@ -6,11 +6,10 @@
 //! Cost of a step: one pass over the dictionary, the line search O(l) an evaluation, and what `backfit` says.
 
 use super::backfit::backfit;
-use super::basis::Basis;
+use super::basis::{Basis, INSIDE};
 use super::curve::Curve;
 use super::dictionary::{Dictionary, inner_products};
 use super::loss::{Derivative, Objective};
-use super::orthogonal::INSIDE;
 use super::{Coefficients, Fit, MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;

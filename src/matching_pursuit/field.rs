@@ -9,8 +9,9 @@
 //!
 //! Invariant: n_k and C_k are those after the steps whose products the line of function k has.
 
+use super::basis::INSIDE;
 use super::dictionary::Dictionary;
-use super::orthogonal::{INSIDE, State};
+use super::state::State;
 use crate::control::Par;
 
 /// Steps between two looks at a level.

@@ -9,6 +9,7 @@
 //! | `dictionary` | the values on the training rows, kept or drawn anew at each step |
 //! | `basis` | an orthonormal basis of the chosen functions |
 //! | `orthogonal` | squared loss with back-fitting or pre-fitting (fig. 3) |
+//! | `state` | what such a pursuit has fitted so far |
 //! | `field` | all functions as candidates, looked at together every few steps |
 //! | `descent` | any loss: basic pursuit (fig. 1) and back-fitting every few steps (fig. 4) |
 //! | `backfit` | all coefficients at their best for any loss |
@@ -27,6 +28,7 @@ mod field;
 mod loss;
 mod orthogonal;
 mod source;
+mod state;
 
 pub use curve::{Measure, Validation};
 pub use dictionary::Storage;
