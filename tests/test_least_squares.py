@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -114,3 +119,93 @@ def test_bad_parameters_are_named(parameter, value):
         RLSClassifier(**{parameter: value}).fit(np.eye(3), [0, 1, 1])
     with pytest.raises(ValueError, match="one row for each"):
         fit_targets(np.eye(3), np.ones(2))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "csr", "precomputed"])
+def test_weights_are_repeated_rows(rng, intercept, layout):
+    X, Y = _problem(rng, n=40)
+    weights = rng.integers(0, 4, size=40)
+    again = np.repeat(np.arange(40), weights)
+    K = kernel_matrix(("rbf", 0.4, 0.0, 3), X, X)
+    rows, repeated, how = X, X[again], {"gamma": 0.4}
+    if layout == "csr":
+        rows, repeated = sp.csr_array(X), sp.csr_array(X[again])
+    elif layout == "precomputed":
+        rows, repeated, how = K, K[np.ix_(again, again)], {"kernel": "precomputed"}
+    one = RLSRegressor(0.3, fit_intercept=intercept, **how).fit(rows, Y, sample_weight=weights)
+    all_ = RLSRegressor(0.3, fit_intercept=intercept, **how).fit(repeated, Y[again])
+    outputs = all_.predict(K[:, again] if layout == "precomputed" else rows)
+    np.testing.assert_allclose(one.predict(rows), outputs, atol=1e-9)
+    if not intercept and layout == "dense":
+        peer = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.4).fit(X, Y, sample_weight=weights)
+        np.testing.assert_allclose(one.predict(X), peer.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_weighted_leave_one_out_equals_refits(rng, intercept):
+    X, Y = _problem(rng, n=25)
+    weights = rng.uniform(0.2, 3.0, size=25)
+    weights[[3, 11]] = 0.0
+    model = RLSRegressor(0.3, gamma=0.4, fit_intercept=intercept).fit(X, Y, sample_weight=weights)
+    for i in range(25):
+        rest = np.delete(np.arange(25), i)
+        without = RLSRegressor(0.3, gamma=0.4, fit_intercept=intercept, leave_one_out=False)
+        value = without.fit(X[rest], Y[rest], sample_weight=weights[rest]).predict(X[[i]])[0]
+        np.testing.assert_allclose(model.loo_prediction_[i], value, atol=1e-8)
+    error = np.average(((model.loo_prediction_ - Y) ** 2).mean(axis=1), weights=weights)
+    np.testing.assert_allclose(model.loo_error_, error)
+    path = RLSRegressor(alphas=[1.0, 0.3], gamma=0.4, fit_intercept=intercept).fit(
+        X, Y, sample_weight=weights
+    )
+    np.testing.assert_allclose(path.loo_errors_[1], error, rtol=1e-9)
+
+
+def test_weighted_classification_and_its_bound(datasets):
+    X, y = datasets["cancer"]
+    weights = np.random.default_rng(0).integers(0, 3, size=len(y))
+    model = RLSClassifier(0.5, gamma=0.05).fit(X, y, sample_weight=weights)
+    again = np.repeat(np.arange(len(y)), weights)
+    repeated = RLSClassifier(0.5, gamma=0.05).fit(X[again], y[again])
+    np.testing.assert_allclose(model.decision_function(X), repeated.decision_function(X), atol=1e-8)
+    assert model.loo_bound_[0] >= model.loo_error_ - 1e-12
+    with pytest.raises(ValueError, match="sample_weight"):
+        RLSClassifier(solver="cg", leave_one_out=False).fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="sample_weight is zero"):
+        RLSClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
+
+
+def test_weights_in_a_refined_single_precision_factor(rng):
+    X, y = rng.normal(size=(1500, 5)), rng.normal(size=1500)
+    weights = rng.uniform(0.1, 5.0, size=1500)
+    single = RLSRegressor(0.1, gamma=0.3, leave_one_out=False).fit(X, y, sample_weight=weights)
+    double = RLSRegressor(0.1, gamma=0.3).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(single.dual_coef_, double.dual_coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "how", ["leave_one_out=False", "alphas=[0.1, 1.0]", "solver='cg', leave_one_out=False"]
+)
+def test_ctrl_c_stops_a_fit(how):
+    program = f"""
+import numpy as np, sys
+from marrow import RLSRegressor
+X = np.random.default_rng(0).normal(size=(12000, 20))
+model = RLSRegressor(1e-4, gamma=0.01, tol=1e-13, {how})
+print("ready", flush=True)
+try:
+    model.fit(X, X[:, 0])
+except KeyboardInterrupt:
+    assert not hasattr(model, "expansion_")
+    print("interrupted", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.6)
+        child.send_signal(signal.SIGINT)
+        start = time.perf_counter()
+        said = child.stdout.readline()
+        took = time.perf_counter() - start
+        child.communicate(timeout=30)
+    assert said == "interrupted\n"
+    assert took < 1.5

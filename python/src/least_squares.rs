@@ -1,14 +1,15 @@
 //! `marrow::least_squares`: regularized least squares.
 
+use marrow::control::{Monitor, Par, StopReason};
 use marrow::kernels::{Kernel, KernelFunction};
 use marrow::least_squares::{
     LeaveOneOut, Options, Problem, Solution, exact, iterative, linear, solve, solve_path,
 };
-use numpy::{PyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::array::{RowsArg, matrix, matrix_array, same_length};
+use crate::array::{RowsArg, matrix, matrix_array, same_length, vector};
 use crate::function::{FunctionArg, WithKernel};
 use crate::run::run_and_keep;
 use crate::svm::duration;
@@ -17,7 +18,7 @@ use crate::svm::duration;
 ///
 /// Returns a dict: `coefficients` (n, q), `intercepts` (q,), `diagonal` (n,) of K, and `leave_one_out`, None or a dict.
 #[pyfunction]
-#[pyo3(signature = (x, targets, kernel, alpha, fit_intercept, leave_one_out, progress, n_jobs))]
+#[pyo3(signature = (x, targets, kernel, alpha, weights, fit_intercept, leave_one_out, progress, n_jobs))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn least_squares<'py>(
     py: Python<'py>,
@@ -25,6 +26,7 @@ pub(crate) fn least_squares<'py>(
     targets: PyReadonlyArray2<'py, f64>,
     kernel: FunctionArg,
     alpha: f64,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
     fit_intercept: bool,
     leave_one_out: bool,
     progress: Option<Bound<'py, PyAny>>,
@@ -33,10 +35,11 @@ pub(crate) fn least_squares<'py>(
     let (values, n, q) = matrix(&targets)?;
     let rows = x.view()?;
     same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
+    let weights = weights.as_ref().map(vector).transpose()?;
     let options = Options { leave_one_out };
     let (solution, raised) = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
         let function: KernelFunction<'_> = kernel.function();
-        let problem = Problem { kernel: function, rows, targets: values, outputs: q, fit_intercept };
+        let problem = Problem { kernel: function, rows, targets: values, outputs: q, fit_intercept, weights };
         solve(&problem, alpha, options, &WithKernel { monitor, kernel: &kernel }, par)
     })
     .map_err(|error| kernel.raised().unwrap_or(error))?;
@@ -51,7 +54,7 @@ pub(crate) fn least_squares<'py>(
 /// Returns a dict as [`least_squares`] does, the `best` index, and `path`, one row of mean squared error, error rate and
 /// generalised cross-validation for each alpha.
 #[pyfunction]
-#[pyo3(signature = (x, targets, kernel, alphas, by_rate, fit_intercept, progress, n_jobs))]
+#[pyo3(signature = (x, targets, kernel, alphas, weights, by_rate, fit_intercept, progress, n_jobs))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn least_squares_path<'py>(
     py: Python<'py>,
@@ -59,6 +62,7 @@ pub(crate) fn least_squares_path<'py>(
     targets: PyReadonlyArray2<'py, f64>,
     kernel: FunctionArg,
     alphas: Vec<f64>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
     by_rate: bool,
     fit_intercept: bool,
     progress: Option<Bound<'py, PyAny>>,
@@ -67,8 +71,10 @@ pub(crate) fn least_squares_path<'py>(
     let (values, n, q) = matrix(&targets)?;
     let rows = x.view()?;
     same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
+    let weights = weights.as_ref().map(vector).transpose()?;
     let outcome = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
-        let problem = Problem { kernel: kernel.function(), rows, targets: values, outputs: q, fit_intercept };
+        let function: KernelFunction<'_> = kernel.function();
+        let problem = Problem { kernel: function, rows, targets: values, outputs: q, fit_intercept, weights };
         solve_path(&problem, &alphas, by_rate, &WithKernel { monitor, kernel: &kernel }, par)
     });
     if let Some(raised) = kernel.raised() {
@@ -106,26 +112,17 @@ pub(crate) fn least_squares_cg<'py>(
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (values, n, q) = matrix(&targets)?;
-    let rows = x.view()?;
-    same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
-    let max_products = max_iter.unwrap_or(u64::MAX);
-    let max_time = duration(max_time)?;
-    let options = iterative::Options { tolerance: tol, max_products, max_time, points, seed };
-    let (solution, raised) = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
-        let problem = Problem { kernel: kernel.function(), rows, targets: values, outputs: q, fit_intercept };
+    let options = iterative_options(tol, max_iter, max_time, (points, seed))?;
+    let problem = (&x, &targets, fit_intercept);
+    let solution = conjugate_gradients(py, problem, progress.as_ref(), n_jobs, |problem, monitor, par| {
+        let problem = Problem { kernel: kernel.function(), ..problem };
         iterative::solve(&problem, alpha, options, monitor, par)
     })?;
-    if let Some(raised) = raised {
-        return Err(raised);
-    }
-    let dict = PyDict::new(py);
+    let ending = (solution.intercepts, solution.products, solution.residual, solution.reason);
+    let dict = ending_dict(py, ending)?;
+    let [n, q] = [targets.shape()[0], targets.shape()[1]];
     dict.set_item("coefficients", matrix_array(py, solution.coefficients, n, q)?)?;
-    dict.set_item("intercepts", PyArray1::from_vec(py, solution.intercepts))?;
     dict.set_item("diagonal", PyArray1::from_vec(py, solution.diagonal))?;
-    dict.set_item("products", solution.products)?;
-    dict.set_item("residual", solution.residual)?;
-    dict.set_item("stop", solution.reason.name())?;
     Ok(dict)
 }
 
@@ -147,26 +144,56 @@ pub(crate) fn linear_least_squares_cg<'py>(
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (values, n, q) = matrix(&targets)?;
-    let rows = x.view()?;
-    same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
-    let max_products = max_iter.unwrap_or(u64::MAX);
-    let max_time = duration(max_time)?;
-    let options = iterative::Options { tolerance: tol, max_products, max_time, points: 0, seed: 0 };
-    let (solution, raised) = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
-        let kernel = Kernel::Linear.into();
-        let problem = Problem { kernel, rows, targets: values, outputs: q, fit_intercept };
+    let options = iterative_options(tol, max_iter, max_time, (0, 0))?;
+    let problem = (&x, &targets, fit_intercept);
+    let solution = conjugate_gradients(py, problem, progress.as_ref(), n_jobs, |problem, monitor, par| {
         linear::solve(&problem, alpha, options, monitor, par)
     })?;
-    if let Some(raised) = raised {
-        return Err(raised);
-    }
+    let ending = (solution.intercepts, solution.products, solution.residual, solution.reason);
+    let dict = ending_dict(py, ending)?;
+    dict.set_item("weights", matrix_array(py, solution.weights, x.view()?.cols(), targets.shape()[1])?)?;
+    Ok(dict)
+}
+
+/// Options of the iterations; `preconditioner` is points and seed.
+fn iterative_options(
+    tolerance: f64,
+    max_iter: Option<u64>,
+    max_time: Option<f64>,
+    preconditioner: (usize, u64),
+) -> PyResult<iterative::Options> {
+    let (points, seed) = preconditioner;
+    let max_products = max_iter.unwrap_or(u64::MAX);
+    Ok(iterative::Options { tolerance, max_products, max_time: duration(max_time)?, points, seed })
+}
+
+/// What both iterations have in common: rows, targets and intercept in, with the linear kernel until `work` sets another.
+fn conjugate_gradients<'py, R: Send>(
+    py: Python<'py>,
+    (x, targets, fit_intercept): (&RowsArg<'py>, &PyReadonlyArray2<'py, f64>, bool),
+    progress: Option<&Bound<'py, PyAny>>,
+    n_jobs: usize,
+    work: impl FnOnce(Problem<'_>, &dyn Monitor, Par) -> marrow::Result<R> + Send,
+) -> PyResult<R> {
+    let (values, n, q) = matrix(targets)?;
+    let rows = x.view()?;
+    same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
+    let kernel = Kernel::Linear.into();
+    let problem = Problem { kernel, rows, targets: values, outputs: q, fit_intercept, weights: None };
+    let (solution, raised) = run_and_keep(py, n_jobs, progress, |monitor, par| work(problem, monitor, par))?;
+    raised.map_or(Ok(solution), Err)
+}
+
+/// Intercepts, products, residual and why it ended, as a dict.
+fn ending_dict(
+    py: Python<'_>,
+    (intercepts, products, residual, reason): (Vec<f64>, u64, f64, StopReason),
+) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("weights", matrix_array(py, solution.weights, rows.cols(), q)?)?;
-    dict.set_item("intercepts", PyArray1::from_vec(py, solution.intercepts))?;
-    dict.set_item("products", solution.products)?;
-    dict.set_item("residual", solution.residual)?;
-    dict.set_item("stop", solution.reason.name())?;
+    dict.set_item("intercepts", PyArray1::from_vec(py, intercepts))?;
+    dict.set_item("products", products)?;
+    dict.set_item("residual", residual)?;
+    dict.set_item("stop", reason.name())?;
     Ok(dict)
 }
 

@@ -19,6 +19,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{CrossKernel, Evaluator, Kernel, KernelFunction, diagonal, gram_lower};
+use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Tolerance};
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::random::Random;
@@ -72,6 +73,7 @@ pub fn solve(
     par: Par,
 ) -> Result<Solution> {
     problem.check()?;
+    problem.refuse_weights()?;
     check_alpha(alpha)?;
     let KernelFunction::BuiltIn(kernel) = problem.kernel else {
         return Err(Error::param("kernel", "a function", "a built-in kernel for conjugate gradients"));
@@ -174,7 +176,7 @@ impl Preconditioner {
         gram_lower(kernel.into(), points.view(), own.values_mut(), stride, monitor, par)?;
         // Points that depend on each other: what is lost is lost for the preconditioner alone.
         let trace: f64 = (0..m).map(|i| own.values()[i * stride + i]).sum();
-        let mut shifted = own.shifted::<f64>(1e-10 * trace, par);
+        let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, par);
         match dense::factor(&mut shifted, monitor, par) {
             // A kernel that is not positive definite gets none.
             Err(Error::NotPositiveDefinite { .. }) => {
@@ -210,7 +212,7 @@ impl Preconditioner {
             return;
         };
         let (n, m, width) = (r.len() / q, factor.len(), panel_width::<f64>());
-        let mut panels = dense::to_panels::<f64>(r, n, q);
+        let mut panels = columns::to_panels::<f64>(r, n, q);
         let mut inner = vec![0.0; panels.len() / n * m];
         for (r, t) in panels.chunks_exact(n * width).zip(inner.chunks_exact_mut(m * width)) {
             par.for_each_chunk(t, 48 * width, |task, t| {
@@ -218,7 +220,7 @@ impl Preconditioner {
                 subtract_product(&self.features, at, (t.len() / width, n), r, t, width);
             });
         }
-        dense::solve(factor, &mut inner, par);
+        columns::solve(factor, &mut inner, par);
         // F'r came out with the other sign.
         for v in &mut inner {
             *v = -*v;
@@ -229,7 +231,7 @@ impl Preconditioner {
                 subtract_product(&self.features, at, (r.len() / width, m), t, r, width);
             });
         }
-        dense::from_panels(&panels, out, n, q);
+        columns::from_panels(&panels, out, n, q);
         for v in out {
             *v /= self.alpha;
         }

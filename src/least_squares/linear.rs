@@ -48,6 +48,7 @@ pub fn solve(
     par: Par,
 ) -> Result<Weights> {
     problem.check()?;
+    problem.refuse_weights()?;
     check_alpha(alpha)?;
     if alpha == 0.0 {
         return Err(Error::param("alpha", alpha, "above 0 for conjugate gradients"));
@@ -154,7 +155,8 @@ mod tests {
         let targets: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).cos()).collect();
         let rows: Rows<'_> = DenseView::new(&data, n, d).unwrap().into();
         let kernel = Kernel::Linear.into();
-        let problem = Problem { kernel, rows, targets: &targets, outputs: q, fit_intercept: false };
+        let problem =
+            Problem { kernel, rows, targets: &targets, outputs: q, fit_intercept: false, weights: None };
         let options = Options { tolerance: 1e-12, max_products: 500, max_time: None, points: 0, seed: 0 };
         let solved = solve(&problem, alpha, options, &Silent, Par::Threads).unwrap();
         for k in 0..d {

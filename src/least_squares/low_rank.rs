@@ -18,6 +18,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{CrossKernel, Kernel, gram_lower};
+use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram, tick};
 use crate::simd::Real;
 
@@ -185,7 +186,7 @@ impl System {
         let largest = (0..m).map(|i| own.values()[i * stride + i]).fold(0.0, f64::max);
         let mut jitter = 0.0;
         loop {
-            let mut factor = own.shifted::<f64>(jitter, par);
+            let mut factor = own.shifted::<f64>(|_| jitter, par);
             match dense::factor(&mut factor, monitor, par) {
                 Ok(()) => return Ok(Self { factor, jitter, centred }),
                 // Eigenvalues of a product that are below its rounding.
@@ -206,9 +207,9 @@ impl System {
                 line.iter_mut().zip(&sums.targets).for_each(|(v, y)| *v -= mean * y);
             }
         }
-        let mut panels = dense::to_panels::<f64>(&values, m, q);
-        dense::solve(&self.factor, &mut panels, par);
-        dense::from_panels(&panels, &mut values, m, q);
+        let mut panels = columns::to_panels::<f64>(&values, m, q);
+        columns::solve(&self.factor, &mut panels, par);
+        columns::from_panels(&panels, &mut values, m, q);
         let mut intercepts = vec![0.0; q];
         if let Some((mean, rows)) = &self.centred {
             for (b, y) in intercepts.iter_mut().zip(&sums.targets) {

@@ -4,7 +4,8 @@
 //! sum_i (y_i - f(x_i))^2 + alpha ||f||^2,     f(x) = sum_i c_i k(x, x_i) + b,     (K + alpha I) c = y - b
 //! ```
 //!
-//! for all outputs at once, alpha = lambda n. The system's matrix is that of no output, so one factorisation serves all.
+//! for all outputs at once, alpha = lambda n. Where rows have weights W, squares are weighted and alpha W^-1 is in the
+//! place of alpha I. The system's matrix is that of no output, so one factorisation serves all.
 //!
 //! | file | holds |
 //! |---|---|
@@ -42,6 +43,8 @@ pub struct Problem<'a> {
     pub outputs: usize,
     /// Whether a constant that is not penalised is fitted too.
     pub fit_intercept: bool,
+    /// Positive weights of the squares, (n,); none is one for each.
+    pub weights: Option<&'a [f64]>,
 }
 
 impl Problem<'_> {
@@ -59,9 +62,26 @@ impl Problem<'_> {
         if let Some(at) = self.targets.iter().position(|y| !y.is_finite()) {
             return Err(Error::NotFinite { what: "targets", row: at / self.outputs });
         }
+        if let Some(weights) = self.weights {
+            Error::check_len("weights (one for each row)", n, weights.len())?;
+            if let Some(weight) = weights.iter().find(|w| !(w.is_finite() && **w > 0.0)) {
+                return Err(Error::param("weights", *weight, "finite and above 0"));
+            }
+        }
         let kernel = self.kernel.built_in();
         kernel.check()?;
         kernel.check_rows("X", self.rows)
+    }
+
+    /// For the solvers that take none.
+    pub(crate) fn refuse_weights(&self) -> Result<()> {
+        let refused = |weights: &[f64]| Error::param("weights", format!("{} numbers", weights.len()), "none");
+        self.weights.map_or(Ok(()), |weights| Err(refused(weights)))
+    }
+
+    /// What is added to the i-th diagonal entry of K.
+    pub(crate) fn shift(&self, alpha: f64, i: usize) -> f64 {
+        self.weights.map_or(alpha, |weights| alpha / weights[i])
     }
 }
 

@@ -12,14 +12,14 @@ use crate::control::{Monitor, Par, Progress};
 use crate::error::{Error, Result};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
-use crate::simd::panel::{Layout, backward, forward, subtract_product, update_rows};
+use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
 
 /// Columns of a block: a panel of such a depth fits the first cache.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 /// Columns that are substituted without a register tile.
-const SMALL: usize = 64;
+pub(super) const SMALL: usize = 64;
 /// Rows of a task.
-const ROWS: usize = 96;
+pub(super) const ROWS: usize = 96;
 /// Multiply-adds between two looks at the monitor.
 const TICK: usize = 2_000_000_000;
 
@@ -67,8 +67,8 @@ impl<T: Real> Square<T> {
         self.values.values_mut()
     }
 
-    /// The lower triangle rounded to another precision, `shift` added to the diagonal.
-    pub(crate) fn shifted<U: Real>(&self, shift: f64, par: Par) -> Square<U> {
+    /// The lower triangle rounded to another precision, `shift` of the row added to the diagonal.
+    pub(crate) fn shifted<U: Real>(&self, shift: impl Fn(usize) -> f64 + Sync, par: Par) -> Square<U> {
         let mut out = Square::<U>::new(self.n);
         let (stride, from, values) = (out.stride, self.stride, self.values());
         par.for_each_chunk(out.values_mut(), ROWS * stride, |task, lines| {
@@ -76,7 +76,7 @@ impl<T: Real> Square<T> {
                 for (out, value) in line.iter_mut().zip(&values[i * from..=i * from + i]) {
                     *out = U::from_f64(value.to_f64());
                 }
-                line[i] = U::from_f64(values[i * from + i].to_f64() + shift);
+                line[i] = U::from_f64(values[i * from + i].to_f64() + shift(i));
             }
         });
         out
@@ -308,95 +308,6 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(a: &mut Square<T>, k: &[A], stride
     }
 }
 
-/// Right-hand sides as panels: (n, q) row-major in lines of [`panel_width`] columns, panel after panel.
-pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Vec<T> {
-    let width = panel_width::<T>();
-    let mut panels = vec![T::ZERO; q.div_ceil(width) * n * width];
-    for (i, line) in b.chunks_exact(q).enumerate() {
-        for (j, &v) in line.iter().enumerate() {
-            panels[(j / width * n + i) * width + j % width] = T::from_f64(v);
-        }
-    }
-    panels
-}
-
-/// The way back from [`to_panels`].
-pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usize) {
-    let width = panel_width::<T>();
-    for (i, line) in b.chunks_exact_mut(q).enumerate() {
-        for (j, v) in line.iter_mut().enumerate() {
-            *v = panels[(j / width * n + i) * width + j % width].to_f64();
-        }
-    }
-}
-
-/// Solves L L' X = B in place for panels of right-hand sides in any precision.
-pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par) {
-    let width = panel_width::<T>();
-    let (n, stride, values) = (l.n, l.stride, l.values());
-    if n == 0 {
-        return;
-    }
-    for x in panels.chunks_exact_mut(n * width) {
-        for from in (0..n).step_by(SMALL) {
-            let to = n.min(from + SMALL);
-            let (above, below) = x.split_at_mut(to * width);
-            let mine = &mut above[from * width..];
-            forward(&values[from * stride + from..], stride, to - from, mine);
-            let mine = &*mine;
-            par.for_each_chunk(below, 2 * ROWS * width, |task, out| {
-                let at = Layout { start: (to + 2 * task * ROWS) * stride + from, row: stride, step: 1 };
-                subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
-            });
-        }
-        for from in (0..n).step_by(SMALL).rev() {
-            let to = n.min(from + SMALL);
-            let (above, rest) = x.split_at_mut(from * width);
-            let mine = &mut rest[..(to - from) * width];
-            backward(&values[from * stride + from..], stride, to - from, mine);
-            let mine = &*mine;
-            par.for_each_chunk(above, 2 * ROWS * width, |task, out| {
-                let at = Layout { start: from * stride + 2 * task * ROWS, row: 1, step: stride };
-                subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
-            });
-        }
-    }
-}
-
-/// out = (A + shift I) X for the symmetric matrix whose lower triangle is given, X and out panels.
-pub(crate) fn multiply<A: Real, T: Real>(a: &Square<A>, shift: f64, x: &[T], out: &mut [T], par: Par) {
-    let width = panel_width::<T>();
-    let (n, stride, values) = (a.n, a.stride, a.values());
-    if n == 0 {
-        return;
-    }
-    for (x, out) in x.chunks_exact(n * width).zip(out.chunks_exact_mut(n * width)) {
-        par.for_each_chunk(out, ROWS * width, |task, out| {
-            let (first, count) = (task * ROWS, out.len() / width);
-            out.fill(T::ZERO);
-            // Left of the block as it stands, below it transposed, the block itself row by row.
-            let left = Layout { start: first * stride, row: stride, step: 1 };
-            subtract_product(values, left, (count, first), x, out, width);
-            let end = first + count;
-            if end < n {
-                let below = Layout { start: end * stride + first, row: 1, step: stride };
-                subtract_product(values, below, (count, n - end), &x[end * width..], out, width);
-            }
-            for i in 0..count {
-                for k in 0..count {
-                    let (low, high) = (first + i.min(k), first + i.max(k));
-                    let at = Layout { start: high * stride + low, row: 1, step: 1 };
-                    let line = &x[(first + k) * width..(first + k + 1) * width];
-                    subtract_product(values, at, (1, 1), line, &mut out[i * width..(i + 1) * width], width);
-                }
-            }
-            for (out, x) in out.iter_mut().zip(&x[first * width..end * width]) {
-                *out = T::from_f64(shift * x.to_f64() - out.to_f64());
-            }
-        });
-    }
-}
-
 /// The diagonal of (L L')^-1; M' = L^-T goes above the diagonal of `l`.
 ///
 /// # Errors
@@ -495,6 +406,7 @@ fn subtract_inverse<T: Real>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::columns::{from_panels, multiply, solve, to_panels};
     use super::*;
     use crate::control::Silent;
 
@@ -515,13 +427,13 @@ mod tests {
     fn factor_solution_and_inverse_at_every_size() {
         for n in [1, 2, 31, 64, 65, 200, 256, 257, 530] {
             let a = example::<f64>(n);
-            let mut l = a.shifted::<f64>(0.25, Par::Threads);
+            let mut l = a.shifted::<f64>(|_| 0.25, Par::Threads);
             factor(&mut l, &Silent, Par::Threads).unwrap();
             let q = 19;
             let x: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).sin()).collect();
             let panels = to_panels::<f64>(&x, n, q);
             let mut b = vec![0.0; panels.len()];
-            multiply(&a, 0.25, &panels, &mut b, Par::Threads);
+            multiply(&a, |_| 0.25, &panels, &mut b, Par::Threads);
             solve(&l, &mut b, Par::Threads);
             assert!(b.iter().zip(&panels).all(|(b, x)| (b - x).abs() < 1e-10), "{n}");
             let mut back = vec![0.0; n * q];
@@ -553,7 +465,7 @@ mod tests {
                 let sum: f64 = (0..n).map(|t| k[t * stride + i] * k[t * stride + j]).sum();
                 assert!((a.values()[i * lines + j] + sum).abs() < 1e-9);
             }
-            let mut l = example::<f64>(m).shifted::<f64>(0.0, Par::Sequential);
+            let mut l = example::<f64>(m).shifted::<f64>(|_| 0.0, Par::Sequential);
             factor(&mut l, &Silent, Par::Threads).unwrap();
             let mut x = k.clone();
             RowSolver::new(&l, Par::Threads).substitute(&mut x, stride);

@@ -3,11 +3,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `cholesky` | small matrices: A = L L' and the solution of A X = B |
+//! | `columns` | right-hand sides of the systems of `dense`: solutions, products with the matrix |
 //! | `conjugate` | conjugate gradients for several right-hand sides |
 //! | `dense` | the same blocked and in any precision, for matrices that fill the memory; diagonal of the inverse |
 //! | `pivoted` | A = L L' with as many columns as A has rank |
 
 pub(crate) mod cholesky;
+pub(crate) mod columns;
 pub(crate) mod conjugate;
 pub(crate) mod dense;
 pub(crate) mod pivoted;

@@ -58,10 +58,11 @@ class LeastSquares(BaseEstimator):
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _kernel(self, X: Any) -> tuple[Any, float, float, int]:
+    def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:
         """(kernel, gamma, coef0, degree) for these rows."""
-        precomputed = self._is_precomputed()
-        gamma = 1.0 if callable(self.kernel) else default_gamma(self.gamma, X, precomputed=precomputed)
+        gamma = 1.0
+        if not callable(self.kernel):
+            gamma = default_gamma(self.gamma, X, precomputed=self._is_precomputed(), weights=weights)
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
@@ -135,11 +136,16 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
     def _decision_shape(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return decision_values(outputs, self._decoding, self.classes_.size, "ovr")
 
-    def _error_rate(self, outputs: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-        """Share of rows whose outputs (n, q) decode to another class than their targets."""
+    def _error_rate(
+        self,
+        outputs: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> float:
+        """Share of rows, weighted, whose outputs (n, q) decode to another class than their targets."""
         k = int(self.classes_.size)
         right = class_indices(targets, self._decoding, k)
-        return float((class_indices(outputs, self._decoding, k) != right).mean())
+        return float(np.average(class_indices(outputs, self._decoding, k) != right, weights=weights))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes.

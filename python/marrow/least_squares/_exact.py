@@ -85,7 +85,25 @@ class ExactLeastSquares(LeastSquares):
     residual_: float
     n_iter_: int
 
-    def _solve(self, X: Any, targets: NDArray[np.float64], *, by_rate: bool) -> TargetFit:
+    def _solve(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+    ) -> TargetFit:
+        if weights is not None and self.solver == "cg":
+            raise refuse("sample_weight", "an array", "None for solver='cg'")
+        if weights is None or weights.all():
+            weights = None if weights is None else np.ascontiguousarray(weights)
+            return self._solve_all(X, targets, weights, by_rate=by_rate)
+        kept = np.flatnonzero(weights)
+        if kept.size == 0:
+            raise ValueError("sample_weight is zero everywhere: at least one row must count")
+        rows = np.ascontiguousarray(X[np.ix_(kept, kept)]) if self._is_precomputed() else X[kept]
+        fit = self._solve_all(rows, targets[kept], weights[kept], by_rate=by_rate)
+        self.expansion_, fit = _spread(fit, X, kept)
+        return fit
+
+    def _solve_all(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+    ) -> TargetFit:
         for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -93,30 +111,33 @@ class ExactLeastSquares(LeastSquares):
         if self.solver == "cg":
             fit = self._by_conjugate_gradients(X, targets)
         elif self.alphas is not None:
-            fit = self._along_path(X, targets, by_rate=by_rate)
+            fit = self._along_path(X, targets, weights, by_rate=by_rate)
         else:
             self.alpha_ = float(self.alpha)
             fit = solve(
                 X,
                 targets,
                 self.alpha_,
-                self._kernel(X),
+                self._kernel(X, weights),
                 fit_intercept=bool(self.fit_intercept),
                 leave_one_out=bool(self.leave_one_out),
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
+                weights=weights,
             )
         self.expansion_ = fit.expansion
         if fit.gcv is not None:
             self.gcv_ = fit.gcv
         return fit
 
-    def _along_path(self, X: Any, targets: NDArray[np.float64], *, by_rate: bool) -> TargetFit:
+    def _along_path(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+    ) -> TargetFit:
         if not self.leave_one_out:
             raise refuse("leave_one_out", self.leave_one_out, "True where alphas are given")
         refuse_beyond_memory(X, leave_one_out=True, matrices=2)
         alphas = np.asarray(self.alphas, dtype=np.float64)
-        kernel = self._kernel(X)
+        kernel = self._kernel(X, weights)
         function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
         with progress(self.verbose) as told:
             solution = _core.least_squares_path(
@@ -124,6 +145,7 @@ class ExactLeastSquares(LeastSquares):
                 np.ascontiguousarray(targets),
                 function,
                 alphas.tolist(),
+                weights,
                 by_rate,
                 bool(self.fit_intercept),
                 told.callback,
@@ -163,6 +185,24 @@ class ExactLeastSquares(LeastSquares):
         warn_unconverged(self, solution["stop"], solution["residual"], float(self.tol))
         expansion = KernelExpansion(X, solution["coefficients"], solution["intercepts"], *kernel)
         return TargetFit(expansion, None, None, None, solution["diagonal"])
+
+
+def _spread(fit: TargetFit, X: Any, kept: NDArray[np.intp]) -> tuple[KernelExpansion, TargetFit]:
+    """A fit of some rows as one of all: the others have coefficients zero, and were left out all along."""
+    n, q, of = int(X.shape[0]), fit.coef.shape[1], fit.expansion
+    coef = np.zeros((n, q))
+    coef[kept] = fit.coef
+    kernel = (of.kernel, of.gamma, of.coef0, of.degree)
+    precomputed = isinstance(of.kernel, str) and of.kernel == "precomputed"
+    vectors = np.arange(n, dtype=np.float64)[:, np.newaxis] if precomputed else X
+    whole = KernelExpansion(vectors, coef, of.intercepts, *kernel)
+    diagonal = np.full(n, np.nan)
+    diagonal[kept] = fit.diagonal
+    loo = inverse = None
+    if fit.loo is not None and fit.inverse_diagonal is not None:
+        loo, inverse = np.asarray(whole._evaluate(X, None), dtype=np.float64).reshape(n, q), np.zeros(n)
+        loo[kept], inverse[kept] = fit.loo, fit.inverse_diagonal
+    return whole, TargetFit(whole, loo, inverse, fit.gcv, diagonal)
 
 
 def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> None:

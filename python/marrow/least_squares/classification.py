@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from marrow._validation import sample_weights
 from marrow.least_squares._base import SquareLossClassifier
 from marrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 
@@ -22,8 +23,8 @@ __all__ = ["RLSClassifier"]
 class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     """Regularized least-squares classification (Rifkin 2002, chapter 3).
 
-    Minimises sum_i (y_i - f(x_i))^2 + alpha ||f||^2 for targets -1 and +1, one output for two classes, else
-    one against the rest: (K + alpha I) c = y, one factorisation for all classes.
+    Minimises sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2 for targets -1 and +1, one output for two classes,
+    else one against the rest: (K + alpha W^-1) c = y, one factorisation for all classes.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
 
         Parameters
@@ -153,6 +154,9 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
             Rows; the (n, n) kernel matrix for the precomputed kernel.
         y : array-like of shape (n,)
             Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. Rows of
+            weight 0 take no part. Not for "cg".
 
         Returns
         -------
@@ -171,12 +175,16 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         """
         X, y = self._checked_rows(EXACT_RULES, X, y)
         targets = self._targets(y)
-        fit = self._solve(X, targets, by_rate=True)
+        weights = sample_weights(sample_weight, X.shape[0])
+        fit = self._solve(X, targets, weights, by_rate=True)
         if fit.loo is not None:
             self.loo_decision_ = self._decision_shape(fit.loo)
-            self.loo_error_ = self._error_rate(fit.loo, targets)
+            self.loo_error_ = self._error_rate(fit.loo, targets, weights)
         if not self.fit_intercept:
-            margins = 1.0 - self.alpha_ * targets * fit.coef
-            limit = fit.diagonal / (fit.diagonal + self.alpha_)
-            self.loo_bound_ = (margins <= limit[:, np.newaxis]).mean(axis=0)
+            w = np.ones(len(targets)) if weights is None else weights
+            counts = w > 0.0
+            alphas = (self.alpha_ / w[counts])[:, np.newaxis]
+            own = fit.diagonal[counts, np.newaxis]
+            margins = 1.0 - alphas * targets[counts] * fit.coef[counts]
+            self.loo_bound_ = np.average(margins <= own / (own + alphas), axis=0, weights=w[counts])
         return self

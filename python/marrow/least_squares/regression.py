@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from marrow._validation import sample_weights
 from marrow.least_squares._base import SquareLossRegressor
 from marrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 
 if TYPE_CHECKING:
     from typing import Self
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from marrow._kernel_function import KernelFunction
@@ -21,7 +23,8 @@ __all__ = ["RLSRegressor"]
 class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     """Regularized least-squares regression, also known as kernel ridge regression (Rifkin 2002, chapter 3).
 
-    Minimises sum_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha I) c = y, one factorisation for all outputs.
+    Minimises sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha W^-1) c = y, one factorisation for all
+    outputs.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
 
         Parameters
@@ -139,6 +142,9 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
             Rows; the (n, n) kernel matrix for the precomputed kernel.
         y : array-like of shape (n,) or (n, n_outputs)
             Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. Rows of
+            weight 0 take no part. Not for "cg".
 
         Returns
         -------
@@ -157,8 +163,10 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         """
         X, y = self._checked_rows(EXACT_RULES, X, y)
         targets = self._targets(y)
-        fit = self._solve(X, targets, by_rate=False)
+        weights = sample_weights(sample_weight, X.shape[0])
+        fit = self._solve(X, targets, weights, by_rate=False)
         if fit.loo is not None:
             self.loo_prediction_ = fit.loo[:, 0] if self._single else fit.loo
-            self.loo_error_ = float(((fit.loo - targets) ** 2).mean())
+            squares = ((fit.loo - targets) ** 2).mean(axis=1)
+            self.loo_error_ = float(np.average(squares, weights=weights))
         return self

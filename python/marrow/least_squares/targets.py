@@ -168,8 +168,9 @@ def solve(
     leave_one_out: bool,
     n_jobs: int | None,
     verbose: bool | int,
+    weights: NDArray[np.float64] | None = None,
 ) -> TargetFit:
-    """As `fit_targets` for rows and parameters that are known to be in order."""
+    """As `fit_targets` for rows and parameters that are known to be in order; weights are above 0."""
     refuse_beyond_memory(X, leave_one_out=leave_one_out)
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
     with progress(verbose) as told:
@@ -178,6 +179,7 @@ def solve(
             np.ascontiguousarray(targets),
             function,
             alpha,
+            weights,
             fit_intercept,
             leave_one_out,
             told.callback,

@@ -1,0 +1,164 @@
+//! Columns of right-hand sides for large symmetric systems: solved with a factor, multiplied by the matrix.
+//!
+//! Columns are packed in panels, so that an entry of the matrix serves a register tile of them. A solution takes the
+//! factor block by block: triangles of [`SMALL`] inside blocks of [`BLOCK`], the rest by products over threads.
+//!
+//! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Cost n^2
+//! multiply-adds a column, and the lower triangle read once a panel.
+
+use super::dense::{BLOCK, ROWS, SMALL, Square};
+use crate::control::Par;
+use crate::simd::Real;
+use crate::simd::micro::panel_width;
+use crate::simd::panel::{Layout, backward, forward, subtract_product};
+
+/// Groups of rows of a symmetric product.
+const GROUPS: usize = 16;
+
+/// Right-hand sides as panels: (n, q) row-major in lines of [`panel_width`] columns, panel after panel.
+pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Vec<T> {
+    let width = panel_width::<T>();
+    let mut panels = vec![T::ZERO; q.div_ceil(width) * n * width];
+    for (i, line) in b.chunks_exact(q).enumerate() {
+        for (j, &v) in line.iter().enumerate() {
+            panels[(j / width * n + i) * width + j % width] = T::from_f64(v);
+        }
+    }
+    panels
+}
+
+/// The way back from [`to_panels`].
+pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usize) {
+    let width = panel_width::<T>();
+    for (i, line) in b.chunks_exact_mut(q).enumerate() {
+        for (j, v) in line.iter_mut().enumerate() {
+            *v = panels[(j / width * n + i) * width + j % width].to_f64();
+        }
+    }
+}
+
+/// Solves L L' X = B in place for panels of right-hand sides in any precision.
+pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par) {
+    let width = panel_width::<T>();
+    let (n, stride, values) = (l.len(), l.stride(), l.values());
+    if n == 0 {
+        return;
+    }
+    for x in panels.chunks_exact_mut(n * width) {
+        for from in (0..n).step_by(BLOCK) {
+            let to = n.min(from + BLOCK);
+            let (above, below) = x.split_at_mut(to * width);
+            for first in (from..to).step_by(SMALL) {
+                let end = to.min(first + SMALL);
+                let (mine, rest) = above[first * width..].split_at_mut((end - first) * width);
+                forward(&values[first * stride + first..], stride, end - first, mine);
+                let at = Layout { start: end * stride + first, row: stride, step: 1 };
+                subtract_product(values, at, (to - end, end - first), mine, rest, width);
+            }
+            let mine = &above[from * width..];
+            par.for_each_chunk(below, 2 * ROWS * width, |task, out| {
+                let at = Layout { start: (to + 2 * task * ROWS) * stride + from, row: stride, step: 1 };
+                subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
+            });
+        }
+        for from in (0..n).step_by(BLOCK).rev() {
+            let to = n.min(from + BLOCK);
+            let (above, rest) = x.split_at_mut(from * width);
+            for first in (from..to).step_by(SMALL).rev() {
+                let end = to.min(first + SMALL);
+                let (left, mine) = rest.split_at_mut((first - from) * width);
+                let mine = &mut mine[..(end - first) * width];
+                backward(&values[first * stride + first..], stride, end - first, mine);
+                let at = Layout { start: first * stride + from, row: 1, step: stride };
+                subtract_product(values, at, (first - from, end - first), mine, left, width);
+            }
+            let mine = &rest[..(to - from) * width];
+            par.for_each_chunk(above, 2 * ROWS * width, |task, out| {
+                let at = Layout { start: from * stride + 2 * task * ROWS, row: 1, step: stride };
+                subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
+            });
+        }
+    }
+}
+
+/// out = (A + D) X for the symmetric matrix whose lower triangle is given and a diagonal, X and out panels.
+///
+/// Every entry of A is read from memory once and used for both of its places. Groups of rows add to sums of their own,
+/// which are joined in order.
+pub(crate) fn multiply<A: Real, T: Real>(
+    a: &Square<A>,
+    diagonal: impl Fn(usize) -> f64 + Sync,
+    x: &[T],
+    out: &mut [T],
+    par: Par,
+) {
+    let width = panel_width::<T>();
+    let (n, stride, values) = (a.len(), a.stride(), a.values());
+    if n == 0 {
+        return;
+    }
+    let panels = x.len() / (n * width);
+    // Groups of equal area: each ends at a multiple of the rows of a block.
+    let end = |group: usize| {
+        let share = ((group as f64 + 1.0) / GROUPS as f64).sqrt() * n as f64;
+        if group + 1 == GROUPS { n } else { (share as usize).next_multiple_of(ROWS).min(n) }
+    };
+    let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).collect();
+    par.for_each_chunk(&mut sums, 1, |group, sums| {
+        let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
+        if from == to {
+            return;
+        }
+        let sums = &mut sums[0];
+        sums.resize(panels * to * width, T::ZERO);
+        let mut own = vec![A::ZERO; ROWS * ROWS];
+        for first in (from..to).step_by(ROWS) {
+            let count = ROWS.min(to - first);
+            for left in (0..first).step_by(BLOCK) {
+                let depth = BLOCK.min(first - left);
+                let start = first * stride + left;
+                for (x, sums) in x.chunks_exact(n * width).zip(sums.chunks_exact_mut(to * width)) {
+                    let rows = Layout { start, row: stride, step: 1 };
+                    let (near, far) = (&x[left * width..], &x[first * width..]);
+                    subtract_product(values, rows, (count, depth), near, &mut sums[first * width..], width);
+                    let columns = Layout { start, row: 1, step: stride };
+                    subtract_product(values, columns, (depth, count), far, &mut sums[left * width..], width);
+                }
+            }
+            for i in 0..count {
+                for j in 0..=i {
+                    let value = values[(first + i) * stride + first + j];
+                    own[i * ROWS + j] = value;
+                    own[j * ROWS + i] = value;
+                }
+            }
+            let at = Layout { start: 0, row: ROWS, step: 1 };
+            for (x, sums) in x.chunks_exact(n * width).zip(sums.chunks_exact_mut(to * width)) {
+                let (x, sums) = (&x[first * width..], &mut sums[first * width..]);
+                subtract_product(&own, at, (count, count), x, sums, width);
+            }
+        }
+    });
+    for (p, (x, out)) in x.chunks_exact(n * width).zip(out.chunks_exact_mut(n * width)).enumerate() {
+        par.for_each_chunk(out, ROWS * width, |task, out| {
+            let first = task * ROWS;
+            for (i, (out, x)) in
+                (first..).zip(out.chunks_exact_mut(width).zip(x[first * width..].chunks_exact(width)))
+            {
+                let shift = diagonal(i);
+                for (out, x) in out.iter_mut().zip(x) {
+                    *out = T::from_f64(shift * x.to_f64());
+                }
+            }
+            for (group, sums) in sums.iter().enumerate().filter(|(_, sums)| !sums.is_empty()) {
+                let to = end(group);
+                if first < to {
+                    let lines = &sums[(p * to + first) * width..(p + 1) * to * width];
+                    for (out, sum) in out.iter_mut().zip(lines) {
+                        *out = T::from_f64(out.to_f64() - sum.to_f64());
+                    }
+                }
+            }
+        });
+    }
+}
