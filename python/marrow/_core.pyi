@@ -4,7 +4,7 @@
 # shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 import numpy as np
@@ -419,6 +419,7 @@ def write_model(
     intercepts: _Floats,
     kernel: _Kernel,
     extra_json: str,
+    arrays: Mapping[str, NDArray[Any]],
 ) -> None: ...
 def simd_level() -> Literal["avx512", "avx2", "scalar"]: ...
 def available_memory() -> int: ...

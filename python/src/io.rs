@@ -3,6 +3,7 @@
 //! Text is read through a [`Watched`] reader, which asks the monitor before every block, so that Ctrl-C ends the
 //! reading of a large file.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
@@ -12,8 +13,10 @@ use marrow::Error;
 use marrow::control::{Monitor, Progress};
 use marrow::data::svmlight::{self, IndexBase, ReadOptions};
 use marrow::io::libsvm_model::{self, SvmType};
-use marrow::io::safetensors;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use marrow::io::safetensors::{self, Array, Arrays, Numbers};
+use numpy::{
+    PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -151,19 +154,41 @@ pub(crate) fn write_libsvm_model(
     })
 }
 
-/// Reads a model file: a dict of `vectors`, `coefficients`, `intercepts`, `kernel` and `extra_json`.
+/// Reads a model file: a dict of `vectors`, `coefficients`, `intercepts`, `kernel`, `extra_json` and `arrays`.
 #[pyfunction]
 #[pyo3(signature = (path))]
 pub(crate) fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     let model = run(py, 1, Cost::Unknown, None, |_, _| safetensors::read(&path))?;
     let result = expansion_dict(py, model.expansion)?;
     result.set_item("extra_json", model.extra.to_string())?;
+    let arrays = PyDict::new(py);
+    for (name, array) in model.arrays {
+        match array.numbers {
+            Numbers::F64(values) => {
+                arrays.set_item(name, PyArray1::from_vec(py, values).reshape(array.shape)?)?;
+            }
+            Numbers::I64(values) => {
+                arrays.set_item(name, PyArray1::from_vec(py, values).reshape(array.shape)?)?;
+            }
+        }
+    }
+    result.set_item("arrays", arrays)?;
     Ok(result)
+}
+
+/// An array of Python's, of floats or of integers.
+#[derive(FromPyObject)]
+pub(crate) enum ArrayArg<'py> {
+    /// Double precision.
+    Floats(PyReadonlyArrayDyn<'py, f64>),
+    /// Of 64 bits.
+    Integers(PyReadonlyArrayDyn<'py, i64>),
 }
 
 /// Writes a model file, all or nothing; `extra_json` is any JSON text.
 #[pyfunction]
-#[pyo3(signature = (path, vectors, coefficients, intercepts, kernel, extra_json))]
+#[pyo3(signature = (path, vectors, coefficients, intercepts, kernel, extra_json, arrays))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn write_model(
     py: Python<'_>,
     path: PathBuf,
@@ -172,11 +197,26 @@ pub(crate) fn write_model(
     intercepts: PyReadonlyArray1<'_, f64>,
     kernel: KernelArg,
     extra_json: &str,
+    arrays: BTreeMap<String, ArrayArg<'_>>,
 ) -> PyResult<()> {
     let extra = serde_json::from_str(extra_json)
         .map_err(|e| PyValueError::new_err(format!("extra_json is not JSON: {e}")))?;
     let view = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    run(py, 1, Cost::Unknown, None, |_, _| safetensors::write(&path, &view, &extra))
+    let mut owned = Arrays::new();
+    for (name, array) in arrays {
+        let array = match array {
+            ArrayArg::Floats(a) => Array {
+                shape: a.shape().to_vec(),
+                numbers: Numbers::F64(a.as_array().iter().copied().collect()),
+            },
+            ArrayArg::Integers(a) => Array {
+                shape: a.shape().to_vec(),
+                numbers: Numbers::I64(a.as_array().iter().copied().collect()),
+            },
+        };
+        owned.insert(name, array);
+    }
+    run(py, 1, Cost::Unknown, None, |_, _| safetensors::write_with(&path, &view, &extra, &owned))
 }
 
 fn expansion_dict(

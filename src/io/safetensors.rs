@@ -8,11 +8,13 @@
 //! | `vectors` | (m, d), dense | F64, F32 or U8 |
 //! | `vectors.indptr`, `vectors.indices` | (m + 1), (stored), sparse | I64 |
 //! | `vectors.values` | (stored), sparse | F64 or F32 |
+//! | `state.*` | any | F64 or I64: arrays of the caller's, what an online learner needs to go on |
 //!
 //! `__metadata__` holds `format` ("marrow"), `version`, `kernel` (JSON: name, and those of gamma, coef0, degree
 //! that the kernel has), `vectors.shape` (JSON, sparse only) and `extra` (JSON). A file holds numbers only: loading
 //! one from a stranger runs nothing. All of it is checked before it is believed. Equal models are equal files.
 //! Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly; the version is then 2.
+//! With arrays of the caller's it is 3, with and without such coefficients.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,8 +32,48 @@ use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::io::atomic;
 use crate::kernels::Kernel;
 
-/// Versions of the file that this build reads and writes: without and with coefficients of one byte.
-const VERSIONS: [&str; 2] = ["1", "2"];
+/// Versions of the file that this build reads and writes: without and with coefficients of one byte, with a state.
+const VERSIONS: [&str; 3] = ["1", "2", "3"];
+
+/// What the names of the caller's arrays begin with in a file.
+const STATE: &str = "state.";
+
+/// Numbers of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Numbers {
+    /// Finite.
+    F64(Vec<f64>),
+    /// Any.
+    I64(Vec<i64>),
+}
+
+/// An array of the caller's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Sizes.
+    pub shape: Vec<usize>,
+    /// Row-major; as many as the sizes say.
+    pub numbers: Numbers,
+}
+
+impl Array {
+    fn check(&self, name: &str) -> Result<(), String> {
+        let (length, finite) = match &self.numbers {
+            Numbers::F64(values) => (values.len(), values.iter().all(|v| v.is_finite())),
+            Numbers::I64(values) => (values.len(), true),
+        };
+        if !finite {
+            return Err(format!("array {name:?} has NaN or infinities"));
+        }
+        if self.shape.iter().product::<usize>() == length {
+            return Ok(());
+        }
+        Err(format!("array {name:?} of shape {:?} has {length} numbers", self.shape))
+    }
+}
+
+/// Arrays of the caller's by their names.
+pub type Arrays = BTreeMap<String, Array>;
 
 /// What a model file holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +82,8 @@ pub struct ModelFile {
     pub expansion: KernelExpansion,
     /// The caller's part.
     pub extra: Value,
+    /// The caller's arrays.
+    pub arrays: Arrays,
 }
 
 /// Writes a model file, all or nothing, in memory independent of its size.
@@ -62,6 +106,17 @@ pub struct ModelFile {
 /// # Ok::<(), marrow::Error>(())
 /// ```
 pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Result<()> {
+    write_with(path, expansion, extra, &Arrays::new())
+}
+
+/// Writes a model file with arrays beside the expansion.
+///
+/// # Errors
+/// As [`write`]; [`Error::Param`] for arrays that are not finite or not as large as their shapes.
+pub fn write_with(path: &Path, expansion: &ExpansionView<'_>, extra: &Value, arrays: &Arrays) -> Result<()> {
+    for (name, array) in arrays {
+        array.check(name).map_err(|message| Error::param("arrays", message, "finite and of their shapes"))?;
+    }
     let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
     ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
     check_vectors(kernel, vectors)?;
@@ -70,11 +125,20 @@ pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Resul
     let grid = Grid::of(coefficients, q);
     let mut metadata = BTreeMap::from([
         ("format", "marrow".to_owned()),
-        ("version", VERSIONS[usize::from(grid.is_some())].to_owned()),
+        ("version", VERSIONS[if arrays.is_empty() { usize::from(grid.is_some()) } else { 2 }].to_owned()),
         ("kernel", kernel_json(kernel).to_string()),
         ("extra", extra.to_string()),
     ]);
-    let mut tensors = vec![("intercepts", Dtype::F64, vec![q])];
+    let names: Vec<String> = arrays.keys().map(|name| format!("{STATE}{name}")).collect();
+    let mut tensors: Vec<(&str, Dtype, Vec<usize>)> = names
+        .iter()
+        .zip(arrays.values())
+        .map(|(name, array)| {
+            let dtype = if matches!(array.numbers, Numbers::F64(_)) { Dtype::F64 } else { Dtype::I64 };
+            (name.as_str(), dtype, array.shape.clone())
+        })
+        .collect();
+    tensors.push(("intercepts", Dtype::F64, vec![q]));
     if grid.is_some() {
         tensors.push(("coefficients.steps", Dtype::F64, vec![q]));
         tensors.push(("coefficients.zeros", Dtype::U8, vec![q]));
@@ -95,6 +159,12 @@ pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Resul
     let header = container::header(&metadata, &tensors);
     atomic::save(path, |out| {
         out.write_all(&header)?;
+        for array in arrays.values() {
+            match &array.numbers {
+                Numbers::F64(values) => values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))?,
+                Numbers::I64(values) => values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))?,
+            }
+        }
         let numbers = grid.as_ref().map_or(coefficients, |grid| &grid.steps);
         intercepts.iter().chain(numbers).try_for_each(|v| out.write_all(&v.to_le_bytes()))?;
         if let Some(grid) = &grid {
@@ -187,9 +257,12 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
     let extra = parsed("extra")?;
 
     let intercepts = take(&mut tensors, "intercepts", &[Dtype::F64], 1)?.f64s();
-    let codes = if version == VERSIONS[1] { Dtype::U8 } else { Dtype::F64 };
+    let arrays = if version == VERSIONS[2] { take_state(&mut tensors)? } else { Arrays::new() };
+    let coded =
+        version == VERSIONS[1] || (version == VERSIONS[2] && tensors.contains_key("coefficients.steps"));
+    let codes = if coded { Dtype::U8 } else { Dtype::F64 };
     let coefficients = take(&mut tensors, "coefficients", &[codes], 2)?;
-    let grid = if version == VERSIONS[1] {
+    let grid = if coded {
         let steps = take(&mut tensors, "coefficients.steps", &[Dtype::F64], 1)?.f64s();
         let zeros = take(&mut tensors, "coefficients.zeros", &[Dtype::U8], 1)?.u8s();
         if [steps.len(), zeros.len()] != [intercepts.len(); 2] {
@@ -225,7 +298,25 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
         None => coefficients.f64s(),
     };
     let expansion = KernelExpansion::new(kernel, vectors, numbers, intercepts);
-    Ok(ModelFile { expansion: expansion.map_err(|error| error.to_string())?, extra })
+    Ok(ModelFile { expansion: expansion.map_err(|error| error.to_string())?, extra, arrays })
+}
+
+/// The caller's arrays.
+fn take_state(tensors: &mut BTreeMap<String, Tensor<'_>>) -> Result<Arrays, String> {
+    let names: Vec<String> = tensors.keys().filter(|name| name.starts_with(STATE)).cloned().collect();
+    let mut arrays = Arrays::new();
+    for name in names {
+        let Some(tensor) = tensors.remove(&name) else { continue };
+        let numbers = match tensor.dtype {
+            Dtype::F64 => Numbers::F64(tensor.f64s()),
+            Dtype::I64 => Numbers::I64(tensor.i64s()),
+            other => return Err(format!("tensor {name:?} is {}, expected F64 or I64", other.name())),
+        };
+        let array = Array { shape: tensor.shape, numbers };
+        array.check(&name)?;
+        arrays.insert(name[STATE.len()..].to_owned(), array);
+    }
+    Ok(arrays)
 }
 
 fn take<'a>(

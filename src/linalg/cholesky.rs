@@ -28,6 +28,9 @@ pub(crate) fn factor(a: &mut [f64], n: usize) -> Result<()> {
 
 /// Solves L L' X = B in place, B (n, q) row-major.
 pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64], q: usize) {
+    if q == 1 {
+        return solve_one(l, n, b);
+    }
     for i in 0..n {
         let (solved, mine) = b.split_at_mut(i * q);
         for j in 0..i {
@@ -46,6 +49,20 @@ pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64], q: usize) {
         for j in 0..i {
             axpy(-l[i * n + j], mine, &mut before[j * q..(j + 1) * q]);
         }
+    }
+}
+
+/// One right-hand side: along the rows of L in both directions.
+fn solve_one(l: &[f64], n: usize, b: &mut [f64]) {
+    for i in 0..n {
+        let row = &l[i * n..=i * n + i];
+        b[i] = (b[i] - dot(&row[..i], &b[..i])) / row[i];
+    }
+    for i in (0..n).rev() {
+        let row = &l[i * n..=i * n + i];
+        b[i] /= row[i];
+        let (before, mine) = b.split_at_mut(i);
+        axpy(-mine[0], &row[..i], before);
     }
 }
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from marrow.expansion import KernelExpansion
     from marrow.svm._base import SupportVectorMachine
 
-__all__ = ["MACHINES", "build_machine", "describe_machine"]
+__all__ = ["MACHINES", "build_machine", "describe_machine", "plain"]
 
 #: Estimators that come back as what they were.
 MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
@@ -57,7 +57,7 @@ def describe_machine(model: SupportVectorMachine) -> dict[str, Any]:
         described["class_weight_used"] = model.class_weight_.tolist()
     if hasattr(model, "epsilon_"):
         described["epsilon"] = model.epsilon_
-    described["parameters"] = {name: _plain(name, value) for name, value in parameters.items()}
+    described["parameters"] = {name: plain(name, value) for name, value in parameters.items()}
     return described
 
 
@@ -132,7 +132,7 @@ def _certificate(described: Mapping[str, Any], outputs: int) -> Certificate:
     return Certificate(machines=tuple(machines), **rest)
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain(name: str, value: Any) -> Any:
     """A parameter as JSON has it."""
     if isinstance(value, np.generic):
         value = value.item()

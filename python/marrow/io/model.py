@@ -11,6 +11,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marrow import _core
@@ -19,9 +20,10 @@ from marrow.classifier import ExpansionClassifier
 from marrow.detector import ExpansionDetector
 from marrow.exceptions import FormatError
 from marrow.expansion import KernelExpansion
-from marrow.io._convert import build_expansion
+from marrow.io._convert import build_expansion, csr_or_dense
 from marrow.io._json import labels_from_json, labels_to_json, names, typed
 from marrow.io.machine import MACHINES, build_machine, describe_machine
+from marrow.io.stream import STREAMS, build_stream, describe_stream
 from marrow.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     model : object
-        Anything that `marrow.reduced_set.as_expansion` takes, or a fitted support vector machine of marrow.
-        The latter comes back as one; the others come back as what they are to marrow, an
-        `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector` or a `KernelExpansion`.
+        Anything that `marrow.reduced_set.as_expansion` takes, a fitted support vector machine of marrow, or
+        an online learner of marrow (the perceptrons and `PerceptronTreeClassifier`). Machines and learners
+        come back as what they were, and a learner goes on with its stream bit for bit; the others come back
+        as what they are to marrow, an `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector`
+        or a `KernelExpansion`.
     path : str or path-like
         The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
 
@@ -69,10 +73,18 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.predict(X) == svc.predict(X)).all())
     True
     """
+    from marrow.perceptron._stream import StreamClassifier
     from marrow.reduced_set import as_expansion
     from marrow.svm._base import SupportVectorMachine
 
-    if isinstance(model, SupportVectorMachine):
+    arrays: dict[str, Any] = {}
+    if isinstance(model, StreamClassifier):
+        check_is_fitted(model)
+        extra, arrays, rows, coefficients = describe_stream(model)
+        expansion = KernelExpansion(
+            csr_or_dense(rows), coefficients, np.zeros(coefficients.shape[1]), *model._kernel_spec
+        )
+    elif isinstance(model, SupportVectorMachine):
         check_is_fitted(model)
         extra = describe_machine(model)
         expansion = model.expansion_
@@ -91,6 +103,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         expansion.intercepts,
         expansion.kernel_spec,
         json.dumps(extra, allow_nan=False, sort_keys=True),
+        arrays,
     )
 
 
@@ -104,8 +117,8 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    KernelExpansion, ExpansionClassifier, ExpansionRegressor, ExpansionDetector, SVC, NuSVC, SVR, NuSVR or
-    OneClassSVM
+    KernelExpansion, ExpansionClassifier, ExpansionRegressor, ExpansionDetector, SVC, NuSVC, SVR, NuSVR, \
+OneClassSVM or an online learner
         Ready to predict, with the same outputs to the last bit.
 
     Raises
@@ -126,6 +139,7 @@ def load(path: str | PathLike[str]) -> Any:
             expansion, flat=typed(extra, "flat", bool), **_columns(extra)
         ),
         **dict.fromkeys(MACHINES, build_machine),
+        **dict.fromkeys(STREAMS, lambda expansion, extra: build_stream(expansion, extra, raw["arrays"])),
     }
     try:
         if not isinstance(extra, dict) or "schema" not in extra:
@@ -135,6 +149,8 @@ def load(path: str | PathLike[str]) -> Any:
         name = extra.get("class")
         if not isinstance(name, str) or name not in builders:
             raise ValueError(f"class {name!r} is not one of {', '.join(builders)}")
+        if raw["arrays"] and name not in STREAMS:
+            raise ValueError(f"a model of class {name} has no arrays of its own")
         return builders[name](build_expansion(raw), extra)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error

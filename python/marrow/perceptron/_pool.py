@@ -69,15 +69,39 @@ class PoolClassifier(StreamClassifier):
             )
         self.mistake_rows_ = result["wrong"] + self.n_seen_
         self.n_seen_, self.mistakes_ = result["counters"]
-        self._state = {
-            "rows": result["vectors"],
-            "coefficients": result["coefficients"],
-            "born": result["born"],
-            "matrix": result["matrix"],
-            "scores": result["scores"],
-            "deviation": result["deviation"],
-            "random": result["random"],
+        self._take(
+            {
+                "rows": result["vectors"],
+                "coefficients": result["coefficients"],
+                "born": result["born"],
+                "matrix": result["matrix"],
+                "scores": result["scores"],
+                "deviation": result["deviation"],
+                "random": result["random"],
+            }
+        )
+
+    def _restore(self, state: dict[str, Any], coding: str) -> None:
+        if coding != self._decoding:
+            raise ValueError(f"coding is {coding!r}, expected {self._decoding!r}")
+        m, q = state["coefficients"].shape
+        scores = self._policy in ("margin", "tightest")
+        matrix = self._policy in ("tightest", "projectron", "projectron++")
+        shapes = {
+            "coefficients": (m, self._n_outputs),
+            "born": (m,),
+            "scores": (m if scores else 0, q),
+            "matrix": (m, m) if matrix else (0, 0),
         }
+        for key, shape in shapes.items():
+            if state[key].shape != shape:
+                raise ValueError(f"array {key!r} has shape {state[key].shape}, expected {shape}")
+        if state["born"].size and state["born"].max() >= self.n_seen_:
+            raise ValueError("array 'born' has rows that were never seen")
+        self._take(state)
+
+    def _take(self, state: dict[str, Any]) -> None:
+        self._state = state
         self.expansion_ = KernelExpansion(
             rows_of(self._state["rows"]),
             self._coefficients(),

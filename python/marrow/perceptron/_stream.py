@@ -184,6 +184,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Learn from rows in the stream's layout, all or nothing."""
         raise NotImplementedError
 
+    def _restore(self, state: dict[str, Any], coding: str) -> None:
+        """Take over a state from a file, with the checks that the extension module does not make."""
+        raise NotImplementedError
+
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """Outputs (n, q) of the current model."""
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from marrow import _core
 from marrow._params import Rule, boolean, check, either, integer, none, one_of, real, refuse
 from marrow._progress import progress
 from marrow._validation import as_rows, core_rows, threads, validated
-from marrow.classifier import ExpansionClassifier
+from marrow.classifier import ExpansionClassifier, n_outputs
 from marrow.expansion import KernelExpansion
 from marrow.perceptron._stream import KERNELS, RANDOM, STREAM_RULES, StreamClassifier, rows_of, seed_of
 from marrow.reduced_set.convert import as_expansion
@@ -223,6 +223,21 @@ class PerceptronTreeClassifier(StreamClassifier):
                 told.callback,
             )
         self.mistake_rows_ = wrong + self.n_seen_
+        self._take(state)
+
+    def _restore(self, state: dict[str, Any], coding: str) -> None:
+        if coding not in ("binary", "ovo", "ovr") or (coding == "binary") != (self.classes_.size == 2):
+            raise ValueError(f"coding is {coding!r}, which does not fit {self.classes_.size} classes")
+        self._coding = cast("Decoding", coding)
+        outputs = n_outputs(self._coding, self.classes_.size)
+        if state["intercepts"].shape[1] != outputs:
+            raise ValueError(f"the tree has {state['intercepts'].shape[1]} outputs, expected {outputs}")
+        if state["sample_labels"].size and state["sample_labels"].max() >= self.classes_.size:
+            raise ValueError("the samples of the tree have classes that are not there")
+        if state["counters"] != (self.n_seen_, self.mistakes_):
+            raise ValueError("the tree has seen another number of rows")
+        # The core checks all that is left: lengths, ways and members.
+        _core.PerceptronTree(self._kernel_spec, state)
         self._take(state)
 
     def _take(self, state: dict[str, Any]) -> None:

@@ -2,8 +2,8 @@
 //!
 //! The root holds all m vectors. A node above the budget is split as a leaf of a growing tree is, on a sample of the
 //! rows that reach it, and each child takes over at most half of its vectors (or the budget, if that is more): log2(m / B)
-//! levels. Without a fit that is the tree. With one, each leaf chooses its B vectors anew among all m by forward
-//! selection (`local`) and takes the coefficients that minimise
+//! levels. Without a fit that is the tree. With one, each leaf chooses its B vectors anew among all m by a
+//! matching pursuit with pre-fitting and takes the coefficients that minimise
 //! sum_i |sum_j beta_j k(x_i, z_j) + b - f(x_i)|^2 + alpha n beta'K beta over the n rows that reach it, f the whole
 //! expansion. All outputs share partition, vectors and matrix.
 //!
@@ -17,13 +17,16 @@ use super::grow::Tree;
 use super::route::{Leaf, Node};
 use super::rows::Store;
 use super::split::Strategy;
-use super::{TreeParams, TreeState, local};
+use super::{TreeParams, TreeState};
 use crate::control::{Monitor, Par, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Formula, RowBuffer, VectorPool};
 use crate::linalg::cholesky;
+use crate::matching_pursuit::{
+    BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
+};
 use crate::perceptron::kernel::{check_piece, check_stream};
 use crate::random::Random;
 use crate::simd::Real;
@@ -37,6 +40,8 @@ const LIFT: f64 = 1e-11;
 
 /// Rows on which a leaf selects, at most.
 const SELECTION_ROWS: usize = 1536;
+/// Bytes of their kernel values that are kept.
+const SELECTION_BYTES: usize = 1 << 28;
 
 /// How an expansion is converted.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +141,7 @@ impl Work<'_> {
             leaves: 1,
             par,
         };
-        let root = self.root(&mut tree);
+        let (root, slots) = self.root(&mut tree);
         let all = tree.child(&root, &vec![true; root.ids.len()]);
         tree.nodes.push(Node::Leaf(all));
         let mut open = vec![Open { at: 0, list: (0..self.rows.rows()).collect() }];
@@ -156,7 +161,7 @@ impl Work<'_> {
             let m = leaf.ids.len();
             if m <= self.params.budget {
                 done += list.len();
-                self.finish(&mut tree, &root, at, &list)?;
+                self.finish(&mut tree, &root, &slots, at, &list)?;
                 continue;
             }
             let taken = Leaf {
@@ -176,8 +181,8 @@ impl Work<'_> {
         Ok(state)
     }
 
-    /// All vectors in one leaf, equal ones once.
-    fn root<T: Real>(&self, tree: &mut Tree<T>) -> Leaf<T> {
+    /// All vectors in one leaf, equal ones once; and the place of each in it.
+    fn root<T: Real>(&self, tree: &mut Tree<T>) -> (Leaf<T>, Vec<usize>) {
         let (vectors, q) = (self.expansion.vectors, self.expansion.outputs());
         let mut leaf = Leaf {
             ids: Vec::new(),
@@ -187,11 +192,12 @@ impl Work<'_> {
             sample: Vec::new(),
             seen: 0,
         };
-        let mut slots = std::collections::HashMap::new();
+        let (mut slots, mut places) = (std::collections::HashMap::new(), Vec::with_capacity(vectors.rows()));
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
             let id = tree.store.intern(&tree.row);
             let slot = *slots.entry(id).or_insert(leaf.ids.len());
+            places.push(slot);
             if slot == leaf.ids.len() {
                 leaf.ids.push(id);
                 leaf.pool.push(&tree.row);
@@ -201,7 +207,7 @@ impl Work<'_> {
                 leaf.coefficients[slot * q + c] += self.expansion.coefficients[i * q + c];
             }
         }
-        leaf
+        (leaf, places)
     }
 
     fn divide<T: Real>(
@@ -248,7 +254,14 @@ impl Work<'_> {
     }
 
     /// A leaf within the budget: its sample, and its coefficients fitted again.
-    fn finish<T: Real>(&self, tree: &mut Tree<T>, root: &Leaf<T>, at: usize, list: &[usize]) -> Result<()> {
+    fn finish<T: Real>(
+        &self,
+        tree: &mut Tree<T>,
+        root: &Leaf<T>,
+        slots: &[usize],
+        at: usize,
+        list: &[usize],
+    ) -> Result<()> {
         let chosen = tree.random.sample(list.len(), list.len().min(self.params.sample));
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = list.len() as u64;
@@ -258,7 +271,7 @@ impl Work<'_> {
         }
         let Some(alpha) = self.params.refit else { return Ok(()) };
         if root.ids.len() > self.params.budget {
-            self.select(tree, root, at, list);
+            self.select(tree, root, slots, at, list)?;
         }
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         let (n, m, q) = (list.len(), leaf.ids.len(), self.expansion.outputs());
@@ -326,23 +339,59 @@ impl Work<'_> {
     }
 
     /// A leaf takes the vectors that explain f best on its rows.
-    fn select<T: Real>(&self, tree: &mut Tree<T>, root: &Leaf<T>, at: usize, list: &[usize]) {
+    fn select<T: Real>(
+        &self,
+        tree: &mut Tree<T>,
+        root: &Leaf<T>,
+        slots: &[usize],
+        at: usize,
+        list: &[usize],
+    ) -> Result<()> {
+        if list.is_empty() {
+            return Ok(());
+        }
         let some: Vec<usize> = if list.len() > SELECTION_ROWS {
             tree.random.sample(list.len(), SELECTION_ROWS).into_iter().map(|i| list[i]).collect()
         } else {
             list.to_vec()
         };
-        let columns = self.columns(root, &tree.formula, &mut tree.row, &some);
-        let taken =
-            local::forward(&columns, &self.targets_of(&some), some.len(), self.params.budget, tree.par);
+        let (rows, q) = (self.rows.gather(&some), self.expansion.outputs());
+        let functions =
+            KernelFunctions::new(self.expansion.kernel, self.expansion.vectors, rows.view(), None)?;
+        let f = |i: usize, c: usize| self.targets[i * q + c] - self.expansion.intercepts[c];
+        let targets: Vec<f64> = some.iter().flat_map(|&i| (0..q).map(move |c| f(i, c))).collect();
+        let task = Task {
+            functions: &[&functions],
+            targets: &targets,
+            outputs: q,
+            weights: None,
+            constant: false,
+            loss: &BuiltIn::Squared,
+            squared: true,
+            validation: None,
+        };
+        let params = MatchingParams {
+            variant: Variant::PreFitting,
+            functions: self.params.budget,
+            steps: None,
+            every: 1,
+            tolerance: 0.0,
+            patience: None,
+            measure: Measure::Loss,
+            storage: Storage { single: true, budget: SELECTION_BYTES },
+            sample: None,
+            seed: 0,
+        };
+        let fit = matching_pursuit(&task, &params, self.monitor, tree.par)?;
         let mut chosen = vec![false; root.ids.len()];
-        for j in taken {
-            chosen[j] = true;
+        for vector in fit.order {
+            chosen[slots[vector]] = true;
         }
         let child = tree.child(root, &chosen);
         if let Node::Leaf(leaf) = &mut tree.nodes[at] {
             let sample = std::mem::take(&mut leaf.sample);
             *leaf = Leaf { sample, seen: leaf.seen, ..child };
         }
+        Ok(())
     }
 }

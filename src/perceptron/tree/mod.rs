@@ -14,13 +14,11 @@
 //! | `interior` | the relaxed quadratic program of a selection, exactly |
 //! | `selection` | its rounding, and steps towards it for many vectors |
 //! | `convert` | any expansion as a tree of local ones |
-//! | `local` | which vectors a leaf of such a tree keeps |
 //! | `state` | a tree as plain arrays |
 
 mod convert;
 mod grow;
 mod interior;
-mod local;
 mod route;
 mod rows;
 mod selection;

@@ -1,0 +1,261 @@
+"""Online learners in files: what comes back, what is refused, and work that is told to stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import marrow
+from marrow import (
+    SVC,
+    BudgetPerceptron,
+    KernelPerceptron,
+    PerceptronTreeClassifier,
+    ProjectronPlusPlus,
+    Stoptron,
+)
+from marrow.exceptions import FormatError
+
+MODELS = [
+    KernelPerceptron(gamma=0.5, prediction="averaged"),
+    KernelPerceptron(gamma=0.5, prediction="voted"),
+    KernelPerceptron(kernel="linear"),
+    KernelPerceptron(kernel="poly", degree=2, coef0=1.0),
+    BudgetPerceptron(gamma=0.5, budget=20, removal="tightest"),
+    ProjectronPlusPlus(gamma=0.5, eta=0.3),
+    PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, split="zpq", random_state=0),
+    PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, split="ent-opts", random_state=0),
+]
+
+
+def rows(n=300, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    return rng.normal(size=(n, 2)) + 1.5 * np.c_[np.cos(2.1 * y), np.sin(2.1 * y)], y
+
+
+def attributes(model):
+    """What a fitted learner knows, but for what is packed when it is first asked."""
+    kept = {key: value for key, value in vars(model).items() if key not in ("_state", "_ready", "expansion_")}
+    return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in kept.items()}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{type(model).__name__}")
+def test_a_learner_comes_back_as_it_was(model, tmp_path):
+    X, y = rows()
+    labels = np.array(["a", "b", "ü"])[y]
+    model = type(model)(**model.get_params())
+    model.fit(pd.DataFrame(X, columns=["left", "right"]), labels)
+    marrow.io.save(model, tmp_path / "model")
+    again = marrow.load(tmp_path / "model")
+    assert type(again) is type(model)
+    assert attributes(again) == attributes(model)
+    frame = pd.DataFrame(X, columns=["left", "right"])
+    np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
+    marrow.io.save(again, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    again.fit(X, y)  # it can begin anew
+
+
+def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
+    X, y = rows(600, 2)
+    tree = PerceptronTreeClassifier.from_expansion(
+        SVC(C=10, gamma=2.0).fit(X, y), X, budget=20, random_state=0
+    )
+    marrow.io.save(tree, tmp_path / "tree")
+    again = marrow.load(tmp_path / "tree")
+    np.testing.assert_array_equal(again.decision_function(X), tree.decision_function(X))
+    more = rows(200, 2, 1)
+    np.testing.assert_array_equal(
+        again.partial_fit(*more).decision_function(X), tree.partial_fit(*more).decision_function(X)
+    )
+    pairs = SVC(C=10, gamma=2.0, multi_class="ovo").fit(*rows())
+    tree = PerceptronTreeClassifier.from_expansion(pairs, X, budget=20, random_state=0)
+    marrow.io.save(tree, tmp_path / "pairs")
+    np.testing.assert_array_equal(marrow.load(tmp_path / "pairs").predict(X), tree.predict(X))
+
+
+def parts(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def change(path, **changes):
+    header, data = parts(path)
+    extra = json.loads(header["__metadata__"]["extra"]) | changes
+    header["__metadata__"]["extra"] = json.dumps(extra)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+@pytest.fixture(params=["pool", "tree"])
+def saved(request, tmp_path):
+    kind = BudgetPerceptron if request.param == "pool" else PerceptronTreeClassifier
+    path = tmp_path / "model"
+    marrow.io.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": {"budget": 0}}, "budget=0"),
+        ({"parameters": {"exec": "rm"}}, "exec"),
+        ({"parameters": {"kernel": "linear"}}, "the parameters say 'linear'"),
+        ({"classes": {"dtype": "int64", "values": [0, 0, 1]}}, "distinct"),
+        ({"classes": {"dtype": "int64", "values": [0, 1]}}, "."),
+        ({"coding": "binary"}, "coding is 'binary'"),
+        ({"gamma": -1.0}, "gamma"),
+        ({"gamma": "auto"}, "gamma is 'auto'"),
+        ({"counters": [1, 2]}, "counters"),
+        ({"counters": [1, 2, -1]}, "counters"),
+        ({"numbers": {}}, "missing"),
+        ({"n_features": 3}, "n_features is 3"),
+        ({"feature_names": ["a"]}, "1 names"),
+        ({"class": "SVC"}, "no arrays"),
+        ({"class": "KernelExpansion"}, "no arrays"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(saved, changes, message):
+    marrow.load(saved)
+    change(saved, **changes)
+    with pytest.raises(FormatError, match=message):
+        marrow.load(saved)
+
+
+def test_classes_of_files_do_not_mix(saved):
+    extra = json.loads(parts(saved)[0]["__metadata__"]["extra"])
+    other = {"BudgetPerceptron": "ProjectronPlusPlus", "PerceptronTreeClassifier": "KernelPerceptron"}
+    change(saved, **{"class": other[extra["class"]], "parameters": {}})
+    with pytest.raises(FormatError):
+        marrow.load(saved)
+
+
+def test_damage_is_refused_or_harmless(saved, tmp_path):
+    """A flipped bit may make another valid model; no error but a FormatError comes out, now or later."""
+    data, X = saved.read_bytes(), rows()[0]
+    rng = np.random.default_rng(0)
+    damaged = tmp_path / "damaged"
+    for _ in range(600):
+        copy = bytearray(data)
+        copy[rng.integers(0, len(data))] ^= 1 << rng.integers(0, 8)
+        damaged.write_bytes(copy)
+        try:
+            model = marrow.load(damaged)
+        except FormatError:
+            continue
+        assert model.predict(X).shape == (300,)
+        try:
+            model.partial_fit(*rows(20))
+        except ValueError:
+            continue
+    for end in range(0, len(data), 97):
+        damaged.write_bytes(data[:end])
+        with pytest.raises(FormatError):
+            marrow.load(damaged)
+
+
+# --- edges ---
+
+
+@pytest.mark.parametrize(
+    "split", ["wpq", "zpq", "rndw-rnds", "rndw-inds", "bal-opts", "ent-inds", "went-opts"]
+)
+def test_a_budget_of_one(split):
+    X, y = rows(400, 2)
+    tree = PerceptronTreeClassifier(budget=1, split=split, gamma=0.5, sample_size=50, random_state=0).fit(
+        X, y
+    )
+    path = tree.decision_depth(X) if split.startswith(("bal", "ent", "went")) else 0
+    assert tree.n_leaves_ > 1
+    assert (tree.kernel_values(X) <= 1 + path).all()
+
+
+def test_a_child_budget_above_the_budget_is_refused():
+    X, y = rows()
+    for C in (0, 21):
+        with pytest.raises(ValueError, match="child_budget"):
+            PerceptronTreeClassifier(budget=20, child_budget=C).fit(X, y)
+    tree = PerceptronTreeClassifier(budget=20, child_budget=20, gamma=0.5, random_state=0).fit(X, y)
+    assert tree.kernel_values(X).max() <= 20
+
+
+def test_repeated_rows_are_one_vector():
+    X, y = rows(60, 2)
+    X, y = np.repeat(X, 20, axis=0), np.repeat(y, 20)
+    order = np.random.default_rng(0).permutation(len(y))
+    tree = PerceptronTreeClassifier(budget=10, gamma=0.5, random_state=0).fit(X[order], y[order])
+    assert tree.n_vectors_ <= 60
+    leaf = tree.leaf_expansion(int(tree.apply(X)[0]))
+    assert len(np.unique(leaf.vectors, axis=0)) == leaf.n_vectors
+
+
+def test_a_class_that_never_comes():
+    X, y = rows()
+    for model in (Stoptron(gamma=0.5), PerceptronTreeClassifier(gamma=0.5, random_state=0)):
+        model.partial_fit(X, y, classes=[0, 1, 2, 3])
+        assert 3 not in model.predict(X)
+        with pytest.raises(ValueError, match="label 4"):
+            model.partial_fit(X[:1], [4])
+
+
+# --- told to stop ---
+
+WORK = {
+    "pass": """
+        y = rng.choice([-1, 1], 200_000)
+        model = KernelPerceptron(gamma=1.0).partial_fit(X[:50], y[:50], classes=[-1, 1])
+        work = lambda: model.partial_fit(X, y)
+        kept = lambda: model.n_seen_ == 50
+        """,
+    "tree": """
+        y = rng.choice([-1, 1], 200_000)
+        model = PerceptronTreeClassifier(gamma=1.0, split="bal-opts")
+        model.partial_fit(X[:50], y[:50], classes=[-1, 1])
+        work = lambda: model.partial_fit(X, y)
+        kept = lambda: model.n_seen_ == 50
+        """,
+    "from_expansion": """
+        f = KernelExpansion(X[:3000], rng.normal(size=(3000, 1)), [0.0], gamma=1.0)
+        model = ExpansionClassifier(f, [-1, 1], "binary")
+        work = lambda: PerceptronTreeClassifier.from_expansion(model, X[:100_000], budget=50)
+        kept = lambda: True
+        """,
+}
+
+
+@pytest.mark.parametrize("which", WORK)
+def test_control_c_stops_within_a_second(which):
+    program = """
+    import time
+    import numpy as np
+    from marrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200_000, 5))
+    {work}
+    print("ready", flush=True)
+    try:
+        work()
+    except KeyboardInterrupt:
+        print("stopped", time.time(), kept())
+    """
+    program = textwrap.dedent(program).replace("{work}", textwrap.dedent(WORK[which]).strip())
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline().strip() == "ready"
+        time.sleep(1.0)
+        told = time.time()
+        child.send_signal(signal.SIGINT)
+        words = child.stdout.readline().split()
+    assert words[0] == "stopped"
+    assert words[2] == "True"
+    assert float(words[1]) - told < 1.5
