@@ -32,7 +32,7 @@ const ROUNDS: usize = 30;
 /// Part of the cost by which a round must be better.
 const PROGRESS: f64 = 1e-4;
 /// Vectors above which neither the rounds nor their programs go on to the end.
-const LARGE: usize = 512;
+const LARGE: usize = 256;
 /// Pair steps for each of so many vectors.
 const PAIR_STEPS: usize = 10;
 /// Tolerance of the programs, relative.
