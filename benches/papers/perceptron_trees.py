@@ -55,17 +55,17 @@ ETAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 WHY = {
     "a9a": (
         "a9a is noisy: every fifth row is a mistake to the end, and the last hypothesis of the perceptron "
-        "depends on the last of them. So its test error moves by some .08 with the order of the rows, the "
+        "depends on the last of them. So its test error moves by some .08 with the order, the "
         "tree's by some .01; their means are level. Along the pass the perceptron, with thousands of "
-        "vectors, stays ahead of the trees by about a hundredth, WPQ is the best of these, and the Projectron "
-        "is not poor: with eta = 0.3 it stands beside WPQ with half of its values. Other sizes of what a child "
-        "takes over (25, 75, 90 instead of 50) do not bring WPQ nearer; 2,048 remembered rows instead of 512 "
-        "gain .001."
+        "vectors, stays ahead of the trees by about a hundredth, WPQ is the best of these, and the "
+        "Projectron is not poor: with eta = 0.3 it stands beside WPQ with half of its values. Other sizes of "
+        "what a child takes over (25, 75, 90 instead of 50) do not bring WPQ nearer; 2,048 remembered rows "
+        "instead of 512 gain .001."
     ),
     "ijcnn1": "As in the paper, but that the Projectron needs more than ten times WPQ's kernel values.",
     "cod_rna": (
-        "Ours is the training file alone with standardised columns, the paper's all rows, scaled otherwise. At "
-        "the gamma that the paper's procedure finds there, few rows are near the span of others: the Projectron "
+        "Ours is the training file alone with standardised columns, the paper's all rows, scaled otherwise. "
+        "At the gamma that the paper's procedure finds there, few rows are near the span of others: the Projectron "
         "keeps thousands of vectors and is best in error only."
     ),
 }
