@@ -65,8 +65,8 @@ WHY = {
     "ijcnn1": "As in the paper, but that the Projectron needs more than ten times WPQ's kernel values.",
     "cod_rna": (
         "Ours is the training file alone with standardised columns, the paper's all rows, scaled otherwise. "
-        "At the gamma that the paper's procedure finds there, few rows are near the span of others: the Projectron "
-        "keeps thousands of vectors and is best in error only."
+        "At the gamma that the paper's procedure finds there, few rows are near the span of others: the "
+        "Projectron keeps thousands of vectors and is best in error only."
     ),
 }
 #: Methods that cost minutes a pass, and on how many permutations they are run.
