@@ -141,7 +141,7 @@ def test_broken_files_are_refused(small, tmp_path):
     q = small.expansion_.n_outputs
     steps = header["coefficients.steps"]
     refuse({**header, "__metadata__": {**header["__metadata__"], "version": "1"}}, "expected F64")
-    refuse({**header, "__metadata__": {**header["__metadata__"], "version": "3"}}, "version")
+    refuse({**header, "__metadata__": {**header["__metadata__"], "version": "4"}}, "version")
     refuse({key: value for key, value in header.items() if key != "coefficients.zeros"}, "tensor")
     refuse({**header, "coefficients.steps": {**steps, "dtype": "I64"}}, "expected F64")
     refuse({**header, "coefficients.zeros": {**header["coefficients.zeros"], "shape": [1, q]}}, "expected 1")

@@ -207,7 +207,7 @@ fn hostile_model_files_are_told_what_is_wrong() {
     for (pointer, value, part) in [
         ("/__metadata__", json!(3), "__metadata__ is not an object"),
         ("/__metadata__/format", json!("other"), "not a marrow model"),
-        ("/__metadata__/version", json!("3"), "version \"3\": this build reads 1, 2"),
+        ("/__metadata__/version", json!("4"), "version \"4\": this build reads 1, 2, 3"),
         ("/__metadata__/version", json!(1), "\"version\" is not a string"),
         ("/__metadata__/extra", json!("{"), "extra is not JSON"),
         ("/__metadata__/extra", json!("[".repeat(1_000_000)), "extra is not JSON"),
