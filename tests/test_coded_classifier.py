@@ -37,9 +37,7 @@ from marrow import (
 )
 from marrow.classifier import ExpansionClassifier
 from marrow.least_squares import fit_targets
-from marrow.multiclass import (
-    bounds,
-)
+from marrow.multiclass import bounds
 
 Peer = sklearn.svm.SVC
 
@@ -237,6 +235,16 @@ def test_a_hundred_classes(rng):
         model = CodedClassifier(SVC(C=10.0, gamma=0.2), name, n_draws=100).fit(X, y)
         assert model.outputs(X[:3]).shape == (3, model.code_.n_columns)
         assert model.score(X, y) > 0.95, name
+
+
+def test_a_class_that_no_row_supports(digits):
+    """Rows of weight 0 are no rows: the machines that need the class are refused by name."""
+    X, y, _, _ = digits
+    weights = (y != 3).astype(float)
+    for code in ("all-pairs", "one-vs-all"):
+        for shared in (True, False):
+            with pytest.raises(ValueError, match=r"class .*(weight|row)|positive weight"):
+                CodedClassifier(SVC(), code, shared=shared).fit(X, y, sample_weight=weights)
 
 
 def test_weights_and_class_weights(digits):
