@@ -201,6 +201,7 @@ def subsampled(data: Rows, C: float, gamma: float, sizes: tuple[int, ...]) -> li
 def figure3(report: Report, options: argparse.Namespace) -> None:
     """Error against size on letter, news and mnist, one-vs-one as in the paper."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
     quick = options.quick
     names = ("letter", "news") if quick else ("letter", "news", "mnist")
@@ -239,6 +240,12 @@ def figure3(report: Report, options: argparse.Namespace) -> None:
             report.numbers[f"{name}, {label}"] = points
         ax.axhline(floor, color="black", linestyle=(0, (5, 3)), label=f"full, {vectors:,} vectors")
         ax.set(xscale="log", yscale="log", title=name, xlabel="vectors", ylabel="test error, %")
+        low, high = ax.get_ylim()
+        errors = [tick for tick in (2, 3, 5, 10, 20, 30, 50, 100) if low <= tick <= high]
+        for axis, ticks in ((ax.xaxis, sizes), (ax.yaxis, errors)):
+            axis.set_major_locator(FixedLocator(ticks))
+            axis.set_major_formatter(ScalarFormatter())
+            axis.set_minor_locator(NullLocator())
         ax.legend(fontsize=7)
         own = [label for label in curves if label != "LIBSVM on a subsample"]
         table = [

@@ -233,6 +233,7 @@ def one_pass(data: Rows, gamma: float, seed: int) -> dict[str, tuple[float, ...]
 
 def figure2(report: Report, options: argparse.Namespace, name: str) -> None:
     """One pass over the training rows of a set, all rivals."""
+    from matplotlib import colormaps
     from matplotlib.figure import Figure
 
     runs = 1 if options.quick else 10
@@ -271,15 +272,17 @@ def figure2(report: Report, options: argparse.Namespace, name: str) -> None:
             for method, row in sorted(of.items(), key=lambda item: item[1]["mistakes"])
         ],
     )
-    figure = Figure(figsize=(10, 4))
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
     axes = figure.subplots(1, 2)
+    colours = colormaps["tab20"]
     for axis, key, label in zip(
         axes, ("mistakes", "error"), ("mistakes of one pass", "test error after it"), strict=True
     ):
-        for method, row in of.items():
-            axis.plot(row["most"], row[key], "s" if method in SPLITS else ".", ms=4)
-            axis.annotate(method, (row["most"], row[key]), fontsize=5)
+        for at, (method, row) in enumerate(of.items()):
+            marker = "s" if method in SPLITS else "^" if method.startswith("projectron") else "o"
+            axis.plot(row["most"], row[key], marker, ms=5, color=colours(at % 20), label=method)
         axis.set(title=name, xscale="log", xlabel="kernel values for an answer", ylabel=label)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right", fontsize=7)
     report.figure(figure, f"figure2-{name}")
     report.numbers[f"figure2-{name}"] = of
     _say_of_figure2(report, name, of)
