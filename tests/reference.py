@@ -228,6 +228,8 @@ def code_scores(outputs, matrix, decoder):
             elif decoder == "votes":
                 sides = np.where(f > 0, 1, -1)
                 scores[row, r] = np.count_nonzero(entries == sides)
+            elif decoder.startswith("mean_"):
+                scores[row, r] = -LOSSES[decoder.removeprefix("mean_")](z[entries != 0]).mean()
             else:
                 scores[row, r] = -LOSSES[decoder](z).sum()
     return scores

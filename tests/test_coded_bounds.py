@@ -88,6 +88,9 @@ def test_bounds_refuse_what_they_do_not_cover(datasets):
     model = CodedClassifier(SVC(fit_intercept=False), "all-pairs", "dag").fit(X, y)
     with pytest.raises(ValueError, match="dag"):
         bounds.leave_one_out(model, X, y)
+    mean = CodedClassifier(SVC(fit_intercept=False), "sparse", "mean_loss").fit(X, y)
+    with pytest.raises(ValueError, match="mean loss"):
+        bounds.leave_one_out(mean, X, y)
     with pytest.raises(ValueError, match="trained on"):
         bounds.leave_one_out(model, X[::-1], y[::-1])
     with pytest.raises(ValueError, match="zeros"):

@@ -37,7 +37,7 @@ from marrow import (
 )
 from marrow.classifier import ExpansionClassifier
 from marrow.least_squares import fit_targets
-from marrow.multiclass import bounds
+from marrow.multiclass import bounds, make_code
 
 Peer = sklearn.svm.SVC
 
@@ -235,6 +235,23 @@ def test_a_hundred_classes(rng):
         model = CodedClassifier(SVC(C=10.0, gamma=0.2), name, n_draws=100).fit(X, y)
         assert model.outputs(X[:3]).shape == (3, model.code_.n_columns)
         assert model.score(X, y) > 0.95, name
+
+
+def test_the_mean_of_the_own_loss_and_of_a_named_one(digits):
+    X, y, X_test, y_test = digits
+    svc = SVC(C=5.0, gamma=0.1)
+    code = make_code("sparse", 10, n_draws=20)
+    for decoder, name in (("mean_loss", "mean_hinge"), ("mean_square", "mean_square")):
+        model = CodedClassifier(svc, code, decoder).fit(X, y)
+        assert model.decoder_ == name
+        expected = reference.code_scores(model.outputs(X_test), code.matrix, name)
+        assert model.decision_function(X_test) == pytest.approx(expected, abs=1e-9)
+        assert model.score(X_test, y_test) > 0.9
+        small = compress(model, 100)
+        assert small.decoder == name
+        assert small.score(X_test, y_test) > 0.85
+    with pytest.raises(ValueError, match=r"decoder='mean_loss' needs"):
+        CodedClassifier(KNeighborsClassifier(), decoder="mean_loss").fit(X, y)
 
 
 def test_a_class_that_no_row_supports(digits):

@@ -136,7 +136,7 @@ def test_refused_codes_of_classifiers(datasets):
 @given(code=codes(), seed=st.integers(0, 10_000), n=st.integers(1, 20))
 def test_decoders_equal_their_sums(code, seed, n):
     outputs = np.random.default_rng(seed).normal(size=(n, code.n_columns)).round(1)
-    for decoder in [*LOSSES, "hamming", "votes"]:
+    for decoder in [*LOSSES, *(f"mean_{loss}" for loss in LOSSES), "hamming", "votes"]:
         expected = reference.code_scores(outputs, code.matrix, decoder)
         found = code_scores(outputs, code.matrix, decoder)
         assert found == pytest.approx(expected, abs=1e-9 * (1 + np.abs(expected).max()))
@@ -176,6 +176,17 @@ def test_a_code_corrects_as_many_errors_as_its_distance_promises(rng):
         flipped = rng.choice(63, size=int((code.row_distance - 1) // 2), replace=False)
         word[flipped] *= -1
     assert (code_class_indices(words, code.matrix, "hamming") == np.repeat(np.arange(20), 20)).all()
+
+
+@given(code=codes(), seed=st.integers(0, 1000), loss=st.sampled_from(LOSSES))
+def test_the_mean_loss_decides_as_the_total_where_rows_have_as_many_zeros(code, seed, loss):
+    outputs = np.random.default_rng(seed).normal(size=(20, code.n_columns))
+    machines = np.count_nonzero(code.matrix, axis=1)
+    total = code_scores(outputs, code.matrix, loss)
+    mean = code_scores(outputs, code.matrix, f"mean_{loss}")
+    zero = float(reference.LOSSES[loss](0.0))
+    expected = (total + (code.n_columns - machines) * zero) / machines
+    assert mean == pytest.approx(expected, abs=1e-9 * (1 + np.abs(expected).max()))
 
 
 def test_thousands_of_rows_on_threads(rng):

@@ -39,8 +39,8 @@ pub struct LeaveOneOutRows<'a> {
 /// For each row the smallest D_r, and whether the row could be an error when it is left out.
 ///
 /// # Errors
-/// [`Error::Shape`] where sizes disagree, [`Error::Param`] for labels beyond the code and for the dag, whose decisions
-/// are no sums.
+/// [`Error::Shape`] where sizes disagree, [`Error::Param`] for labels beyond the code, for the dag, whose decisions
+/// are no sums, and for mean losses.
 pub fn leave_one_out_margins(
     rows: &LeaveOneOutRows<'_>,
     code: &CodeMatrix,
@@ -62,6 +62,10 @@ pub fn leave_one_out_margins(
             "dag",
             "a loss, hamming or votes: this bound is for sums over machines",
         ));
+    }
+    if matches!(decoder, Decoder::MeanLoss(_)) {
+        let rule = "the total loss, hamming or votes: terms of mean losses need not be least at an end";
+        return Err(Error::param("decoder", "mean loss", rule));
     }
     let gain = |sign: i8, f: f64| match sign {
         1 => decoder.gains(f).0,

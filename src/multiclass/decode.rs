@@ -3,10 +3,14 @@
 //! | decoder | score of class r | source |
 //! |---|---|---|
 //! | loss | -sum_i L(M_ri f_i), where a zero counts L(0) | Rifkin 2002, (4.43) |
+//! | mean loss | -sum_i L(M_ri f_i) / n_r over the n_r machines that know r | Escalera, Pujol, Radeva 2010 |
 //! | Hamming | -sum_i (1 - sign(M_ri f_i)) / 2, where a zero (of M or f) counts 1/2 | (4.42) |
 //! | votes | machines that took the side of r; an output of 0 is on the negative side | Friedman 1996, LIBSVM |
 //! | confidence | votes and the sum of M_ri f_i squeezed into (-1/3, 1/3) to break ties; 0 is on the positive side | scikit-learn |
 //! | dag | the round in which r left the list of classes | Platt, Cristianini, Shawe-Taylor 2000 |
+//!
+//! A class that more machines know gains more of them when they are right: with the total loss it wins too often where
+//! rows of the code differ in their zeros. The mean is free of that; where they do not differ both order alike.
 //!
 //! All but the last are sums over the machines of one of two numbers of the machine's output, by the sign of M_ri. Both
 //! numbers are put in a table for eight rows side by side, and every class adds up its entries of the table: exact in
@@ -79,6 +83,8 @@ impl MarginLoss {
 pub enum Decoder {
     /// The class of least total loss.
     Loss(MarginLoss),
+    /// The class of least loss for each machine that knows it.
+    MeanLoss(MarginLoss),
     /// The class nearest to the signs.
     Hamming,
     /// The class that most machines vote for.
@@ -100,10 +106,15 @@ impl Decoder {
             "votes" => Self::Votes,
             "confidence" => Self::Confidence,
             "dag" => Self::Dag,
-            _ => Self::Loss(MarginLoss::from_name(name).map_err(|_| {
-                let rule = "one of hamming, votes, confidence, dag or the name of a loss";
-                Error::param("decoder", name, rule)
-            })?),
+            _ => {
+                let mean = name.strip_prefix("mean_");
+                let loss = MarginLoss::from_name(mean.unwrap_or(name)).map_err(|_| {
+                    let rule =
+                        "one of hamming, votes, confidence, dag or the name of a loss, with mean_ or without";
+                    Error::param("decoder", name, rule)
+                })?;
+                if mean.is_some() { Self::MeanLoss(loss) } else { Self::Loss(loss) }
+            }
         })
     }
 
@@ -111,7 +122,7 @@ impl Decoder {
     pub(super) fn gains(self, f: f64) -> (f64, f64) {
         match self {
             // Less L(0), so that zeros add nothing.
-            Self::Loss(loss) => {
+            Self::Loss(loss) | Self::MeanLoss(loss) => {
                 let zero = loss.at(0.0);
                 (zero - loss.at(f), zero - loss.at(-f))
             }
@@ -135,6 +146,7 @@ impl Decoder {
     fn offset(self, columns: usize) -> f64 {
         match self {
             Self::Loss(loss) => columns as f64 * loss.at(0.0),
+            Self::MeanLoss(loss) => loss.at(0.0),
             Self::Hamming => 0.5 * columns as f64,
             _ => 0.0,
         }
@@ -260,6 +272,14 @@ impl<'a> Table<'a> {
         Self { code, decoder, entries, starts }
     }
 
+    /// What a sum over the machines of a class counts.
+    fn scale(&self, class: usize) -> f64 {
+        match self.decoder {
+            Decoder::MeanLoss(_) => 1.0 / (self.starts[class + 1] - self.starts[class]) as f64,
+            _ => 1.0,
+        }
+    }
+
     /// Scores of some rows of outputs.
     fn fill(&self, outputs: &[f64], scores: &mut [f64]) {
         let (classes, columns) = (self.code.classes(), self.code.columns());
@@ -277,7 +297,7 @@ impl<'a> Table<'a> {
                 &mut table,
                 |f| self.decoder.gains(f),
                 |lane, class, sum| {
-                    scores[lane * classes + class] = sum - offset;
+                    scores[lane * classes + class] = sum * self.scale(class) - offset;
                 },
             );
             if self.decoder == Decoder::Confidence {

@@ -54,6 +54,9 @@ default="one-vs-all"
         * ``"loss"``: the class of least total loss sum_i L(M_ri f_i), where L is the loss that the machine
           minimises [1]_, (4.43); a zero counts L(0). ``"hinge"``, ``"squared_hinge"``, ``"square"``,
           ``"logistic"``, ``"exponential"`` and ``"perceptron"`` name a loss instead;
+        * ``"mean_loss"``, and ``"mean_hinge"`` to ``"mean_perceptron"``: the same loss for each machine that
+          knows the class, zeros left out [3]_. Classes whose rows have fewer zeros lose their advantage: take
+          it for sparse codes. Where all rows have as many zeros it decides as the total does;
         * ``"hamming"``: the class whose row is nearest to the signs of the outputs, (4.42); zeros, of the
           code or of an output, count one half;
         * ``"votes"``: every machine votes for the classes of its side, an output of 0 for the negative one;
@@ -79,7 +82,7 @@ default="one-vs-all"
     code_ : Code
         The code, with its distances.
     decoder_ : str
-        The decoder in use: that of the parameter, for ``"loss"`` the name of the machine's loss.
+        The decoder in use: that of the parameter, with the name of the machine's loss for ``"loss"``.
     expansion_ : KernelExpansion
         All machines over one pool of vectors, a column for each column of the code. Missing where the
         machines are not expansions of one built-in kernel.
@@ -107,6 +110,8 @@ default="one-vs-all"
        Singer, "Reducing multiclass to binary", JMLR 1, 2000.
     .. [2] J. Platt, N. Cristianini and J. Shawe-Taylor, "Large margin DAGs for multiclass classification",
        NIPS 12, 2000.
+    .. [3] S. Escalera, O. Pujol and P. Radeva, "On the decoding process in ternary error-correcting output
+       codes", IEEE Transactions on Pattern Analysis and Machine Intelligence 32, 2010.
 
     Examples
     --------
@@ -284,18 +289,19 @@ default="one-vs-all"
 
     def _decoder(self) -> str:
         """The decoder by its own name."""
-        if self.decoder not in ("loss", *DECODERS):
-            names = ", ".join(repr(name) for name in ("loss", *DECODERS))
+        own = ("loss", "mean_loss")
+        if self.decoder not in (*own, *DECODERS):
+            names = ", ".join(repr(name) for name in (*own, *DECODERS))
             raise refuse("decoder", self.decoder, f"one of {names}")
-        if self.decoder != "loss":
+        if self.decoder not in own:
             return self.decoder
         loss = loss_of(self.estimator)
         if loss is None:
             raise ValueError(
-                f"decoder='loss' needs the loss of {type(self.estimator).__name__}, which is not known: name "
-                "one, such as decoder='hinge', or take 'hamming'"
+                f"decoder={self.decoder!r} needs the loss of {type(self.estimator).__name__}, which is not "
+                "known: name one, such as decoder='hinge', or take 'hamming'"
             )
-        return loss
+        return loss if self.decoder == "loss" else f"mean_{loss}"
 
     def outputs(self, X: Any) -> NDArray[np.float64]:
         """Outputs of all machines before decoding.

@@ -20,8 +20,8 @@ __all__ = ["CODES", "DECODERS", "LOSSES", "Code", "check_decoder", "make_code"]
 CODES = ("one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch")
 #: Losses of the margin z = y f that decoders know.
 LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "perceptron")
-#: Decoders by their own names; a loss is one too.
-DECODERS = ("hamming", "votes", "dag", *LOSSES)
+#: Decoders by their own names; a loss is one too, in total or for each machine that knows the class.
+DECODERS = ("hamming", "votes", "dag", *LOSSES, *(f"mean_{loss}" for loss in LOSSES))
 
 
 class Code:

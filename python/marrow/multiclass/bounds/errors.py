@@ -45,7 +45,7 @@ def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
     Raises
     ------
     ValueError
-        If the machines have intercepts, X are not the training rows, or the decoder is "dag".
+        If the machines have intercepts, X are not the training rows, or the decoder is "dag" or a mean loss.
     TypeError
         If the model is of another kind, or its machines are not known by training rows.
 
