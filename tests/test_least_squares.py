@@ -209,3 +209,70 @@ except KeyboardInterrupt:
         child.communicate(timeout=30)
     assert said == "interrupted\n"
     assert took < 1.5
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "csr", "precomputed", "single"])
+def test_a_path_by_one_eigendecomposition_equals_factorisations(rng, intercept, weighted, layout):
+    X, Y = _problem(rng, n=300)
+    alphas = [10.0, 1.0, 1e-2]
+    weights = rng.uniform(0.2, 3.0, size=300) if weighted else None
+    rows, how = X, {"gamma": 2.0, "fit_intercept": intercept}
+    if layout == "csr":
+        rows = sp.csr_array(X)
+    elif layout == "single":
+        rows = X.astype(np.float32)
+    elif layout == "precomputed":
+        rows = kernel_matrix(("rbf", 2.0, 0.0, 3), X, X)
+        how = {"kernel": "precomputed", "fit_intercept": intercept}
+    path = RLSRegressor(alphas=alphas, **how).fit(rows, Y, sample_weight=weights)
+    assert path.solver_ == "eigh"
+    for place, alpha in enumerate(alphas):
+        # Without alphas there is one, and it is factored.
+        single = RLSRegressor(alpha, **how).fit(rows, Y, sample_weight=weights)
+        assert single.solver_ == "cholesky"
+        np.testing.assert_allclose(path.loo_errors_[place], single.loo_error_, rtol=1e-8)
+        np.testing.assert_allclose(path.gcv_path_[place], single.gcv_.mean(), rtol=1e-8)
+        if alpha == path.alpha_:
+            scale = np.abs(single.dual_coef_).max()
+            np.testing.assert_allclose(path.dual_coef_, single.dual_coef_, rtol=1e-8, atol=1e-8 * scale)
+            np.testing.assert_allclose(path.intercept_, single.intercept_, atol=1e-8)
+            np.testing.assert_allclose(path.loo_prediction_, single.loo_prediction_, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_leave_one_out_along_a_decomposed_path_equals_refits(rng, intercept):
+    X, Y = _problem(rng, n=25)
+    weights = rng.uniform(0.2, 3.0, size=25)
+    weights[4] = 0.0
+    K = kernel_matrix(("rbf", 0.4, 0.0, 3), X, X)
+    alphas = [0.02, 0.3, 5.0]
+    plain = RLSRegressor(alphas=alphas, gamma=0.4, fit_intercept=intercept).fit(X, Y)
+    left = [refits(K, Y, alpha, intercept=intercept) for alpha in alphas]
+    np.testing.assert_allclose(plain.loo_errors_, [((Y - f) ** 2).mean() for f in left], rtol=1e-8)
+    best = left[alphas.index(plain.alpha_)]
+    np.testing.assert_allclose(plain.loo_prediction_, best, atol=1e-8)
+    path = RLSRegressor(alphas=alphas, gamma=0.4, fit_intercept=intercept).fit(X, Y, sample_weight=weights)
+    assert plain.solver_ == path.solver_ == "eigh"
+    for i in range(25):
+        rest = np.delete(np.arange(25), i)
+        without = RLSRegressor(path.alpha_, gamma=0.4, fit_intercept=intercept)
+        value = without.fit(X[rest], Y[rest], sample_weight=weights[rest]).predict(X[[i]])[0]
+        np.testing.assert_allclose(path.loo_prediction_[i], value, atol=1e-8)
+
+
+def test_which_paths_are_decomposed(rng):
+    X, y = rng.normal(size=(450, 3)), rng.normal(size=450)
+    few, enough = (RLSRegressor(alphas=np.arange(1.0, 1.0 + k)).fit(X, y) for k in (2, 3))
+    assert (few.solver_, enough.solver_) == ("cholesky", "eigh")
+    np.testing.assert_allclose(few.loo_errors_, enough.loo_errors_[:2], rtol=1e-8)
+    function = RLSRegressor(alphas=[1.0, 2.0, 3.0], kernel=lambda A, B: A @ B.T).fit(X, y)
+    assert function.solver_ == "cholesky"
+    # Alphas within the rounding of a singular K are left to factorisations, which refuse 0.
+    rows = np.repeat(rng.normal(size=(20, 3)), 2, axis=0)
+    singular = RLSRegressor(alphas=[0.0, 0.1, 1.0], gamma=1.0).fit(rows, rng.normal(size=40))
+    assert singular.solver_ == "eigh"
+    assert np.isfinite(singular.loo_errors_[1:]).all()
+    with pytest.raises(ValueError, match="pivot"):
+        RLSRegressor(alphas=[0.0, 0.0], gamma=1.0).fit(np.ones((4, 2)), np.arange(4.0))

@@ -522,6 +522,7 @@ def least_squares_path(
     targets: _Floats,
     kernel: _FitKernel,
     alphas: list[float],
+    spectrum: tuple[_Floats, _Floats] | None,
     weights: _Floats | None,
     by_rate: bool,
     fit_intercept: bool,

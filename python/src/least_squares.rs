@@ -3,7 +3,7 @@
 use marrow::control::{Monitor, Par, StopReason};
 use marrow::kernels::{Kernel, KernelFunction};
 use marrow::least_squares::{
-    LeaveOneOut, Options, Problem, Solution, exact, iterative, linear, solve, solve_path,
+    LeaveOneOut, Options, Problem, Solution, Spectrum, exact, iterative, linear, solve, solve_path,
 };
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -51,10 +51,12 @@ pub(crate) fn least_squares<'py>(
 
 /// Solves for each of `alphas` and keeps the one with the least leave-one-out error.
 ///
+/// `spectrum` is None, or (s, V) with S K S = V diag(s) V', S the square roots of the weights.
+///
 /// Returns a dict as [`least_squares`] does, the `best` index, and `path`, one row of mean squared error, error rate and
 /// generalised cross-validation for each alpha.
 #[pyfunction]
-#[pyo3(signature = (x, targets, kernel, alphas, weights, by_rate, fit_intercept, progress, n_jobs))]
+#[pyo3(signature = (x, targets, kernel, alphas, spectrum, weights, by_rate, fit_intercept, progress, n_jobs))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn least_squares_path<'py>(
     py: Python<'py>,
@@ -62,6 +64,7 @@ pub(crate) fn least_squares_path<'py>(
     targets: PyReadonlyArray2<'py, f64>,
     kernel: FunctionArg,
     alphas: Vec<f64>,
+    spectrum: Option<(PyReadonlyArray1<'py, f64>, PyReadonlyArray2<'py, f64>)>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     by_rate: bool,
     fit_intercept: bool,
@@ -72,10 +75,14 @@ pub(crate) fn least_squares_path<'py>(
     let rows = x.view()?;
     same_length("rows of the targets (one for each row of X)", rows.rows(), n)?;
     let weights = weights.as_ref().map(vector).transpose()?;
+    let spectrum = match &spectrum {
+        Some((values, vectors)) => Some(Spectrum { values: vector(values)?, vectors: matrix(vectors)?.0 }),
+        None => None,
+    };
     let outcome = run_and_keep(py, n_jobs, progress.as_ref(), |monitor, par| {
         let function: KernelFunction<'_> = kernel.function();
         let problem = Problem { kernel: function, rows, targets: values, outputs: q, fit_intercept, weights };
-        solve_path(&problem, &alphas, by_rate, &WithKernel { monitor, kernel: &kernel }, par)
+        solve_path(&problem, &alphas, by_rate, spectrum, &WithKernel { monitor, kernel: &kernel }, par)
     });
     if let Some(raised) = kernel.raised() {
         return Err(raised);

@@ -11,6 +11,7 @@
 //! Cost n^2 d for K and n^3 / 3 for the factor, as much again for leave-one-out values; memory n^2 numbers, a third as
 //! many more in single precision for the factor that is refined.
 
+use super::spectral::{Spectral, Spectrum};
 use super::{LeaveOneOut, Problem, check_alpha};
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
@@ -101,8 +102,8 @@ pub struct PathPoint {
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
 /// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers.
 ///
-/// K is computed once; each alpha costs a factor and its inverse. An eigendecomposition, which would serve all, takes as
-/// long as five of them for 1,000 rows and fourteen for 3,000 (faer 0.23), and cannot be interrupted.
+/// K is computed once; each alpha costs a factor and its inverse, or two passes over the eigenvectors where a spectrum is
+/// given. A decomposition takes as long as 7 of the former for 1,000 rows, and cannot be interrupted.
 ///
 /// # Errors
 /// As [`solve`], [`Error::NotPositiveDefinite`] where no alpha has a solution.
@@ -110,6 +111,7 @@ pub fn solve_path(
     problem: &Problem<'_>,
     alphas: &[f64],
     by_rate: bool,
+    spectrum: Option<Spectrum<'_>>,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<(Vec<PathPoint>, usize, Solution)> {
@@ -118,13 +120,22 @@ pub fn solve_path(
         check_alpha(alpha)?;
     }
     let (k, diagonal) = kernel_matrix::<f64>(problem, monitor, par)?;
+    let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;
     let options = Options { leave_one_out: true };
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
     let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
     for (place, &alpha) in alphas.iter().enumerate() {
         let nothing = PathPoint { alpha, squared_error: f64::NAN, error_rate: f64::NAN, gcv: f64::NAN };
-        let shifted = k.shifted::<f64>(|i| problem.shift(alpha, i), par);
-        let solution = match factored(problem, shifted, diagonal.clone(), options, monitor, par) {
+        dense::tick(monitor, "path", place, alphas.len())?;
+        let known = spectral.as_ref().and_then(|spectral| spectral.solve(problem, alpha, &diagonal, par));
+        let solution = known.map_or_else(
+            || {
+                let shifted = k.shifted::<f64>(|i| problem.shift(alpha, i), par);
+                factored(problem, shifted, diagonal.clone(), options, monitor, par)
+            },
+            Ok,
+        );
+        let solution = match solution {
             Err(error @ Error::NotPositiveDefinite { .. }) => {
                 points.push(nothing);
                 refused = Some(error);
@@ -167,18 +178,11 @@ fn factored(
     columns::solve(&k, &mut panels, par);
     let mut values = vec![0.0; solved.values.len()];
     columns::from_panels(&panels, &mut values, n, solved.columns);
-    let (coefficients, intercepts, ones) = Bordered { values, ..solved }.split(problem);
-    let leave_one_out = if options.leave_one_out {
-        let mut inverse = dense::inverse_diagonal(&mut k, monitor, par)?;
-        if let Some(ones) = ones {
-            let total: f64 = ones.iter().sum();
-            inverse.iter_mut().zip(&ones).for_each(|(g, one)| *g -= one * one / total);
-        }
-        Some(LeaveOneOut::new(problem.targets, &coefficients, inverse, problem.outputs, problem.weights))
-    } else {
-        None
+    let inverse = match options.leave_one_out {
+        true => Some(dense::inverse_diagonal(&mut k, monitor, par)?),
+        false => None,
     };
-    Ok(Solution { coefficients, intercepts, leave_one_out, diagonal })
+    Ok(Bordered { values, ..solved }.solution(problem, diagonal, inverse))
 }
 
 /// The lower triangle of K, and its diagonal in double precision.
@@ -250,8 +254,7 @@ fn refined<T: Real>(
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    let (coefficients, intercepts, _) = Bordered { values, ..b }.split(problem);
-    Ok(Some(Solution { coefficients, intercepts, leave_one_out: None, diagonal }))
+    Ok(Some(Bordered { values, ..b }.solution(problem, diagonal, None)))
 }
 
 /// Targets, with a column of ones where an intercept is wanted; their solutions after them.
@@ -272,6 +275,24 @@ impl Bordered {
             values.push(1.0);
         }
         Self { values, columns: q + 1 }
+    }
+
+    /// From G (Y, 1) the solution, with leave-one-out values where the diagonal of G is given.
+    pub(super) fn solution(
+        self,
+        problem: &Problem<'_>,
+        diagonal: Vec<f64>,
+        inverse: Option<Vec<f64>>,
+    ) -> Solution {
+        let (coefficients, intercepts, ones) = self.split(problem);
+        let leave_one_out = inverse.map(|mut inverse| {
+            if let Some(ones) = ones {
+                let total: f64 = ones.iter().sum();
+                inverse.iter_mut().zip(&ones).for_each(|(g, one)| *g -= one * one / total);
+            }
+            LeaveOneOut::new(problem.targets, &coefficients, inverse, problem.outputs, problem.weights)
+        });
+        Solution { coefficients, intercepts, leave_one_out, diagonal }
     }
 
     /// From G (Y, 1): coefficients, intercepts, and G 1 where there is an intercept.

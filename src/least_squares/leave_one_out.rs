@@ -62,7 +62,7 @@ impl LeaveOneOut {
         };
         let (mut sum, mut wrong, mut total) = (0.0, 0.0, 0.0);
         for (i, (value, target)) in self.values.chunks_exact(q).zip(targets.chunks_exact(q)).enumerate() {
-            let weight = problem.weights.map_or(1.0, |weights| weights[i]);
+            let weight = problem.weight(i);
             sum += weight * value.iter().zip(target).map(|(v, t)| (v - t) * (v - t)).sum::<f64>();
             wrong += if decode(value) == decode(target) { 0.0 } else { weight };
             total += weight;

@@ -10,6 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `exact` | the system by Cholesky factorisation |
+//! | `spectral` | many alphas from one eigendecomposition |
 //! | `iterative` | the system by conjugate gradients, the kernel matrix never stored |
 //! | `linear` | the linear kernel on many sparse columns, by conjugate gradients |
 //! | `low_rank` | coefficients at a few points, from sums over rows |
@@ -22,9 +23,11 @@ pub mod leave_one_out;
 pub mod linear;
 pub mod low_rank;
 pub mod selection;
+pub mod spectral;
 
 pub use exact::{Options, PathPoint, Solution, solve, solve_path};
 pub use leave_one_out::LeaveOneOut;
+pub use spectral::Spectrum;
 
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -82,6 +85,11 @@ impl Problem<'_> {
     /// What is added to the i-th diagonal entry of K.
     pub(crate) fn shift(&self, alpha: f64, i: usize) -> f64 {
         self.weights.map_or(alpha, |weights| alpha / weights[i])
+    }
+
+    /// The weight of the i-th square.
+    pub(crate) fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[i])
     }
 }
 

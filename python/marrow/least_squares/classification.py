@@ -32,7 +32,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         Weight of the penalty, as in ``KernelRidge``; lambda n in the thesis.
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
-        costs a factorisation and its inverse, the kernel matrix is computed once.
+        costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
+        serves all where there are at most 1,500 rows, at most 150 for each alpha, and a built-in kernel.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf". With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an
         (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows.
@@ -71,6 +72,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         The model: all training rows, coefficients (n, n_outputs), intercepts.
     alpha_ : float
         The alpha of the model.
+    solver_ : str
+        ``solver``, or "eigh" where one eigendecomposition served all of ``alphas``.
     loo_errors_ : ndarray of shape (n_alphas,)
         With ``alphas``: the leave-one-out error of each.
     gcv_path_ : ndarray of shape (n_alphas,)
