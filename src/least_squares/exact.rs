@@ -178,10 +178,8 @@ fn factored(
     columns::solve(&k, &mut panels, par);
     let mut values = vec![0.0; solved.values.len()];
     columns::from_panels(&panels, &mut values, n, solved.columns);
-    let inverse = match options.leave_one_out {
-        true => Some(dense::inverse_diagonal(&mut k, monitor, par)?),
-        false => None,
-    };
+    let inverse =
+        if options.leave_one_out { Some(dense::inverse_diagonal(&mut k, monitor, par)?) } else { None };
     Ok(Bordered { values, ..solved }.solution(problem, diagonal, inverse))
 }
 

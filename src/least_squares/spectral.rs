@@ -75,7 +75,9 @@ impl<'a> Spectral<'a> {
         let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).collect();
         let mut scaled = self.projected.clone();
         for (line, inverse) in scaled.chunks_exact_mut(columns).zip(&inverse) {
-            line.iter_mut().for_each(|v| *v *= inverse);
+            for v in line {
+                *v *= inverse;
+            }
         }
         // G (Y, 1), and the diagonal of G in the last place of each line.
         let mut lines = vec![0.0; n * (columns + 1)];
@@ -89,7 +91,9 @@ impl<'a> Spectral<'a> {
                     sums.iter_mut().zip(scaled).for_each(|(sum, scaled)| *sum += v * scaled);
                 }
                 own[0] *= weight;
-                sums.iter_mut().for_each(|sum| *sum *= weight.sqrt());
+                for sum in sums {
+                    *sum *= weight.sqrt();
+                }
             }
         });
         let own = lines.iter().skip(columns).step_by(columns + 1).copied().collect();

@@ -42,7 +42,7 @@ POINTS, ROWS_PER_POINT = 1000, 20
 
 #: An eigendecomposition on one thread takes as long as 5, 7 and 9 factors with their inverses on two, for
 #: 500, 1,000 and 1,500 rows, and cannot be interrupted: .65 s for the most rows that get one.
-ROWS_PER_ALPHA, DECOMPOSED = 150, 1500
+ROWS_PER_ALPHA, DECOMPOSED = 100, 1500
 
 ITERATION_RULES = {
     "tol": real(above=0.0),

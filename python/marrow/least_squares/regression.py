@@ -33,7 +33,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
         costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
-        serves all where there are at most 1,500 rows, at most 150 for each alpha, and a built-in kernel.
+        serves all where there are at most 1,500 rows, at most 100 for each alpha, and a built-in kernel.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf". With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an
         (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows.
