@@ -266,7 +266,7 @@ def figure2(report: Report, options: argparse.Namespace, name: str) -> None:
                 round(row["vectors"]),
                 row["mistakes"],
                 row["error"],
-                f"{row['spread']:.4f}",
+                f"{row['spread']:.4f}" if row["runs"] > 1 else "",
                 row["runs"],
             )
             for method, row in sorted(of.items(), key=lambda item: item[1]["mistakes"])
