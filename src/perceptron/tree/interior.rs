@@ -15,6 +15,8 @@ use crate::simd::blas::{axpy, dot};
 
 /// Steps after which the program ends where it is.
 const STEPS: usize = 100;
+/// Share of the tolerance at which products end the program whatever the residual is.
+const DONE: f64 = 1e-2;
 /// Part of the way to the boundary that a step may go.
 const SHORT_OF: f64 = 0.995;
 /// mu is to fall by the cube of what a step without centring would leave of it.
@@ -96,14 +98,18 @@ pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &m
     }
     p.fill((0.5 * most / m as f64).min(0.5));
     let (mut low, mut high, mut budget) = (vec![scale; m], vec![scale; m], scale);
+    // A variable of its own: what is left of most - sum p after cancellation would be rounding.
+    let mut slack = most - p.iter().sum::<f64>();
     let mut system = vec![0.0; m * m];
     for _ in 0..STEPS {
-        let slack = most - p.iter().sum::<f64>();
         let slopes: Vec<f64> = (0..m).map(|i| dot(&q[i * m..(i + 1) * m], p) - w[i]).collect();
         let residual = (0..m).map(|i| (slopes[i] - low[i] + high[i] + budget).abs()).fold(0.0, f64::max);
         let products = (0..m).map(|i| low[i] * p[i] + high[i] * (1.0 - p[i])).sum::<f64>() + budget * slack;
         let mu = products / (2 * m + 1) as f64;
-        if residual <= tolerance * scale && products <= tolerance * scale {
+        // Far below the tolerance the residual is rounding too.
+        if products <= tolerance * scale
+            && (residual <= tolerance * scale || products <= DONE * tolerance * scale)
+        {
             break;
         }
         let weight = budget / slack;
@@ -120,11 +126,22 @@ pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &m
         let straight = point.newton(&system, 0.0, None);
         let left = (point.products(&straight, straight.reach.min(1.0)) / products).max(0.0);
         let step = point.newton(&system, left.powi(CENTRING) * mu, Some(&straight));
+        if !step.p.iter().all(|step| step.is_finite()) {
+            break;
+        }
         let length = (SHORT_OF * step.reach).min(1.0);
         axpy(length, &step.p, p);
         axpy(length, &step.low, &mut low);
         axpy(length, &step.high, &mut high);
         budget += length * step.budget;
+        slack -= length * step.total;
+    }
+    let total: f64 = p.iter().sum();
+    if total > most {
+        let scale = most / total * (1.0 - f64::EPSILON);
+        for p in p.iter_mut() {
+            *p *= scale;
+        }
     }
     super::selection::objective(q, w, p)
 }
