@@ -1,15 +1,15 @@
 //! Kernel values per second: rows for the solver ([`KernelRows::compute`]) and prediction
 //! ([`Evaluator::evaluate`]) at the widths of four common sets: 2, 22, 123 and 784 features.
 //!
-//! `cargo bench --bench tiles`; throughput is in kernel values. `MARROW_SIMD` forces an instruction set.
+//! `cargo bench --bench tiles`; throughput is in kernel values. `SVMARROW_SIMD` forces an instruction set.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use marrow::control::Par;
-use marrow::data::{DenseView, Rows};
-use marrow::expansion::ExpansionView;
-use marrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
+use svmarrow::control::Par;
+use svmarrow::data::{DenseView, Rows};
+use svmarrow::expansion::ExpansionView;
+use svmarrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
 
 const FEATURES: [usize; 4] = [2, 22, 123, 784];
 /// Columns of a kernel row, and vectors of an expansion.

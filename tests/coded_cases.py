@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 import reference
-from marrow import CodedClassifier
-from marrow.multiclass import Code
+from svmarrow import CodedClassifier
+from svmarrow.multiclass import Code
 
 NAMES = ["one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch"]
 LOSSES = list(reference.LOSSES)

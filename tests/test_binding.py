@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marrow import SVC, KernelExpansion, SelectionSettings, _core
-from marrow._validation import as_rows, canonical, core_rows, threads
-from marrow.reduced_set.selection import as_arguments
+from svmarrow import SVC, KernelExpansion, SelectionSettings, _core
+from svmarrow._validation import as_rows, canonical, core_rows, threads
+from svmarrow.reduced_set.selection import as_arguments
 
 RBF = ("rbf", 0.5, 0.0, 3)
 FIT = (2, RBF, "ovo", 1e-3, 2**24, True, None, None, None, 1)
@@ -309,7 +309,7 @@ def endless(max_time, progress=None):
 def test_ctrl_c_stops_a_fit(n_jobs):
     program = f"""
         import numpy as np, sys
-        from marrow import SVC
+        from svmarrow import SVC
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(20000, 8)), rng.integers(0, 2, size=20000)
         svc = SVC(C=1e6, gamma=0.05, tol=1e-9, n_jobs={n_jobs})

@@ -15,12 +15,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 
-import marrow
 import reference
-from marrow import SVC, CalibratedCascade, ExactCascade, KernelExpansion, compress
-from marrow.classifier import ExpansionClassifier
-from marrow.reduced_set._stages import Work, cheapest, ladder
-from marrow.reduced_set.calibrated import first_sequence, points, rows_needed, upper_bound
+import svmarrow
+from svmarrow import SVC, CalibratedCascade, ExactCascade, KernelExpansion, compress
+from svmarrow.classifier import ExpansionClassifier
+from svmarrow.reduced_set._stages import Work, cheapest, ladder
+from svmarrow.reduced_set.calibrated import first_sequence, points, rows_needed, upper_bound
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.02},
@@ -308,12 +308,12 @@ def test_calibrated_refuses_what_it_cannot_promise(digits, iris):
 
 
 def test_cascades_are_public():
-    assert {"ExactCascade", "CalibratedCascade"} <= set(marrow.__all__)
+    assert {"ExactCascade", "CalibratedCascade"} <= set(svmarrow.__all__)
 
 
 def test_codes_are_calibrated_and_not_certified(digits):
     X, y = digits
-    coded = marrow.CodedClassifier(SVC(C=10, gamma=0.02), random_state=0).fit(X[:500], y[:500])
+    coded = svmarrow.CodedClassifier(SVC(C=10, gamma=0.02), random_state=0).fit(X[:500], y[:500])
     path = compress(coded, max_vectors=100)
     with pytest.raises(ValueError, match="coding=code"):
         ExactCascade.from_path(path, stages=[50])

@@ -17,10 +17,10 @@ pytest.importorskip("rich")
 
 from typer.testing import CliRunner
 
-from marrow import SVC, ExpansionClassifier, load
-from marrow.cli.app import app
-from marrow.cli.data import DataOptions, read_data
-from marrow.io import load_libsvm_model, save_libsvm_model, save_svmlight
+from svmarrow import SVC, ExpansionClassifier, load
+from svmarrow.cli.app import app
+from svmarrow.cli.data import DataOptions, read_data
+from svmarrow.io import load_libsvm_model, save_libsvm_model, save_svmlight
 
 # A wide terminal without colours: messages stay on their lines.
 runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
@@ -37,7 +37,7 @@ def one_line_error(*arguments):
     result = run(*arguments, code=1)
     lines = result.stderr.splitlines()
     assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("marrow: ")
+    assert lines[0].startswith("svmarrow: ")
     return lines[0]
 
 
@@ -71,10 +71,10 @@ def test_help_shows_examples():
     text = run("--help").stdout
     for command in ("demo", "train", "compress", "predict", "info"):
         assert command in text
-        assert f"marrow {command}" in text or command == "info"
+        assert f"svmarrow {command}" in text or command == "info"
         assert "Usage" in run(command, "--help").stdout
         if command != "demo":
-            assert f"marrow {command} " in run(command, "-h").stdout
+            assert f"svmarrow {command} " in run(command, "-h").stdout
 
 
 def test_train_says_what_it_did_and_the_model_is_that_of_the_library(folder):
@@ -360,14 +360,14 @@ def test_ctrl_c_is_exit_code_130(folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(SVC, "fit", interrupted)
     result = run("train", folder / "train.svm", "-o", tmp_path / "model", code=130)
-    assert result.stderr.strip() == "marrow: interrupted; nothing was written"
+    assert result.stderr.strip() == "svmarrow: interrupted; nothing was written"
 
 
 # --- real processes ---
 
 
 def process(*arguments, **options):
-    command = [sys.executable, "-m", "marrow", *map(str, arguments)]
+    command = [sys.executable, "-m", "svmarrow", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
@@ -375,7 +375,7 @@ def process(*arguments, **options):
 def test_ctrl_c_ends_a_long_fit(tmp_path):
     X, y = make_classification(30_000, 20, flip_y=0.4, random_state=0)
     save_svmlight(X, y, tmp_path / "hard.svm")
-    command = [sys.executable, "-m", "marrow", "train", tmp_path / "hard.svm", "-o", tmp_path / "model"]
+    command = [sys.executable, "-m", "svmarrow", "train", tmp_path / "hard.svm", "-o", tmp_path / "model"]
     slow = ["-C", "1e6", "-g", "0.05", "--tol", "1e-9"]
     with subprocess.Popen([*command, *slow], stderr=subprocess.PIPE, text=True) as running:
         time.sleep(5)
@@ -385,7 +385,7 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
         _, message = running.communicate(timeout=20)
         assert time.monotonic() - sent < 5
     assert running.returncode == 130
-    assert message.strip() == "marrow: interrupted; nothing was written"
+    assert message.strip() == "svmarrow: interrupted; nothing was written"
     assert not (tmp_path / "model").exists()
 
 
@@ -398,7 +398,7 @@ def test_the_demo_in_a_process(tmp_path):
     assert "same predictions on the test rows" in done.stdout
     assert "scikit-learn SVC" in done.stdout
     assert "compressed, chosen" in done.stdout
-    folder = tmp_path / "marrow-demo"
+    folder = tmp_path / "svmarrow-demo"
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     small, full = load(folder / "digits.safetensors"), load(folder / "full.safetensors")
     assert small.expansion_.n_vectors < full.expansion_.n_vectors
@@ -407,24 +407,24 @@ def test_the_demo_in_a_process(tmp_path):
 
 def test_without_the_extra_the_message_names_it():
     for missing in ("typer", "rich"):
-        code = f"import sys; sys.modules[{missing!r}] = None; from marrow.cli import main; main()"
+        code = f"import sys; sys.modules[{missing!r}] = None; from svmarrow.cli import main; main()"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert done.stderr == f"marrow: the command line needs {missing}: pip install 'marrow[cli]'\n"
+        assert done.stderr == f"svmarrow: the command line needs {missing}: pip install 'svmarrow[cli]'\n"
 
 
 def test_a_real_error_is_one_line(tmp_path):
     done = process("info", tmp_path / "nothing.safetensors")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == f"marrow: {tmp_path / 'nothing.safetensors'}: No such file or directory\n"
+    assert done.stderr == f"svmarrow: {tmp_path / 'nothing.safetensors'}: No such file or directory\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes end otherwise there")
 def test_a_reader_that_has_enough_is_no_error_message(folder):
     model = folder / "pipe.safetensors"
     run("train", folder / "digits.npz", "-o", model, "-g", "0.001")
-    command = [sys.executable, "-m", "marrow", "predict", model, folder / "unlabelled.csv"]
+    command = [sys.executable, "-m", "svmarrow", "predict", model, folder / "unlabelled.csv"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         running.stdout.close()
@@ -436,7 +436,7 @@ def test_a_fit_that_runs_out_of_time_warns_and_is_saved(folder, tmp_path):
     out = tmp_path / "model.safetensors"
     done = process("train", folder / "train.svm", "-o", out, "--max-time", "0", "--tol", "1e-9")
     assert done.returncode == 0
-    assert done.stderr.startswith("marrow: warning: SVC ended before the tolerance was reached (max_time)")
+    assert done.stderr.startswith("svmarrow: warning: SVC ended before the tolerance was reached (max_time)")
     assert load(out).certificate_.stop == "max_time"
 
 

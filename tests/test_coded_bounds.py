@@ -12,12 +12,12 @@ from sklearn.linear_model import LogisticRegression
 
 import reference
 from coded_cases import LOSSES, codes, refits
-from marrow import (
+from svmarrow import (
     SVC,
     CodedClassifier,
 )
-from marrow._decode import code_class_indices
-from marrow.multiclass import (
+from svmarrow._decode import code_class_indices
+from svmarrow.multiclass import (
     bounds,
 )
 

@@ -22,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import marrow
 import reference
+import svmarrow
 from coded_cases import NAMES, codes, refits
-from marrow import (
+from svmarrow import (
     SVC,
     CodedClassifier,
     GradientSettings,
@@ -35,9 +35,9 @@ from marrow import (
     RLSClassifier,
     compress,
 )
-from marrow.classifier import ExpansionClassifier
-from marrow.least_squares import fit_targets
-from marrow.multiclass import bounds, make_code
+from svmarrow.classifier import ExpansionClassifier
+from svmarrow.least_squares import fit_targets
+from svmarrow.multiclass import bounds, make_code
 
 Peer = sklearn.svm.SVC
 
@@ -303,7 +303,7 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     assert small.score(X_test, y_test) > model.score(X_test, y_test) - 0.03
     for saved in (model, small):
         saved.save(tmp_path / "model.safetensors")
-        again = marrow.load(tmp_path / "model.safetensors")
+        again = svmarrow.load(tmp_path / "model.safetensors")
         assert (again.decision_function(X_test) == saved.decision_function(X_test)).all()
         assert (again.predict(X_test) == saved.predict(X_test)).all()
     made = compress(model, 60, method="gradient", X=X, y=y, settings=GradientSettings(steps=200))
@@ -312,7 +312,7 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     with pytest.raises(ValueError, match="coded model"):
         compress(model, 60, method="gradient", X=X, y=y, settings=labels)
     with pytest.raises(ValueError, match="LIBSVM"):
-        marrow.io.save_libsvm_model(model, tmp_path / "model.txt")
+        svmarrow.io.save_libsvm_model(model, tmp_path / "model.txt")
     again = pickle.loads(pickle.dumps(model))
     assert (again.predict(X_test) == model.predict(X_test)).all()
 

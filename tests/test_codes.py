@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import reference
 from coded_cases import LOSSES, NAMES, codes
-from marrow import (
+from svmarrow import (
     SVC,
     CodedClassifier,
 )
-from marrow._decode import code_class_indices, code_scores
-from marrow.multiclass import (
+from svmarrow._decode import code_class_indices, code_scores
+from svmarrow.multiclass import (
     BinaryErrorDisplay,
     Code,
     OverlapDisplay,

@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn import svm as peer
 from sklearn.datasets import load_digits
 
-import marrow
-from marrow import SVC, ExpansionRegressor, KernelExpansion, compact, compress
-from marrow.exceptions import FormatError
-from marrow.reduced_set.compact import rounded
+import svmarrow
+from svmarrow import SVC, ExpansionRegressor, KernelExpansion, compact, compress
+from svmarrow.exceptions import FormatError
+from svmarrow.reduced_set.compact import rounded
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_files_shrink_and_keep_it_exactly(small, digits, tmp_path):
     for name, model in [("before", small), ("after", result.model)]:
         files.append(tmp_path / name)
         model.save(files[-1])
-        again = marrow.load(files[-1])
+        again = svmarrow.load(files[-1])
         assert again.expansion_ == model.expansion_
         assert (again.outputs(X) == model.outputs(X)).all()
     sizes = [file.stat().st_size for file in files]
@@ -136,7 +136,7 @@ def test_broken_files_are_refused(small, tmp_path):
         text = json.dumps(changed).encode()
         file.write_bytes(struct.pack("<Q", len(text)) + text + data)
         with pytest.raises(FormatError, match=message):
-            marrow.load(file)
+            svmarrow.load(file)
 
     q = small.expansion_.n_outputs
     steps = header["coefficients.steps"]

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marrow import (
+from svmarrow import (
     SVC,
     CompressionPath,
     ExpansionClassifier,
@@ -29,8 +29,8 @@ from marrow import (
     ReducedSet,
     compress,
 )
-from marrow.reduced_set import as_expansion, threshold
-from marrow.reduced_set import path as path_module
+from svmarrow.reduced_set import as_expansion, threshold
+from svmarrow.reduced_set import path as path_module
 
 
 @pytest.fixture(scope="module")
@@ -458,9 +458,9 @@ def test_reduced_set_refuses_what_does_not_classify(cancer):
 
 
 def test_usps_errors_at_two_sizes():
-    folder = Path(os.environ.get("MARROW_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = Path(os.environ.get("SVMARROW_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if not (folder / "usps.npz").exists():
-        pytest.skip("usps.npz is not in MARROW_DATA")
+        pytest.skip("usps.npz is not in SVMARROW_DATA")
     with np.load(folder / "usps.npz") as data:
         X, y, X_test, y_test = (data[name] for name in ("X", "y", "X_test", "y_test"))
     svc = SVC(C=10, gamma=1 / 128, multi_class="ovr").fit(X.astype(np.float32), y)

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import reference
-from marrow import (
+from svmarrow import (
     SVC,
     SVR,
     ConstructionPath,

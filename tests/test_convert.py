@@ -18,7 +18,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 
-from marrow import (
+from svmarrow import (
     SVC,
     SVR,
     CompressionPath,
@@ -31,7 +31,7 @@ from marrow import (
     io,
     load,
 )
-from marrow.reduced_set import as_expansion
+from svmarrow.reduced_set import as_expansion
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -354,7 +354,7 @@ def test_sizes_by_time(rng, monkeypatch):
 
 
 def test_the_line_through_measured_times():
-    from marrow.reduced_set.cost import TimeModel, largest_within
+    from svmarrow.reduced_set.cost import TimeModel, largest_within
 
     line = TimeModel.fit([1, 10, 100], [1.5 + 0.02 * size for size in (1, 10, 100)])
     assert (line.fixed, line.per_vector) == pytest.approx((1.5, 0.02))

@@ -8,9 +8,9 @@ import pkgutil
 
 import pytest
 
-import marrow
+import svmarrow
 
-MODULES = ["marrow", *(info.name for info in pkgutil.walk_packages(marrow.__path__, "marrow."))]
+MODULES = ["svmarrow", *(info.name for info in pkgutil.walk_packages(svmarrow.__path__, "svmarrow."))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -21,6 +21,6 @@ def test_examples_run(name, tmp_path, monkeypatch):
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("name", marrow.__all__)
+@pytest.mark.parametrize("name", svmarrow.__all__)
 def test_public_names_are_documented(name):
-    assert (getattr(marrow, name).__doc__ or "").strip()
+    assert (getattr(svmarrow, name).__doc__ or "").strip()

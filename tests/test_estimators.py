@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marrow import (
+from svmarrow import (
     SVC,
     BaggedKernelClassifier,
     BaggedKernelRegressor,

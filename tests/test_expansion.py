@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from marrow import KernelExpansion, _core
+from svmarrow import KernelExpansion, _core
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"]
 
@@ -62,7 +62,7 @@ def test_blocks_of_a_long_prediction_are_one_result(rng, monkeypatch):
     f = make(rng)
     X = rng.random((5000, 5))
     whole = f.decision_function(X, n_jobs=2)
-    monkeypatch.setattr("marrow.expansion._BLOCK_COST", 1.0)
+    monkeypatch.setattr("svmarrow.expansion._BLOCK_COST", 1.0)
     assert np.array_equal(f.decision_function(X, n_jobs=2), whole)
     assert f.decision_function(sp.csr_array(X), n_jobs=2) == pytest.approx(whole, abs=1e-12)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from marrow import _core
+from svmarrow import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 RUST = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "python" / "src").rglob("*.rs")]
-PYTHON = [*(ROOT / "python" / "marrow").rglob("*.py")]
+PYTHON = [*(ROOT / "python" / "svmarrow").rglob("*.py")]
 
 
 def code_of(path):
@@ -59,7 +59,7 @@ def test_files_stay_short():
 
 
 def test_no_logic_in_package_inits():
-    for path in (ROOT / "python" / "marrow").rglob("__init__.py"):
+    for path in (ROOT / "python" / "svmarrow").rglob("__init__.py"):
         if path.parent.name == "cli":
             continue
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -67,7 +67,7 @@ def test_no_logic_in_package_inits():
 
 
 def test_stub_covers_the_extension():
-    stub = ast.parse((ROOT / "python" / "marrow" / "_core.pyi").read_text(encoding="utf-8"))
+    stub = ast.parse((ROOT / "python" / "svmarrow" / "_core.pyi").read_text(encoding="utf-8"))
     described = {
         node.name
         for node in stub.body
@@ -80,7 +80,7 @@ def test_stub_covers_the_extension():
 @pytest.mark.parametrize("path", PYTHON, ids=lambda path: path.stem)
 def test_core_is_called_by_position(path):
     """Keywords would freeze the names of parameters, but for those that are taken by name only."""
-    stub = ast.parse((ROOT / "python" / "marrow" / "_core.pyi").read_text(encoding="utf-8"))
+    stub = ast.parse((ROOT / "python" / "svmarrow" / "_core.pyi").read_text(encoding="utf-8"))
     by_name = {
         node.name: {argument.arg for argument in node.args.kwonlyargs}
         for node in stub.body

@@ -23,7 +23,7 @@ LEARNERS = {
 def test_ctrl_c(learner):
     program = f"""
         import numpy as np
-        from marrow import KMPRegressor
+        from svmarrow import KMPRegressor
         rng = np.random.default_rng(0)
         X = rng.normal(size=(12000, 8))
         y = np.sin(X[:, 0]) + rng.normal(size=12000)

@@ -14,10 +14,10 @@ from sklearn import svm as peer
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 
-import marrow
-from marrow import SVC, ExpansionClassifier, KernelExpansion, ReducedSet, compress
-from marrow.exceptions import ConvergenceWarning, FormatError, NotFittedError
-from marrow.io import (
+import svmarrow
+from svmarrow import SVC, ExpansionClassifier, KernelExpansion, ReducedSet, compress
+from svmarrow.exceptions import ConvergenceWarning, FormatError, NotFittedError
+from svmarrow.io import (
     load,
     save,
 )
@@ -88,7 +88,7 @@ def test_an_svc_comes_back_whole(labels, multi_class, digits, tmp_path):
     model = SVC(C=10, gamma=0.001, multi_class=multi_class, class_weight="balanced").fit(X, LABELS[labels][y])
     path = tmp_path / "model"
     model.save(path)
-    again = marrow.load(path)
+    again = svmarrow.load(path)
     assert type(again) is SVC
     assert again.get_params() == model.get_params()
     np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
@@ -199,7 +199,7 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_written(cancer, tmp
         (struct.pack("<Q", 2**63) + b"{}", "not a safetensors file"),
         (struct.pack("<Q", 50_000_000) + b'{"', "cut off"),
         (struct.pack("<Q", 4) + b"{no}", "not JSON"),
-        (struct.pack("<Q", 2) + b"{}", "not a marrow model"),
+        (struct.pack("<Q", 2) + b"{}", "not a svmarrow model"),
         (b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x94.", "not a safetensors file"),
     ],
 )
@@ -238,7 +238,7 @@ def test_sizes_that_overflow_allocate_nothing(saved):
         ({"class": "os.system"}, "class 'os.system' is not one of"),
         ({"class": "remove"}, "class None is not one of"),
         ({"class": ["SVC"]}, "class .* is not one of"),
-        ({"schema": 99}, "schema 99: this version of marrow reads 1"),
+        ({"schema": 99}, "schema 99: this version of svmarrow reads 1"),
         ({"schema": "remove"}, "does not say schema"),
         ({"classes": "remove"}, "'classes' is missing"),
         ({"classes": {"dtype": "object", "values": [1] * 10}}, "labels are not a list of object"),
@@ -322,8 +322,8 @@ def test_a_full_device_is_an_os_error(svc):
 SAVE_WITH_LIMIT = """
 import resource, signal, sys
 import numpy as np
-from marrow import KernelExpansion
-from marrow.io import save, save_libsvm_model, save_svmlight
+from svmarrow import KernelExpansion
+from svmarrow.io import save, save_libsvm_model, save_svmlight
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 X = np.random.default_rng(0).normal(size=(1000, 100))

@@ -11,9 +11,9 @@ from sklearn import svm as peer
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.preprocessing import StandardScaler
 
-from marrow import SVC, ExpansionClassifier, ExpansionRegressor, KernelExpansion, compress
-from marrow.exceptions import FormatError
-from marrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
+from svmarrow import SVC, ExpansionClassifier, ExpansionRegressor, KernelExpansion, compress
+from svmarrow.exceptions import FormatError
+from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
 
 
 @pytest.fixture(scope="module")

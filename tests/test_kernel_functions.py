@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm as peers
 
-from marrow import SVC, SVR, KernelExpansion, OneClassSVM, _kernel_function, compress
+from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, _kernel_function, compress
 
 
 def linear(A, B):

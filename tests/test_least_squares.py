@@ -12,10 +12,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.kernel_ridge import KernelRidge
 
-from marrow import RLSClassifier, RLSRegressor, load
-from marrow.least_squares import fit_targets
 from reference import kernel as kernel_matrix
 from reference import least_squares, refits
+from svmarrow import RLSClassifier, RLSRegressor, load
+from svmarrow.least_squares import fit_targets
 
 KERNELS = [
     ("linear", 1.0, 0.0, 3),
@@ -189,7 +189,7 @@ def test_weights_in_a_refined_single_precision_factor(rng):
 def test_ctrl_c_stops_a_fit(how):
     program = f"""
 import numpy as np, sys
-from marrow import RLSRegressor
+from svmarrow import RLSRegressor
 X = np.random.default_rng(0).normal(size=(12000, 20))
 model = RLSRegressor(1e-4, gamma=0.01, tol=1e-13, {how})
 print("ready", flush=True)

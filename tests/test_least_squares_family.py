@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from marrow import (
+from reference import kernel as kernel_matrix
+from reference import least_squares, refits
+from svmarrow import (
     SVC,
     BaggedKernelClassifier,
     BaggedKernelRegressor,
@@ -22,8 +24,6 @@ from marrow import (
     compress,
     load,
 )
-from reference import kernel as kernel_matrix
-from reference import least_squares, refits
 
 SPEC = ("rbf", 0.3, 0.0, 3)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from marrow import SVC, NuSVC, load
+from svmarrow import SVC, NuSVC, load
 
 
 def true_errors(params, X, y):

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
 
-from marrow import LowRankRLSClassifier, LowRankRLSRegressor, RLSRegressor, compress
 from reference import kernel as kernel_matrix
 from reference import least_squares, rectangle
+from svmarrow import LowRankRLSClassifier, LowRankRLSRegressor, RLSRegressor, compress
 
 SPEC = ("rbf", 0.3, 0.0, 3)
 

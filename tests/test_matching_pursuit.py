@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
 import reference
-from marrow import KMPClassifier, KMPRegressor, compress, load
-from marrow.io import load_libsvm_model, save_libsvm_model
+from svmarrow import KMPClassifier, KMPRegressor, compress, load
+from svmarrow.io import load_libsvm_model, save_libsvm_model
 
 RBF = ("rbf", 0.5, 0.0, 3)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import marrow
 import reference
-from marrow import (
+import svmarrow
+from svmarrow import (
     BudgetPerceptron,
     Forgetron,
     KernelPerceptron,
@@ -207,8 +207,8 @@ def test_pieces_are_one_pass_bit_for_bit(model, which, form, datasets, tmp_path)
         if start % 2:
             pieces = pickle.loads(pickle.dumps(pieces))
         else:
-            marrow.io.save(pieces, tmp_path / "stream")
-            pieces = marrow.load(tmp_path / "stream")
+            svmarrow.io.save(pieces, tmp_path / "stream")
+            pieces = svmarrow.load(tmp_path / "stream")
     assert same_state(whole, pieces)
     assert (whole.mistakes_, whole.n_seen_) == (pieces.mistakes_, pieces.n_seen_)
     assert np.array_equal(whole.decision_function(X), pieces.decision_function(X))

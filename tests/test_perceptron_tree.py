@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import reference
-from marrow import SVC, KernelExpansion, PerceptronTreeClassifier, Stoptron, _core
-from marrow.perceptron.tree import SPLITS
+from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, Stoptron, _core
+from svmarrow.perceptron.tree import SPLITS
 
 
 @pytest.mark.parametrize("most", [1.0, 3.5, 12.0, 40.0])

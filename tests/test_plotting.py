@@ -8,14 +8,14 @@ import pytest
 from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.preprocessing import StandardScaler
 
-from marrow import SVC, SVR, compress
+from svmarrow import SVC, SVR, compress
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
 
-from marrow.plotting import (  # noqa: E402
+from svmarrow.plotting import (  # noqa: E402
     DecisionVectorsDisplay,
     SizeAccuracyDisplay,
     image_axes,
@@ -92,16 +92,16 @@ def test_bare_expansions_are_drawn_by_r2(path, cancer):
 def test_without_matplotlib_the_message_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from marrow.plotting import SizeAccuracyDisplay\n"
+        "from svmarrow.plotting import SizeAccuracyDisplay\n"
         "try:\n    SizeAccuracyDisplay([1], [0.5]).plot()\n"
         "except ImportError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "drawing needs matplotlib: pip install 'marrow[plot]'"
+    assert done.stdout.strip() == "drawing needs matplotlib: pip install 'svmarrow[plot]'"
 
 
-def test_importing_marrow_does_not_import_matplotlib():
-    code = "import sys, marrow, marrow.plotting; print('matplotlib' in sys.modules)"
+def test_importing_svmarrow_does_not_import_matplotlib():
+    code = "import sys, svmarrow, svmarrow.plotting; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from marrow import SVC, ExactCascade, KernelExpansion, ReducedSet, SelectionSettings, compress
 from reference import greedy, kernel
+from svmarrow import SVC, ExactCascade, KernelExpansion, ReducedSet, SelectionSettings, compress
 
 RBF = ("rbf", 0.3, 0.0, 3)
 METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars")

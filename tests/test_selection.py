@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 
-from marrow import SVC, KernelExpansion, SelectionSettings, compress
+from svmarrow import SVC, KernelExpansion, SelectionSettings, compress
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import marrow
-from marrow import (
+import svmarrow
+from svmarrow import (
     SVC,
     BudgetPerceptron,
     KernelPerceptron,
@@ -23,7 +23,7 @@ from marrow import (
     ProjectronPlusPlus,
     Stoptron,
 )
-from marrow.exceptions import FormatError
+from svmarrow.exceptions import FormatError
 
 MODELS = [
     KernelPerceptron(gamma=0.5, prediction="averaged"),
@@ -55,13 +55,13 @@ def test_a_learner_comes_back_as_it_was(model, tmp_path):
     labels = np.array(["a", "b", "ü"])[y]
     model = type(model)(**model.get_params())
     model.fit(pd.DataFrame(X, columns=["left", "right"]), labels)
-    marrow.io.save(model, tmp_path / "model")
-    again = marrow.load(tmp_path / "model")
+    svmarrow.io.save(model, tmp_path / "model")
+    again = svmarrow.load(tmp_path / "model")
     assert type(again) is type(model)
     assert attributes(again) == attributes(model)
     frame = pd.DataFrame(X, columns=["left", "right"])
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
-    marrow.io.save(again, tmp_path / "again")
+    svmarrow.io.save(again, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     again.fit(X, y)  # it can begin anew
 
@@ -71,8 +71,8 @@ def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
     tree = PerceptronTreeClassifier.from_expansion(
         SVC(C=10, gamma=2.0).fit(X, y), X, budget=20, random_state=0
     )
-    marrow.io.save(tree, tmp_path / "tree")
-    again = marrow.load(tmp_path / "tree")
+    svmarrow.io.save(tree, tmp_path / "tree")
+    again = svmarrow.load(tmp_path / "tree")
     np.testing.assert_array_equal(again.decision_function(X), tree.decision_function(X))
     more = rows(200, 2, 1)
     np.testing.assert_array_equal(
@@ -80,8 +80,8 @@ def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
     )
     pairs = SVC(C=10, gamma=2.0, multi_class="ovo").fit(*rows())
     tree = PerceptronTreeClassifier.from_expansion(pairs, X, budget=20, random_state=0)
-    marrow.io.save(tree, tmp_path / "pairs")
-    np.testing.assert_array_equal(marrow.load(tmp_path / "pairs").predict(X), tree.predict(X))
+    svmarrow.io.save(tree, tmp_path / "pairs")
+    np.testing.assert_array_equal(svmarrow.load(tmp_path / "pairs").predict(X), tree.predict(X))
 
 
 def parts(path):
@@ -102,7 +102,7 @@ def change(path, **changes):
 def saved(request, tmp_path):
     kind = BudgetPerceptron if request.param == "pool" else PerceptronTreeClassifier
     path = tmp_path / "model"
-    marrow.io.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
+    svmarrow.io.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
     return path
 
 
@@ -127,10 +127,10 @@ def saved(request, tmp_path):
     ],
 )
 def test_what_contradicts_itself_is_refused(saved, changes, message):
-    marrow.load(saved)
+    svmarrow.load(saved)
     change(saved, **changes)
     with pytest.raises(FormatError, match=message):
-        marrow.load(saved)
+        svmarrow.load(saved)
 
 
 def test_classes_of_files_do_not_mix(saved):
@@ -138,7 +138,7 @@ def test_classes_of_files_do_not_mix(saved):
     other = {"BudgetPerceptron": "ProjectronPlusPlus", "PerceptronTreeClassifier": "KernelPerceptron"}
     change(saved, **{"class": other[extra["class"]], "parameters": {}})
     with pytest.raises(FormatError):
-        marrow.load(saved)
+        svmarrow.load(saved)
 
 
 def test_damage_is_refused_or_harmless(saved, tmp_path):
@@ -151,7 +151,7 @@ def test_damage_is_refused_or_harmless(saved, tmp_path):
         copy[rng.integers(0, len(data))] ^= 1 << rng.integers(0, 8)
         damaged.write_bytes(copy)
         try:
-            model = marrow.load(damaged)
+            model = svmarrow.load(damaged)
         except FormatError:
             continue
         assert model.predict(X).shape == (300,)
@@ -162,7 +162,7 @@ def test_damage_is_refused_or_harmless(saved, tmp_path):
     for end in range(0, len(data), 97):
         damaged.write_bytes(data[:end])
         with pytest.raises(FormatError):
-            marrow.load(damaged)
+            svmarrow.load(damaged)
 
 
 # --- edges ---
@@ -247,7 +247,7 @@ def test_control_c_stops_within_a_second(which):
     program = """
     import time
     import numpy as np
-    from marrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
+    from svmarrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200_000, 5))
     {work}

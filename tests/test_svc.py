@@ -17,8 +17,8 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
 
 import reference
-from marrow import SVC, _progress
-from marrow._decode import class_indices
+from svmarrow import SVC, _progress
+from svmarrow._decode import class_indices
 
 Peer = sklearn.svm.SVC
 

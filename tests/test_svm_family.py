@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from marrow import (
+from svmarrow import (
     SVC,
     SVR,
     ExpansionClassifier,
@@ -449,8 +449,8 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
         assert estimate.cache <= max(megabytes * 2**20, 8 * len(rows))
     assert estimate.cache == 4 * len(rows) ** 2
     assert NuSVR().estimate_memory(X).packed == SVR().estimate_memory(X).packed
-    from marrow import _core
-    from marrow.svm import _base
+    from svmarrow import _core
+    from svmarrow.svm import _base
 
     monkeypatch.setattr(_base, "_SMALL", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
@@ -461,7 +461,7 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
 _INTERRUPTED = """
 import warnings
 import numpy as np
-from marrow import SVC
+from svmarrow import SVC
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(6000, 8)), rng.integers(0, 2, size=6000)
 svc = SVC(C=1e6, gamma=0.05, tol=1e-9, warm_start=True)

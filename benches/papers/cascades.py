@@ -1,10 +1,10 @@
 """Cascades on every classification set: what a compressed model may answer in the full model's place.
 
-Three tables. *Exact*: the small model answers where its label is certain, see `marrow.ExactCascade`;
+Three tables. *Exact*: the small model answers where its label is certain, see `svmarrow.ExactCascade`;
 disagreements are counted over all test rows in double and in single precision and must be 0. *How far
 certainty reaches*: the share of rows that t vectors certify, whatever it costs. *Calibrated*: the switch-over
 point is set on half of the test rows for at most 1 % of other labels with confidence 95 %, see
-`marrow.CalibratedCascade`, and checked on the other half.
+`svmarrow.CalibratedCascade`, and checked on the other half.
 
 Parameters are those of the papers or of common use; nothing is chosen on test rows. At most 8,000 rows are
 trained on (`--rows`), and at most 10,000 are tested. Times are medians of three predictions of all test rows,
@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from common import DataMissingError, Report, arguments, load, run, splits
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from marrow import SVC, CalibratedCascade, ExactCascade, compress
-from marrow.reduced_set._stages import Work
+from svmarrow import SVC, CalibratedCascade, ExactCascade, compress
+from svmarrow.reduced_set._stages import Work
 
 if TYPE_CHECKING:
     import argparse

@@ -1,7 +1,8 @@
 """What the scripts of this folder share: rows of the real sets, timings, and a report.
 
 A script imports it as ``from common import ...``: it is run as ``python benches/papers/NAME.py``, so its
-folder is on the path. The rows come from ``MARROW_DATA``, else from ``../shared/data`` beside the repository.
+folder is on the path. The rows come from ``SVMARROW_DATA``, else from ``../shared/data`` beside the
+repository.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ class Rows:
 
 def folder() -> Path:
     """Where the ``.npz`` files are."""
-    named = os.environ.get("MARROW_DATA")
+    named = os.environ.get("SVMARROW_DATA")
     return Path(named) if named else ROOT.parent / "shared" / "data"
 
 
 def _open(name: str) -> Any:
     path = folder() / f"{name}.npz"
     if not path.is_file():
-        raise DataMissingError(f"{path} is not here: set MARROW_DATA to the folder of the data sets")
+        raise DataMissingError(f"{path} is not here: set SVMARROW_DATA to the folder of the data sets")
     return np.load(path, allow_pickle=False)
 
 

@@ -2,8 +2,8 @@
 
 ``python benches/papers/compressed_svm.py``
 
-Data: usps, letter, ijcnn1, a9a, mnist and news20_bydate from ``MARROW_DATA`` or ``../shared/data`` beside the
-repository. letter is standardised, pixels of mnist are divided by 255, news is 200 components of its tf-idf
+Data: usps, letter, ijcnn1, a9a, mnist and news20_bydate from ``SVMARROW_DATA`` or ``../shared/data`` beside
+the repository. letter is standardised, pixels of mnist are divided by 255, news is 200 components of its tf-idf
 as in the paper's table 1. Everything is chosen on training rows; test rows are scored once.
 
 figure2: 600 rows of a Gaussian inside a noisy ring; the full machine, LARS with 8 vectors, and the boundary
@@ -36,7 +36,7 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from marrow import SVC, GradientSettings, ReducedSet, compact, compress
+from svmarrow import SVC, GradientSettings, ReducedSet, compact, compress
 
 if TYPE_CHECKING:
     import argparse

@@ -2,7 +2,7 @@
 
 ``python benches/papers/kmp.py``
 
-Data from ``MARROW_DATA`` or ``../shared/data`` beside the repository.
+Data from ``SVMARROW_DATA`` or ``../shared/data`` beside the repository.
 
 table 1: USPS, each digit against the others, gamma = 1 / 128, as many functions as the paper's SVM has
 vectors and half of them, beside our SVM (C = 10). table 2: Mushrooms, 64 to 1,024 training rows, 8 disjoint
@@ -31,7 +31,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.linear_model import OrthogonalMatchingPursuit
 from sklearn.model_selection import StratifiedKFold
 
-from marrow import SVC, KMPClassifier, KMPRegressor, _core
+from svmarrow import SVC, KMPClassifier, KMPRegressor, _core
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from common import Report, arguments, load, run

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from common import Report, Rows, arguments, load, run, seconds
 from joblib import Parallel, delayed
 
-from marrow import (
+from svmarrow import (
     SVC,
     BudgetPerceptron,
     Forgetron,

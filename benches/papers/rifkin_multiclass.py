@@ -2,7 +2,7 @@
 
 ``python benches/papers/rifkin_multiclass.py``
 
-Data: satimage, yeast, 20newsgroups (by date), letter and usps from ``MARROW_DATA`` or ``../shared/data``
+Data: satimage, yeast, 20newsgroups (by date), letter and usps from ``SVMARROW_DATA`` or ``../shared/data``
 beside the repository. gcm is not among them.
 
 satimage: table 4.5 and 4.6 and figure 4-2. Rows are divided by 100 and the set has its own test rows; sigma
@@ -31,9 +31,9 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 
-from marrow import SVC, CodedClassifier, LinearRLSClassifier, RLSClassifier
-from marrow._decode import code_class_indices
-from marrow.multiclass import BinaryErrorDisplay, OverlapDisplay, bounds, make_code
+from svmarrow import SVC, CodedClassifier, LinearRLSClassifier, RLSClassifier
+from svmarrow._decode import code_class_indices
+from svmarrow.multiclass import BinaryErrorDisplay, OverlapDisplay, bounds, make_code
 
 if TYPE_CHECKING:
     import argparse
@@ -441,7 +441,7 @@ def errors(report: Report, options: argparse.Namespace) -> None:
                 )
             report.numbers[f"errors {name} {code_name}"] = {"total": total, "mean": mean, "peers": peers}
     report.table(
-        f"test errors in percent beside scikit-learn's, both over marrow.SVC: means of {len(seeds)} seeds",
+        f"test errors in percent beside scikit-learn's, both over svmarrow.SVC: means of {len(seeds)} seeds",
         ["set", "code", "machines", "total loss", "mean loss", "OutputCodeClassifier, as many machines"],
         table,
     )

@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
-from marrow import (
+from svmarrow import (
     SVC,
     BaggedKernelClassifier,
     LinearRLSClassifier,
@@ -35,7 +35,7 @@ from marrow import (
     LowRankRLSClassifier,
     RLSClassifier,
 )
-from marrow.multiclass import make_code
+from svmarrow.multiclass import make_code
 
 if TYPE_CHECKING:
     import argparse

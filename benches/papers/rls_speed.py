@@ -22,8 +22,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 
-from marrow import LinearRLSClassifier, LowRankRLSClassifier
-from marrow.least_squares import fit_targets
+from svmarrow import LinearRLSClassifier, LowRankRLSClassifier
+from svmarrow.least_squares import fit_targets
 
 if TYPE_CHECKING:
     import argparse
@@ -136,15 +136,15 @@ def exact(report: Report, options: argparse.Namespace) -> None:
             "set",
             "n",
             "outputs",
-            "marrow",
+            "svmarrow",
             "float32 rows",
             "with leave-one-out",
             "rbf_kernel + Cholesky",
             "Cholesky alone",
             "KernelRidge",
-            "LAPACK / marrow",
-            "KernelRidge / marrow",
-            "marrow's",
+            "LAPACK / svmarrow",
+            "KernelRidge / svmarrow",
+            "svmarrow's",
             "LAPACK's",
             "KernelRidge's",
         ],
@@ -160,15 +160,15 @@ def exact(report: Report, options: argparse.Namespace) -> None:
             "factor, GFLOP",
             "model, factor in single",
             "model, all in double",
-            "marrow, seconds",
+            "svmarrow, seconds",
             "share of the peak",
             "share, all in double",
         ],
         model,
     )
     report.say(
-        "marrow computes the kernel in double precision and the factor in single, corrected to the accuracy "
-        "of one in double: the first share is of the peaks of both, the second is what a library reaches "
+        "svmarrow computes the kernel in double precision and the factor in single, corrected to the "
+        "accuracy of one in double: the first share is of the peaks of both, the second is what a library reaches "
         "that stays in double. Leave-one-out values need a factor and an inverse in double precision."
     )
     rows = load("letter")
@@ -181,7 +181,7 @@ def exact(report: Report, options: argparse.Namespace) -> None:
     }
     took, _ = rounds(all_rows, 1)
     report.say(
-        f"All {count:,} rows of letter: marrow {took[False]:.1f} s, {took[True]:.1f} s with leave-one-out"
+        f"All {count:,} rows of letter: svmarrow {took[False]:.1f} s, {took[True]:.1f} s with leave-one-out"
         " values. SciPy's LAPACK with two threads crashes there on this machine, so the table has 12,000."
     )
     worst = {"LAPACK": min(line[9] for line in lines), "KernelRidge": min(line[10] for line in lines)}
@@ -231,7 +231,7 @@ def low_rank(report: Report, options: argparse.Namespace) -> None:
         model.append([name, n, d, m, *work, seconds, took["ours"], seconds / took["ours"]])
     report.table(
         "Rectangle against Nystroem + RidgeClassifier, seconds",
-        ["set", "n", "m", "marrow", "scikit-learn", "ratio", "error", "error, scikit-learn"],
+        ["set", "n", "m", "svmarrow", "scikit-learn", "ratio", "error", "error, scikit-learn"],
         lines,
     )
     report.table(
@@ -244,7 +244,7 @@ def low_rank(report: Report, options: argparse.Namespace) -> None:
             "kernel, GFLOP",
             "sums, GFLOP",
             "model",
-            "marrow, seconds",
+            "svmarrow, seconds",
             "share of the peak",
         ],
         model,
@@ -268,17 +268,17 @@ def linear(report: Report, options: argparse.Namespace) -> None:
     for alpha in (0.1, 0.3, 1.0):
         took, results = rounds(
             {
-                "marrow": lambda a=alpha: LinearRLSClassifier(a, fit_intercept=True, tol=1e-4).fit(X, y),
+                "svmarrow": lambda a=alpha: LinearRLSClassifier(a, fit_intercept=True, tol=1e-4).fit(X, y),
                 "RidgeClassifier": lambda a=alpha: RidgeClassifier(alpha=a, tol=1e-4).fit(X, y),
             },
             1 if options.quick else 3,
         )
         errors = [1 - float(results[name].score(rows.X_test, rows.y_test)) for name in took]
-        ratio = took["RidgeClassifier"] / took["marrow"]
-        lines.append([alpha, results["marrow"].solver_, *took.values(), ratio, *errors])
+        ratio = took["RidgeClassifier"] / took["svmarrow"]
+        lines.append([alpha, results["svmarrow"].solver_, *took.values(), ratio, *errors])
     report.table(
         "20newsgroups by date, tf-idf, 20 outputs: seconds",
-        ["alpha", "solver", "marrow", "RidgeClassifier", "ratio", "error", "error, RidgeClassifier"],
+        ["alpha", "solver", "svmarrow", "RidgeClassifier", "ratio", "error", "error, RidgeClassifier"],
         lines,
     )
     report.numbers["linear"] = lines

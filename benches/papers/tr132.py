@@ -18,8 +18,8 @@ import numpy as np
 from common import Report, arguments, load, run, seconds, splits
 from sklearn.kernel_ridge import KernelRidge
 
-from marrow import SVC, KernelExpansion, SelectionSettings, compress
-from marrow.reduced_set import as_expansion, threshold
+from svmarrow import SVC, KernelExpansion, SelectionSettings, compress
+from svmarrow.reduced_set import as_expansion, threshold
 
 if TYPE_CHECKING:
     import argparse

@@ -48,8 +48,8 @@ class Cell:
 
     @property
     def ours(self) -> bool:
-        """Whether it is marrow, not a peer."""
-        return self.engine.startswith("marrow")
+        """Whether it is svmarrow, not a peer."""
+        return self.engine.startswith("svmarrow")
 
     def seconds(self, what: str) -> float | None:
         """Median of `what` ("fit_seconds", ...), None where there is none that may be shown."""

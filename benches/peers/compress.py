@@ -23,7 +23,7 @@ def run(workload: dict[str, Any]) -> dict[str, Any]:
         ``name``, ``vectors``, ``fit_seconds``, ``path_seconds``, ``full_error`` and ``sizes``: for each size
         the test ``error``, the error with the threshold set anew (``adjusted_error``), the ``limit`` or None.
     """
-    import marrow
+    import svmarrow
 
     problem = data.load(workload)
     X, X_test = (np.ascontiguousarray(part, dtype=np.float32) for part in (problem.X, problem.X_test))
@@ -32,7 +32,7 @@ def run(workload: dict[str, Any]) -> dict[str, Any]:
         return float(np.mean(model.predict(X_test) != problem.y_test))
 
     start = time.perf_counter()
-    svc = marrow.SVC(
+    svc = svmarrow.SVC(
         C=workload["C"],
         gamma=workload["gamma"],
         tol=workload["tolerance"],
@@ -42,9 +42,9 @@ def run(workload: dict[str, Any]) -> dict[str, Any]:
     fit_seconds = time.perf_counter() - start
     largest = max(workload["sizes"])
     start = time.perf_counter()
-    path = marrow.compress(svc, max_vectors=largest)
+    path = svmarrow.compress(svc, max_vectors=largest)
     path_seconds = time.perf_counter() - start
-    adjusted = marrow.compress(svc, max_vectors=largest, X=X, y=problem.y)
+    adjusted = svmarrow.compress(svc, max_vectors=largest, X=X, y=problem.y)
     limits = {int(size): limit for size, limit in workload["at_most"].items()}
     return {
         "name": workload["name"],

@@ -44,8 +44,8 @@ def read_table() -> dict[str, Any]:
 
 
 def folder() -> Path:
-    """Where the ``.npz`` files are: ``MARROW_DATA``, else ``../shared/data`` beside the repository."""
-    named = os.environ.get("MARROW_DATA")
+    """Where the ``.npz`` files are: ``SVMARROW_DATA``, else ``../shared/data`` beside the repository."""
+    named = os.environ.get("SVMARROW_DATA")
     return Path(named) if named else HERE.parents[2] / "shared" / "data"
 
 
@@ -86,7 +86,7 @@ def _read(workload: dict[str, Any]) -> tuple[Any, ...]:
     """``X, y`` and, where the file has them, ``X_test, y_test``."""
     path = folder() / f"{workload['file']}.npz"
     if not path.is_file():
-        raise DataMissingError(f"{path} is not there: set MARROW_DATA to the folder that holds it")
+        raise DataMissingError(f"{path} is not there: set SVMARROW_DATA to the folder that holds it")
     with np.load(path, allow_pickle=False) as z:
         if "indptr" not in z:
             return tuple(z[name] for name in ("X", "y", "X_test", "y_test") if name in z)

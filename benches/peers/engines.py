@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-THUNDERSVM_VARIABLE = "MARROW_THUNDERSVM"
+THUNDERSVM_VARIABLE = "SVMARROW_THUNDERSVM"
 
 
 class EngineMissingError(Exception):
@@ -87,14 +87,14 @@ class ScikitLearn(Engine):
         return SVC(C=C, gamma=gamma, tol=tolerance, cache_size=cache_megabytes)
 
 
-class Marrow(Engine):
-    """marrow itself."""
+class Svmarrow(Engine):
+    """svmarrow itself."""
 
-    name = "marrow-f64"
+    name = "svmarrow-f64"
 
     def __init__(self) -> None:
         super().__init__()
-        self.module = _import("marrow", "pip install '.[bench]'")
+        self.module = _import("svmarrow", "pip install '.[bench]'")
         self.version = getattr(self.module, "__version__", "")
 
     def new(self, *, C: float, gamma: float, tolerance: float, cache_megabytes: int) -> Any:
@@ -111,10 +111,10 @@ class Marrow(Engine):
         return time.perf_counter() - start
 
 
-class MarrowSingle(Marrow):
-    """marrow on single-precision rows."""
+class SvmarrowSingle(Svmarrow):
+    """svmarrow on single-precision rows."""
 
-    name = "marrow-f32"
+    name = "svmarrow-f32"
     dtype = np.float32
 
 
@@ -150,7 +150,7 @@ class IntelexSingle(Intelex):
 
 
 class ThunderSvm(Engine):
-    """ThunderSVM built from source; MARROW_THUNDERSVM names the folder that holds its Python package."""
+    """ThunderSVM built from source; SVMARROW_THUNDERSVM names the folder that holds its Python package."""
 
     name = "thundersvm"
     by_class = True
@@ -171,5 +171,6 @@ class ThunderSvm(Engine):
 # In the order of running. The first peer that solves a workload is its reference: LIBSVM, then double
 # precision before single.
 ENGINES: dict[str, type[Engine]] = {
-    engine.name: engine for engine in (ScikitLearn, Intelex, IntelexSingle, ThunderSvm, Marrow, MarrowSingle)
+    engine.name: engine
+    for engine in (ScikitLearn, Intelex, IntelexSingle, ThunderSvm, Svmarrow, SvmarrowSingle)
 }

@@ -43,18 +43,18 @@ def contestants(n_vectors: int, n_features: int, dtype: type) -> dict[str, Calla
     import sklearn.svm
     from sklearn.utils.validation import validate_data
 
-    import marrow
-    from marrow import _core
+    import svmarrow
+    from svmarrow import _core
 
     rng = np.random.default_rng(SEED)
     X: np.ndarray = rng.standard_normal((n_vectors, n_features)).astype(dtype)
     y = rng.permutation(np.arange(n_vectors) % 2)
-    ours = marrow.SVC(gamma=1.0).fit(X, y)
+    ours = svmarrow.SVC(gamma=1.0).fit(X, y)
     theirs = sklearn.svm.SVC(gamma=1.0).fit(X, y)
     for model in (ours, theirs):
         if len(model.support_) != n_vectors:
             raise RuntimeError(f"{type(model)} has {len(model.support_)} vectors: it must have {n_vectors}")
-    bare = marrow.KernelExpansion(
+    bare = svmarrow.KernelExpansion(
         ours.support_vectors_, np.ascontiguousarray(ours.dual_coef_.T), ours.intercept_, "rbf", 1.0
     )
     core = _core.Expansion(bare.vectors, bare.coefficients, bare.intercepts, bare.kernel_spec)

@@ -1,9 +1,9 @@
-"""The comparison as a picture: times of the peers as multiples of marrow's, on a log scale.
+"""The comparison as a picture: times of the peers as multiples of svmarrow's, on a log scale.
 
     python benches/peers/plot.py out.json peers.png     from a file that `run.py --json` wrote
 
-A group of bars is a workload, a bar a peer; the line at 1 is marrow, whose own seconds stand beside it. Sized
-to be read at 800 pixels of width.
+A group of bars is a workload, a bar a peer; the line at 1 is svmarrow, whose own seconds stand beside it.
+Sized to be read at 800 pixels of width.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PIXELS, DPI = 800, 100
 #: Our engine in the picture: the first of these that ran.
-OURS = ("marrow-f32", "marrow-f64")
+OURS = ("svmarrow-f32", "svmarrow-f64")
 #: The peers from top to bottom of a group: name, words, colour (told apart by lightness too).
 PEERS = (
     ("sklearn", "scikit-learn (LIBSVM)", "#12355b"),
@@ -72,7 +72,7 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
     Raises
     ------
     ValueError
-        No workload has a time of marrow's and one of a peer's.
+        No workload has a time of svmarrow's and one of a peer's.
     """
     ours = next((name for name in OURS if any(c.engine == name and c.fit_seconds for c in cells)), OURS[0])
     panels = {
@@ -84,7 +84,7 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
         raise ValueError(f"no workload has times of {ours} and of a peer: there is nothing to draw")
     present = [peer for peer in PEERS if any(peer[0] in group for group in fits.values())]
     values = [v for _, groups in panels.values() for group in groups.values() for v in group.values()]
-    # Room for the numbers at the ends of the bars and for marrow's seconds at the left.
+    # Room for the numbers at the ends of the bars and for svmarrow's seconds at the left.
     limits = (min(1.0, *values) / (2.3 if min(values) >= 1.0 else 3.5), max(2.0, *values) * 2.1)
     # From the top down, in inches.
     tops, height = {}, 0.0
@@ -122,7 +122,7 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
         figure.text(
             0.135,
             1 - 0.16 / whole,
-            "Time of the others as a multiple of marrow's",
+            "Time of the others as a multiple of svmarrow's",
             fontsize=12,
             fontweight="bold",
             va="center",
@@ -130,8 +130,8 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
         figure.text(
             0.56,
             0.13 / whole,
-            f"log scale; right of the line: slower than marrow ({ours[-3:].replace('f', 'float')}); "
-            "red: marrow's own time",
+            f"log scale; right of the line: slower than svmarrow ({ours[-3:].replace('f', 'float')}); "
+            "red: svmarrow's own time",
             ha="center",
             va="center",
             color="#555555",

@@ -1,14 +1,14 @@
-"""Run marrow and its peers side by side: same data, same problem, objective checked before a time.
+"""Run svmarrow and its peers side by side: same data, same problem, objective checked before a time.
 
     python benches/peers/run.py                     the first suite, three repeats, medians
     python benches/peers/run.py --suite svm --json out.json --plot peers.png --markdown
     python benches/peers/run.py --suite growth,threads,latency
-    python benches/peers/run.py --workloads usps,a9a --engines sklearn,marrow-f32
+    python benches/peers/run.py --workloads usps,a9a --engines sklearn,svmarrow-f32
     python benches/peers/run.py --suite svm --skip sklearn:mnist
     python benches/peers/run.py --suite compress
     python benches/peers/run.py --quick             a few hundred rows, to see that all of it runs
 
-Exit status 1 where marrow does not run, its solution differs from its peers' or a compression misses its
+Exit status 1 where svmarrow does not run, its solution differs from its peers' or a compression misses its
 limit; a peer that is not installed, or data that are not here, are named and skipped. A missed target of
 speed is a line of the result, not a failure. The method is in benches/README.md.
 """
@@ -187,7 +187,7 @@ class Session:
     def threads(self) -> None:
         """Fit time against threads."""
         table, options = self.table["threads"], self.options
-        asked = [name for name in options.engines or [] if name.startswith("marrow")] or table["engines"]
+        asked = [name for name in options.engines or [] if name.startswith("svmarrow")] or table["engines"]
         numbers = speedup.counts(min(options.threads or report.processors(), report.processors()))
         results = []
         for workload in self.named(table["workloads"]):
@@ -246,7 +246,7 @@ def present(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for entry in entries:
         if not data.available(entry):
             where = f"no {entry['file']}.npz in {data.folder()}"
-            say(f"SKIPPED {entry['name']}: {where} (MARROW_DATA names another folder)")
+            say(f"SKIPPED {entry['name']}: {where} (SVMARROW_DATA names another folder)")
     return [entry for entry in entries if data.available(entry)]
 
 

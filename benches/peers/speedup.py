@@ -1,4 +1,4 @@
-"""Fit time against the number of threads: marrow alone, bound to 1, 2, 4, ... processors and all.
+"""Fit time against the number of threads: svmarrow alone, bound to 1, 2, 4, ... processors and all.
 
 The solution with t threads must have the objective of the solution with one before its time is taken.
 """

@@ -1,4 +1,4 @@
-"""What marrow set out to show, and whether the figures show it: one line a target, met or missed."""
+"""What svmarrow set out to show, and whether the figures show it: one line a target, met or missed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
 
 
 def of_comparison(cells: Sequence[Cell]) -> list[Verdict]:
-    """Targets of the svm suite for each of marrow's engines; a workload without a time of ours is a miss."""
+    """Targets of the svm suite for each of svmarrow's engines; one without a time of ours is a miss."""
     engines = dict.fromkeys(cell.engine for cell in cells if cell.ours)
     return [verdict for engine in engines for verdict in _of_engine(cells, engine)]
 

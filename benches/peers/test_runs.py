@@ -21,7 +21,7 @@ SIZES = [100, 200, 400, 800]
 
 
 class QuadraticPeer:
-    """Stands in for `Comparison`: the peer takes (n / 100)^2 s, marrow n / 100 s."""
+    """Stands in for `Comparison`: the peer takes (n / 100)^2 s, svmarrow n / 100 s."""
 
     def __init__(self, workload: dict[str, Any], engines: list[str], settings: Settings) -> None:
         self.workload, self.engines, self.settings = workload, engines, settings
@@ -31,7 +31,9 @@ class QuadraticPeer:
         assert self.settings.limit is not None
         scale = self.settings.limit / 100
         return [
-            Cell(self.workload["name"], name, fit_seconds=[scale if name.startswith("marrow") else scale**2])
+            Cell(
+                self.workload["name"], name, fit_seconds=[scale if name.startswith("svmarrow") else scale**2]
+            )
             for name in self.engines
         ]
 
@@ -39,7 +41,7 @@ class QuadraticPeer:
 def grown(monkeypatch: pytest.MonkeyPatch, timeout: float | None) -> list[growth.Series]:
     """The growth suite on the made-up engines."""
     monkeypatch.setattr(growth, "Comparison", QuadraticPeer)
-    engines = ["sklearn", "marrow-f32"]
+    engines = ["sklearn", "svmarrow-f32"]
     return growth.run({"name": "blobs"}, engines, SIZES, Settings(timeout=timeout), test=10)
 
 
@@ -52,7 +54,7 @@ def test_growth_exponents(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_growth_leaves_out_what_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The peer stops at the size that is expected to be over time, marrow goes on, both share three sizes."""
+    """The peer stops at the size expected to be over time, svmarrow goes on, both share three sizes."""
     peer, ours = group = grown(monkeypatch, 30.0)
     assert list(peer.seconds) == SIZES[:3]
     assert "expected 64 s, over 30" in peer.missing[800]
@@ -95,7 +97,7 @@ def test_peak_memory_is_forgotten_and_found_again() -> None:
 def test_comparison_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Real processes on the bundled digits: a checked solution, its bound, its memory, all in the file."""
     file = tmp_path / "out.json"
-    arguments = ["--quick", "--workloads", "digits", "--engines", "sklearn,marrow-f32", "--json", str(file)]
+    arguments = ["--quick", "--workloads", "digits", "--engines", "sklearn,svmarrow-f32", "--json", str(file)]
     assert run.main([*arguments, "--cache", "50"]) == 0
     reference, ours = (Cell(**entry) for entry in json.loads(file.read_text())["comparison"])
     assert reference.reference
@@ -112,7 +114,7 @@ def test_comparison_from_the_command_line(tmp_path: Path, capsys: pytest.Capture
 def test_a_pair_can_be_left_out(tmp_path: Path) -> None:
     """Without any peer there is nothing to check against, and the file says that it was left out."""
     file = tmp_path / "out.json"
-    arguments = ["--quick", "--workloads", "digits", "--engines", "marrow-f32", "--json", str(file)]
+    arguments = ["--quick", "--workloads", "digits", "--engines", "svmarrow-f32", "--json", str(file)]
     assert run.main([*arguments, "--skip", "sklearn:digits"]) == 0
     peer, ours = (Cell(**entry) for entry in json.loads(file.read_text())["comparison"])
     assert (peer.engine, peer.note, peer.fit_seconds) == ("sklearn", LEFT_OUT, [])

@@ -25,10 +25,10 @@ def figures() -> list[Cell]:
     return [
         cell("a", "sklearn", 8.0, 2.0),
         cell("a", "intelex-f32", 4.0, 6.0),
-        cell("a", "marrow-f32", 1.0, 1.0, bound_seconds=[0.5]),
+        cell("a", "svmarrow-f32", 1.0, 1.0, bound_seconds=[0.5]),
         cell("b", "sklearn", 9.0, 9.0),
         cell("b", "intelex-f32", 27.0, 27.0),
-        cell("b", "marrow-f32", 1.0, 1.0, bound_seconds=[0.125]),
+        cell("b", "svmarrow-f32", 1.0, 1.0, bound_seconds=[0.125]),
     ]
 
 
@@ -94,15 +94,15 @@ def test_without_peers_nothing_is_claimed() -> None:
     """No line on peers where none ran; the bound is still judged."""
     verdicts = targets.of_comparison([entry for entry in figures() if entry.ours])
     assert text(verdicts) == [
-        "met    marrow-f32 fit: 4.00 times the lower bound, geometric mean of 2 (at most 5)"
+        "met    svmarrow-f32 fit: 4.00 times the lower bound, geometric mean of 2 (at most 5)"
     ]
 
 
 def test_speedup_and_its_target() -> None:
     """Ratio of medians; 1.7 is the least."""
-    good = Speedup("a", "marrow-f32", {1: [2.0, 4.0, 3.0], 2: [1.5]})
-    bad = Speedup("b", "marrow-f32", {1: [3.0], 2: [2.0]})
-    none = Speedup("c", "marrow-f32", {1: [3.0], 2: []})
+    good = Speedup("a", "svmarrow-f32", {1: [2.0, 4.0, 3.0], 2: [1.5]})
+    bad = Speedup("b", "svmarrow-f32", {1: [3.0], 2: [2.0]})
+    none = Speedup("c", "svmarrow-f32", {1: [3.0], 2: []})
     assert good.of(2) == 2.0
     assert [verdict.met for verdict in targets.of_threads([good, bad, none])] == [True, False, False]
 
@@ -124,7 +124,7 @@ def test_table_has_every_pair_and_the_means() -> None:
     assert rows[3][:3] == ["b", "sklearn", LEFT_OUT]
     means = {row[1]: (row[0], row[6]) for row in rows[6:]}
     assert means["sklearn"] == ("geometric mean of 1", "0.50")
-    assert means["marrow-f32"] == ("geometric mean of 2", f"{geometric_mean([4.0, 27.0]):.2f}")
+    assert means["svmarrow-f32"] == ("geometric mean of 2", f"{geometric_mean([4.0, 27.0]):.2f}")
     assert report.table(report.HEADINGS, rows, markdown=True).count("\n") == len(rows) + 1
 
 
@@ -132,8 +132,8 @@ def test_picture(tmp_path: Path) -> None:
     """Multiples of ours; no mean of an engine that lacks a workload; 800 pixels wide."""
     plot = pytest.importorskip("plot", reason="matplotlib is not installed")
     cells = [*figures(), Cell("c", "sklearn", note=LEFT_OUT), cell("c", "intelex-f32", 0.5, 1.0)]
-    cells.append(cell("c", "marrow-f32", 1.0, 1.0))
-    found = plot.multiples(cells, "marrow-f32", "fit_seconds")
+    cells.append(cell("c", "svmarrow-f32", 1.0, 1.0))
+    found = plot.multiples(cells, "svmarrow-f32", "fit_seconds")
     assert found["a"] == {"sklearn": 8.0, "intelex-f32": 4.0}
     assert found["c"] == {"intelex-f32": 0.5}
     assert found[plot.MEAN] == {"intelex-f32": pytest.approx(geometric_mean([4.0, 27.0, 0.5]))}
@@ -142,7 +142,7 @@ def test_picture(tmp_path: Path) -> None:
     assert header[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(header[16:20], "big") == plot.PIXELS
     with pytest.raises(ValueError, match="nothing to draw"):
-        plot.draw([cell("a", "marrow-f32", 1.0, 1.0)], tmp_path / "none.png")
+        plot.draw([cell("a", "svmarrow-f32", 1.0, 1.0)], tmp_path / "none.png")
 
 
 @pytest.mark.parametrize(

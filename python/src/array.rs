@@ -6,8 +6,6 @@
 //!
 //! A sparse matrix is the tuple `(data, indices, indptr, shape)`; the core checks its structure.
 
-use marrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
-use marrow::{Error, Result};
 use numpy::ndarray::Array2;
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -17,6 +15,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use svmarrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
+use svmarrow::{Error, Result};
 
 use crate::error::to_python;
 
@@ -29,7 +29,7 @@ pub(crate) struct Dense<'py, T: Element> {
     row_stride: usize,
 }
 
-impl<'py, T: Element + marrow::data::Element> Dense<'py, T> {
+impl<'py, T: Element + svmarrow::data::Element> Dense<'py, T> {
     fn new(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
         let strided = || {
             PyValueError::new_err(
@@ -96,7 +96,7 @@ pub(crate) struct Csr<'py, T: Element> {
     cols: usize,
 }
 
-impl<T: Element + marrow::data::Element> Csr<'_, T> {
+impl<T: Element + svmarrow::data::Element> Csr<'_, T> {
     fn view(&self) -> PyResult<CsrView<'_, T>> {
         let (indptr, indices) = (self.indptr.view()?, self.indices.view()?);
         let view = CsrView::new(indptr, indices, vector(&self.data)?, self.cols).map_err(to_python)?;

@@ -1,9 +1,9 @@
-//! `marrow::reduced_set`, the cascade with certain answers.
+//! `svmarrow::reduced_set`, the cascade with certain answers.
 
-use marrow::reduced_set::{self, Coding, Decision, Moments, StageSize, UNDECIDED};
-use marrow::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use svmarrow::reduced_set::{self, Coding, Decision, Moments, StageSize, UNDECIDED};
+use svmarrow::{Error, Result};
 
 use crate::array::{RowsArg, index_array, matrix, matrix_array, same_length};
 use crate::error::to_python;
@@ -46,7 +46,7 @@ pub(crate) fn expansion_moments<'py>(
 }
 
 /// The stages of a path, made ready to answer where they are certain.
-#[pyclass(frozen, module = "marrow._core")]
+#[pyclass(frozen, module = "svmarrow._core")]
 pub(crate) struct Cascade {
     cascade: reduced_set::Cascade,
 }

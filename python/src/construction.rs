@@ -1,11 +1,11 @@
-//! `marrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
+//! `svmarrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
 
-use marrow::control::Budget;
-use marrow::reduced_set::{self, Answers, Coding, GradientParams, Loss, Objective};
-use marrow::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::control::Budget;
+use svmarrow::reduced_set::{self, Answers, Coding, GradientParams, Loss, Objective};
+use svmarrow::{Error, Result};
 
 use crate::array::{RowsArg, indices, matrix, matrix_array};
 use crate::error::to_python;

@@ -4,22 +4,22 @@
 //! |---|---|
 //! | `Param`, `Shape`, `NotFinite`, `Sparse` | `ValueError` |
 //! | `NotPositiveDefinite` | `numpy.linalg.LinAlgError` |
-//! | `Format` | `marrow.exceptions.FormatError`, a `ValueError` |
+//! | `Format` | `svmarrow.exceptions.FormatError`, a `ValueError` |
 //! | `Io` | `OSError`, of the subclass of its errno |
 //! | `Cancelled` | `KeyboardInterrupt` |
-//! | a panic | `marrow.exceptions.InternalError`, a `RuntimeError` |
+//! | a panic | `svmarrow.exceptions.InternalError`, a `RuntimeError` |
 
 use std::any::Any;
 
-use marrow::Error;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use svmarrow::Error;
 
 mod python {
     #![allow(missing_docs)]
     pyo3::import_exception!(numpy.linalg, LinAlgError);
-    pyo3::import_exception!(marrow.exceptions, FormatError);
-    pyo3::import_exception!(marrow.exceptions, InternalError);
+    pyo3::import_exception!(svmarrow.exceptions, FormatError);
+    pyo3::import_exception!(svmarrow.exceptions, InternalError);
 }
 
 /// The exception of an error.
@@ -47,5 +47,5 @@ pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
         .map(|s| (*s).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "unknown cause".to_owned());
-    python::InternalError::new_err(format!("a fault in marrow, please report it: {message}"))
+    python::InternalError::new_err(format!("a fault in svmarrow, please report it: {message}"))
 }

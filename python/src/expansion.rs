@@ -1,9 +1,9 @@
-//! `marrow::expansion`: an expansion made ready for prediction.
+//! `svmarrow::expansion`: an expansion made ready for prediction.
 
-use marrow::expansion::ExpansionView;
-use marrow::kernels::Evaluator;
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use svmarrow::expansion::ExpansionView;
+use svmarrow::kernels::Evaluator;
 
 use crate::array::{RowsArg, matrix, matrix_array, same_length, vector};
 use crate::error::to_python;
@@ -11,7 +11,7 @@ use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
 /// f_j(x) = sum_i B[i, j] k(x, z_i) + b_j, its vectors packed for evaluation.
-#[pyclass(frozen, module = "marrow._core")]
+#[pyclass(frozen, module = "svmarrow._core")]
 pub(crate) struct Expansion {
     evaluator: Evaluator,
 }

@@ -1,4 +1,4 @@
-//! `marrow::kernels::KernelFunction`: kernels of the crate, and kernels that are Python functions of blocks of rows.
+//! `svmarrow::kernels::KernelFunction`: kernels of the crate, and kernels that are Python functions of blocks of rows.
 //!
 //! A Python function is called as `function(rows, columns)` with two int64 arrays of indices of training rows, and
 //! gives a C-contiguous float32 matrix. The calling thread takes the interpreter lock for it. An exception is kept,
@@ -7,11 +7,11 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-use marrow::Error;
-use marrow::control::{Monitor, Progress, StopReason};
-use marrow::kernels::{Kernel, KernelBlocks, KernelFunction};
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use svmarrow::Error;
+use svmarrow::control::{Monitor, Progress, StopReason};
+use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction};
 
 use crate::error::to_python;
 use crate::params::KernelArg;

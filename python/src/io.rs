@@ -1,4 +1,4 @@
-//! `marrow::io` and `marrow::data::svmlight`: files.
+//! `svmarrow::io` and `svmarrow::data::svmlight`: files.
 //!
 //! Text is read through a [`Watched`] reader, which asks the monitor before every block, so that Ctrl-C ends the
 //! reading of a large file.
@@ -9,17 +9,17 @@ use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use marrow::Error;
-use marrow::control::{Monitor, Progress};
-use marrow::data::svmlight::{self, IndexBase, ReadOptions};
-use marrow::io::libsvm_model::{self, SvmType};
-use marrow::io::safetensors::{self, Array, Arrays, Numbers};
 use numpy::{
     PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use svmarrow::Error;
+use svmarrow::control::{Monitor, Progress};
+use svmarrow::data::svmlight::{self, IndexBase, ReadOptions};
+use svmarrow::io::libsvm_model::{self, SvmType};
+use svmarrow::io::safetensors::{self, Array, Arrays, Numbers};
 
 use crate::array::{RowsArg, index_array, indices, matrix_array, rows_object, vector};
 use crate::error::to_python;
@@ -39,7 +39,7 @@ struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    fn open(path: &Path, monitor: &'a dyn Monitor) -> marrow::Result<BufReader<Self>> {
+    fn open(path: &Path, monitor: &'a dyn Monitor) -> svmarrow::Result<BufReader<Self>> {
         let failed = |source| Error::Io { path: path.into(), source };
         let file = File::open(path).map_err(failed)?;
         let total = file.metadata().map_err(failed)?.len();
@@ -221,7 +221,7 @@ pub(crate) fn write_model(
 
 fn expansion_dict(
     py: Python<'_>,
-    expansion: marrow::expansion::KernelExpansion,
+    expansion: svmarrow::expansion::KernelExpansion,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (m, q) = (expansion.vectors.view().rows(), expansion.intercepts.len());
     let dict = PyDict::new(py);

@@ -1,8 +1,8 @@
-//! `marrow::kernels`: kernel matrices, and the instruction set that computes them.
+//! `svmarrow::kernels`: kernel matrices, and the instruction set that computes them.
 
-use marrow::kernels;
 use numpy::PyArray2;
 use pyo3::prelude::*;
+use svmarrow::kernels;
 
 use crate::array::{RowsArg, matrix_array};
 use crate::params::KernelArg;
@@ -31,5 +31,5 @@ pub(crate) fn gram<'py>(
 /// The instruction set in use: "avx512", "avx2" or "scalar".
 #[pyfunction]
 pub(crate) fn simd_level() -> &'static str {
-    marrow::simd::level().name()
+    svmarrow::simd::level().name()
 }

@@ -1,13 +1,13 @@
-//! `marrow::least_squares`: regularized least squares.
+//! `svmarrow::least_squares`: regularized least squares.
 
-use marrow::control::{Monitor, Par, StopReason};
-use marrow::kernels::{Kernel, KernelFunction};
-use marrow::least_squares::{
-    LeaveOneOut, Options, Problem, Solution, Spectrum, exact, iterative, linear, solve, solve_path,
-};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::control::{Monitor, Par, StopReason};
+use svmarrow::kernels::{Kernel, KernelFunction};
+use svmarrow::least_squares::{
+    LeaveOneOut, Options, Problem, Solution, Spectrum, exact, iterative, linear, solve, solve_path,
+};
 
 use crate::array::{RowsArg, matrix, matrix_array, same_length, vector};
 use crate::function::{FunctionArg, WithKernel};
@@ -180,7 +180,7 @@ fn conjugate_gradients<'py, R: Send>(
     (x, targets, fit_intercept): (&RowsArg<'py>, &PyReadonlyArray2<'py, f64>, bool),
     progress: Option<&Bound<'py, PyAny>>,
     n_jobs: usize,
-    work: impl FnOnce(Problem<'_>, &dyn Monitor, Par) -> marrow::Result<R> + Send,
+    work: impl FnOnce(Problem<'_>, &dyn Monitor, Par) -> svmarrow::Result<R> + Send,
 ) -> PyResult<R> {
     let (values, n, q) = matrix(targets)?;
     let rows = x.view()?;

@@ -1,7 +1,7 @@
-//! `marrow._core`: the extension module under the Python package `marrow`.
+//! `svmarrow._core`: the extension module under the Python package `svmarrow`.
 //!
 //! This layer converts buffers, releases the interpreter lock and maps errors. It holds no algorithm and no
-//! policy: those are in the crate `marrow` below and in the package `marrow` above.
+//! policy: those are in the crate `svmarrow` below and in the package `svmarrow` above.
 //!
 //! | file | holds |
 //! |---|---|

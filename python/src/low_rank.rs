@@ -1,11 +1,11 @@
-//! `marrow::least_squares::low_rank` and `selection`: few points, sums over rows.
+//! `svmarrow::least_squares::low_rank` and `selection`: few points, sums over rows.
 
-use marrow::least_squares::low_rank::{Sums, System};
-use marrow::least_squares::selection::select_points;
-use marrow::random::Random;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::least_squares::low_rank::{Sums, System};
+use svmarrow::least_squares::selection::select_points;
+use svmarrow::random::Random;
 
 use crate::array::{RowsArg, index_array, matrix, matrix_array, same_length, vector};
 use crate::params::KernelArg;

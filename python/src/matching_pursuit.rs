@@ -1,4 +1,4 @@
-//! `marrow::matching_pursuit`: parts of a dictionary and targets in, the path out.
+//! `svmarrow::matching_pursuit`: parts of a dictionary and targets in, the path out.
 //!
 //! A part is a tuple: `("kernel", kernel, points, rows, validation rows or None)`, `("columns", values, validation
 //! values)`, or `("function", f, count, rows, validation rows)` with f(indices, validation) the values of some functions
@@ -8,17 +8,17 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-use marrow::Error;
-use marrow::control::{Budget, Monitor, Par, Progress, StopReason};
-use marrow::matching_pursuit::{
-    BuiltIn, Coefficients, Columns, Derivative, Functions, KernelFunctions, Loss, MatchingParams, Measure,
-    RowSet, Storage, Task, Validation, Variant,
-};
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use svmarrow::Error;
+use svmarrow::control::{Budget, Monitor, Par, Progress, StopReason};
+use svmarrow::matching_pursuit::{
+    BuiltIn, Coefficients, Columns, Derivative, Functions, KernelFunctions, Loss, MatchingParams, Measure,
+    RowSet, Storage, Task, Validation, Variant,
+};
 
 use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
 use crate::error::to_python;
@@ -131,7 +131,7 @@ impl Functions for &PythonFunctions {
         if set == RowSet::Training { self.rows } else { self.validation }
     }
 
-    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], _: Par) -> marrow::Result<()> {
+    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], _: Par) -> svmarrow::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
@@ -325,7 +325,7 @@ pub(crate) fn matching_pursuit<'py>(
     let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let with_loss = WithLoss { monitor, loss: &loss };
         let budget = Budget::new(&with_loss, None, max_time);
-        marrow::matching_pursuit::matching_pursuit(&task, &params, &budget, par)
+        svmarrow::matching_pursuit::matching_pursuit(&task, &params, &budget, par)
     });
     if let LossArg::Function(loss) = &loss
         && let Some(error) = loss.raised().take()
@@ -373,7 +373,7 @@ pub(crate) fn path_outputs<'py>(
     same_length("columns of the features of a path", m, columns)?;
     let (values, sizes, zero) = (values.to_vec(), indices("sizes", &sizes)?, vec![0.0; q]);
     let outputs = run(py, n_jobs, Cost::of(n, m, m), None, |_, par| {
-        marrow::reduced_set::path_outputs(values, (n, m), factor, projections, &zero, &sizes, par)
+        svmarrow::reduced_set::path_outputs(values, (n, m), factor, projections, &zero, &sizes, par)
     })?;
     let outputs = Array3::from_shape_vec((sizes.len(), n, q), outputs)
         .map_err(|e| PyValueError::new_err(e.to_string()))?;

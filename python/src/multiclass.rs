@@ -1,11 +1,11 @@
-//! `marrow::multiclass`: codes, decoders, bounds.
+//! `svmarrow::multiclass`: codes, decoders, bounds.
 
-use marrow::multiclass::{
-    self, CodeMatrix, Decoder, Drawn, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
-};
-use marrow::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use svmarrow::multiclass::{
+    self, CodeMatrix, Decoder, Drawn, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
+};
+use svmarrow::{Error, Result};
 
 use crate::array::{index_array, indices, matrix, matrix_array, vector};
 use crate::error::to_python;

@@ -1,8 +1,8 @@
 //! Kernels and enumerations: from what Python passes to the core's closed types.
 
-use marrow::Error;
-use marrow::kernels::Kernel;
 use pyo3::prelude::*;
+use svmarrow::Error;
+use svmarrow::kernels::Kernel;
 
 use crate::error::to_python;
 

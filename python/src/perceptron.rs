@@ -1,11 +1,11 @@
-//! `marrow::perceptron`: a piece of a stream in, the arrays of the new state out.
+//! `svmarrow::perceptron`: a piece of a stream in, the arrays of the new state out.
 
-use marrow::Error;
-use marrow::data::OwnedRows;
-use marrow::perceptron::{self, PerceptronParams, PerceptronState, Policy};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::Error;
+use svmarrow::data::OwnedRows;
+use svmarrow::perceptron::{self, PerceptronParams, PerceptronState, Policy};
 
 use crate::array::{RowsArg, indices, matrix_array, rows_object};
 use crate::error::to_python;

@@ -1,10 +1,10 @@
-//! `marrow::perceptron::tree`: trees as dicts of arrays, and made ready for prediction.
+//! `svmarrow::perceptron::tree`: trees as dicts of arrays, and made ready for prediction.
 
-use marrow::Error;
-use marrow::perceptron::tree::{self, ConvertParams, Strategy, TreeParams, TreePredictor, TreeState};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::Error;
+use svmarrow::perceptron::tree::{self, ConvertParams, Strategy, TreeParams, TreePredictor, TreeState};
 
 use crate::array::{RowsArg, indices, matrix, matrix_array, rows_object, same_length, vector};
 use crate::error::to_python;
@@ -166,7 +166,7 @@ pub(crate) fn perceptron_tree_of<'py>(
 }
 
 /// A tree made ready for prediction.
-#[pyclass(frozen, module = "marrow._core")]
+#[pyclass(frozen, module = "svmarrow._core")]
 pub(crate) struct PerceptronTree {
     predictor: TreePredictor,
     budget: usize,

@@ -1,15 +1,15 @@
-//! `marrow::reduced_set`: the greedy path and what is read from it.
+//! `svmarrow::reduced_set`: the greedy path and what is read from it.
 
-use marrow::control::Budget;
-use marrow::reduced_set::{
-    self, Criterion, Form, Path, PursuitParams, Reducer, Sample, Selection, Steps, threshold,
-};
-use marrow::{Error, Result};
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::control::Budget;
+use svmarrow::reduced_set::{
+    self, Criterion, Form, Path, PursuitParams, Reducer, Sample, Selection, Steps, threshold,
+};
+use svmarrow::{Error, Result};
 
 use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
 use crate::error::to_python;

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use marrow::control::{Monitor, Par, Progress, Silent, StopReason};
-use marrow::error::{Error, Result};
 use pyo3::prelude::*;
+use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
+use svmarrow::error::{Error, Result};
 
 use crate::error::{internal, to_python};
 
@@ -155,7 +155,7 @@ fn watched<R: Send>(
     let watch = Watch::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
-        std::thread::Builder::new().name("marrow".into()).spawn_scoped(scope, || {
+        std::thread::Builder::new().name("svmarrow".into()).spawn_scoped(scope, || {
             watch.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, |par| work(&watch, par)))));
         })?;
         while !detached(py, || watch.wait()) {
@@ -180,7 +180,7 @@ fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Par) -> Result<R> + Send) -
     }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(n_jobs)
-        .thread_name(|i| format!("marrow-{i}"))
+        .thread_name(|i| format!("svmarrow-{i}"))
         .build()
         .map_err(|e| {
             Error::param("n_jobs", n_jobs, format!("a number of threads that can be started ({e})"))

@@ -1,11 +1,11 @@
-//! `marrow::reduced_set`, the selections that need the whole kernel matrix.
+//! `svmarrow::reduced_set`, the selections that need the whole kernel matrix.
 
-use marrow::control::Budget;
-use marrow::reduced_set::{self, LEVELS, Limits, Method, Norm, Reducer};
-use marrow::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::control::Budget;
+use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, Reducer};
+use svmarrow::{Error, Result};
 
 use crate::array::RowsArg;
 use crate::error::to_python;

@@ -1,18 +1,18 @@
-//! `marrow::svm`: the support vector machines.
+//! `svmarrow::svm`: the support vector machines.
 
 use std::time::Duration;
 
-use marrow::Error;
-use marrow::control::{Budget, Monitor, Par};
-use marrow::kernels::KernelFunction;
-use marrow::svm::{
-    Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, Regression,
-    RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class, fit_regression,
-};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use svmarrow::Error;
+use svmarrow::control::{Budget, Monitor, Par};
+use svmarrow::kernels::KernelFunction;
+use svmarrow::svm::{
+    Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, Regression,
+    RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class, fit_regression,
+};
 
 use crate::array::{RowsArg, index_array, indices, matrix_array, vector};
 use crate::error::to_python;
@@ -220,7 +220,7 @@ impl<'py> Call<'py> {
         py: Python<'py>,
         kernel: &FunctionArg,
         limits: &Limits,
-        fit: impl FnOnce(KernelFunction<'_>, &SvmParams, &dyn Monitor, Par) -> marrow::Result<R> + Send,
+        fit: impl FnOnce(KernelFunction<'_>, &SvmParams, &dyn Monitor, Par) -> svmarrow::Result<R> + Send,
     ) -> PyResult<(R, bool)> {
         let outcome = run_and_keep(py, self.n_jobs, self.progress.as_ref(), |monitor, par| {
             let monitor = WithKernel { monitor, kernel };

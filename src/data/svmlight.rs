@@ -62,13 +62,13 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<SvmlightData> {
 /// Reads a stream; `path` is what its errors call it.
 ///
 /// ```
-/// use marrow::data::svmlight::{ReadOptions, read_from};
+/// use svmarrow::data::svmlight::{ReadOptions, read_from};
 ///
 /// let text = "+1 1:0.5 3:2 # first\n-1 2:1\n";
 /// let data = read_from(text.as_bytes(), "example".as_ref(), &ReadOptions::default())?;
 /// assert_eq!(data.targets, [1.0, -1.0]);
 /// assert_eq!((data.rows.view().rows(), data.rows.view().cols()), (2, 3));
-/// # Ok::<(), marrow::Error>(())
+/// # Ok::<(), svmarrow::Error>(())
 /// ```
 pub fn read_from(reader: impl BufRead, path: &Path, options: &ReadOptions) -> Result<SvmlightData> {
     let lines = Lines::new(reader, path);

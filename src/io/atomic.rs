@@ -2,7 +2,7 @@
 //!
 //! The bytes go to a temporary file in the target's directory, are flushed to the disk, and only then take the
 //! target's name; a rename within one directory is atomic. Whatever fails before (a full disk, a crash, the
-//! writer itself), the old file is as it was and the temporary file is gone (after a crash: left as `.marrow-*`).
+//! writer itself), the old file is as it was and the temporary file is gone (after a crash: left as `.svmarrow-*`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -21,9 +21,9 @@ use crate::error::{Error, Result};
 /// directory may not be written.
 ///
 /// ```
-/// # fn main() -> marrow::Result<()> {
-/// let path = std::env::temp_dir().join("marrow-doc-atomic.txt");
-/// marrow::io::atomic::save(&path, |out| out.write_all(b"all or nothing"))?;
+/// # fn main() -> svmarrow::Result<()> {
+/// let path = std::env::temp_dir().join("svmarrow-doc-atomic.txt");
+/// svmarrow::io::atomic::save(&path, |out| out.write_all(b"all or nothing"))?;
 /// assert_eq!(std::fs::read(&path).unwrap(), b"all or nothing");
 /// # std::fs::remove_file(&path).unwrap();
 /// # Ok(())
@@ -55,7 +55,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     fs::metadata(&directory)?;
 
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".marrow-");
+    builder.prefix(".svmarrow-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
     let (file, temporary) = builder.tempfile_in(&directory)?.into_parts();

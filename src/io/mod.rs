@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `atomic` | saving that never leaves half a file behind |
-//! | `safetensors` | marrow's own model file |
+//! | `safetensors` | svmarrow's own model file |
 //! | `container` | the safetensors container below it: header and named tensors |
 //! | `grid` | coefficients of one byte, exactly back |
 //! | `libsvm_model` | LIBSVM's model text, both ways |

@@ -1,4 +1,4 @@
-//! marrow's model file: a safetensors container with an expansion and one JSON value of the caller's.
+//! svmarrow's model file: a safetensors container with an expansion and one JSON value of the caller's.
 //!
 //! | tensor | shape | type |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | `vectors.values` | (stored), sparse | F64 or F32 |
 //! | `state.*` | any | F64 or I64: arrays of the caller's, what an online learner needs to go on |
 //!
-//! `__metadata__` holds `format` ("marrow"), `version`, `kernel` (JSON: name, and those of gamma, coef0, degree
+//! `__metadata__` holds `format` ("svmarrow"), `version`, `kernel` (JSON: name, and those of gamma, coef0, degree
 //! that the kernel has), `vectors.shape` (JSON, sparse only) and `extra` (JSON). A file holds numbers only: loading
 //! one from a stranger runs nothing. All of it is checked before it is believed. Equal models are equal files.
 //! Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly; the version is then 2.
@@ -92,18 +92,18 @@ pub struct ModelFile {
 /// What [`ExpansionView::new`] refuses; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Io`].
 ///
 /// ```
-/// use marrow::data::OwnedRows;
-/// use marrow::expansion::KernelExpansion;
-/// use marrow::io::safetensors::{read, write};
-/// use marrow::kernels::Kernel;
+/// use svmarrow::data::OwnedRows;
+/// use svmarrow::expansion::KernelExpansion;
+/// use svmarrow::io::safetensors::{read, write};
+/// use svmarrow::kernels::Kernel;
 ///
 /// let vectors = OwnedRows::DenseF64 { data: vec![0.0, 1.0], rows: 2, cols: 1 };
 /// let expansion = KernelExpansion::new(Kernel::Rbf { gamma: 0.1 }, vectors, vec![1.0, -1.0], vec![0.5])?;
-/// let path = std::env::temp_dir().join("marrow-doc-model.safetensors");
+/// let path = std::env::temp_dir().join("svmarrow-doc-model.safetensors");
 /// write(&path, &expansion.view(), &"anything JSON can hold".into())?;
 /// assert_eq!(read(&path)?.expansion, expansion);
 /// # std::fs::remove_file(&path).unwrap();
-/// # Ok::<(), marrow::Error>(())
+/// # Ok::<(), svmarrow::Error>(())
 /// ```
 pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Result<()> {
     write_with(path, expansion, extra, &Arrays::new())
@@ -124,7 +124,7 @@ pub fn write_with(path: &Path, expansion: &ExpansionView<'_>, extra: &Value, arr
 
     let grid = Grid::of(coefficients, q);
     let mut metadata = BTreeMap::from([
-        ("format", "marrow".to_owned()),
+        ("format", "svmarrow".to_owned()),
         ("version", VERSIONS[if arrays.is_empty() { usize::from(grid.is_some()) } else { 2 }].to_owned()),
         ("kernel", kernel_json(kernel).to_string()),
         ("extra", extra.to_string()),
@@ -243,8 +243,8 @@ pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<ModelFile> {
 fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
     let Container { metadata, mut tensors } = Container::parse(bytes)?;
     let text = |key: &str| metadata.get(key).ok_or_else(|| format!("__metadata__ has no {key:?}"));
-    if text("format").ok().map(String::as_str) != Some("marrow") {
-        return Err("not a marrow model: __metadata__ does not say format=marrow".into());
+    if text("format").ok().map(String::as_str) != Some("svmarrow") {
+        return Err("not a svmarrow model: __metadata__ does not say format=svmarrow".into());
     }
     let version = text("version")?;
     if !VERSIONS.contains(&version.as_str()) {

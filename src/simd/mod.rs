@@ -1,7 +1,7 @@
 //! The only room with `unsafe`: hot loops written once over a small [`Vector`] trait, run at the widest
 //! instruction set that the machine has.
 //!
-//! The set is found once, at the first use. `MARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
+//! The set is found once, at the first use. `SVMARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
 //! a wider one than the machine has), so that tests can run the same code at every level; the scalar level is the
 //! oracle of the others. A hot loop is an [`Operation`]; [`run`] compiles it for each set and picks one.
 //!
@@ -48,7 +48,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name that `MARROW_SIMD` takes.
+    /// The name that `SVMARROW_SIMD` takes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -79,7 +79,7 @@ pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
         let best = detect();
-        let wanted = match std::env::var("MARROW_SIMD").as_deref() {
+        let wanted = match std::env::var("SVMARROW_SIMD").as_deref() {
             Ok("scalar") => Level::Scalar,
             Ok("avx2") => Level::Avx2,
             _ => best,

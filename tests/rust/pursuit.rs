@@ -1,11 +1,11 @@
 //! The pursuit against fresh least-squares solutions, and its invariants.
 
 use crate::reference::{Numbers, blobs, gram, rows};
-use marrow::control::{Par, Silent};
-use marrow::data::Rows;
-use marrow::expansion::ExpansionView;
-use marrow::kernels::{Evaluator, Kernel};
-use marrow::reduced_set::{
+use svmarrow::control::{Par, Silent};
+use svmarrow::data::Rows;
+use svmarrow::expansion::ExpansionView;
+use svmarrow::kernels::{Evaluator, Kernel};
+use svmarrow::reduced_set::{
     Form, Path, PursuitParams, Selection, Steps, path_coefficients, path_decisions, pursuit,
 };
 

@@ -1,7 +1,7 @@
 //! Naive oracles in double precision, straight from the formulas.
 
-use marrow::data::{DenseView, Rows};
-use marrow::kernels::{Kernel, pair};
+use svmarrow::data::{DenseView, Rows};
+use svmarrow::kernels::{Kernel, pair};
 
 /// Deterministic numbers in [0, 1).
 pub(crate) struct Numbers(u64);

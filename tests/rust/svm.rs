@@ -1,15 +1,15 @@
 //! The solver against the naive oracle and its own invariants, crossed with every switch.
 
 use crate::reference::{blobs, gram, rows, svc_dual};
-use marrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
-use marrow::data::{CsrView, DenseView, IndexSlice, Rows};
-use marrow::expansion::ExpansionView;
-use marrow::kernels::{Evaluator, Kernel};
-use marrow::svm::{
+use std::ops::ControlFlow;
+use svmarrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
+use svmarrow::data::{CsrView, DenseView, IndexSlice, Rows};
+use svmarrow::expansion::ExpansionView;
+use svmarrow::kernels::{Evaluator, Kernel};
+use svmarrow::svm::{
     Classification, ClassifierLoss, Coding, Regression, RegressionLoss, Start, SvcModel, SvmParams, Tuning,
     fit_classifier, fit_one_class, fit_regression,
 };
-use std::ops::ControlFlow;
 
 const KERNELS: [Kernel; 5] = [
     Kernel::Linear,
@@ -332,7 +332,7 @@ fn every_member_of_the_family_closes_its_gap() {
         for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
             let params = SvmParams { tolerance: 1e-6, ..params(shrinking, cached, bytes) };
             let what = format!("shrinking {shrinking} cached {cached} {bytes}");
-            let closed = |name: &str, certificate: marrow::svm::Certificate| {
+            let closed = |name: &str, certificate: svmarrow::svm::Certificate| {
                 assert_eq!(certificate.stop, StopReason::Converged, "{name} {what}");
                 let size = certificate.primal.abs().max(1.0);
                 assert!(certificate.gap.abs() < 1e-4 * size, "{name} {what}: {certificate:?}");

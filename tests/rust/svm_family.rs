@@ -1,14 +1,14 @@
 //! Kernels that the caller computes, starts of the nu machines, leave-one-out bounds, memory told beforehand.
 
 use crate::reference::{Numbers, blobs, rows};
-use marrow::control::{Par, Silent, StopReason};
-use marrow::data::Rows;
-use marrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
-use marrow::svm::{
+use std::sync::atomic::{AtomicUsize, Ordering};
+use svmarrow::control::{Par, Silent, StopReason};
+use svmarrow::data::Rows;
+use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
+use svmarrow::svm::{
     Classification, ClassifierLoss, Coding, Regression, RegressionLoss, Start, SvcModel, SvmParams, Tuning,
     estimate_memory, fit_classifier, fit_one_class, fit_regression,
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const KERNEL: Kernel = Kernel::Rbf { gamma: 0.6 };
 

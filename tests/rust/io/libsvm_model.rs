@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use marrow::data::OwnedRows;
-use marrow::data::svmlight::{self, ReadOptions};
-use marrow::expansion::{ExpansionView, KernelExpansion};
-use marrow::io::libsvm_model::{self, LibsvmModel, SvmType};
-use marrow::kernels::Kernel;
-use marrow::{Error, Result};
 use proptest::prelude::*;
+use svmarrow::data::OwnedRows;
+use svmarrow::data::svmlight::{self, ReadOptions};
+use svmarrow::expansion::{ExpansionView, KernelExpansion};
+use svmarrow::io::libsvm_model::{self, LibsvmModel, SvmType};
+use svmarrow::kernels::Kernel;
+use svmarrow::{Error, Result};
 
 use super::{IRIS, Scratch, dense, iris, numbers};
 

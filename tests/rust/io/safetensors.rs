@@ -1,15 +1,15 @@
-//! marrow's model file: bit for bit, in the library's own container, and safe against strangers.
+//! svmarrow's model file: bit for bit, in the library's own container, and safe against strangers.
 
 use std::path::Path;
 
-use marrow::Error;
-use marrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
-use marrow::expansion::{ExpansionView, KernelExpansion};
-use marrow::io::libsvm_model::{self, SvmType};
-use marrow::io::safetensors as model_file;
-use marrow::kernels::Kernel;
 use proptest::prelude::*;
 use serde_json::json;
+use svmarrow::Error;
+use svmarrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
+use svmarrow::expansion::{ExpansionView, KernelExpansion};
+use svmarrow::io::libsvm_model::{self, SvmType};
+use svmarrow::io::safetensors as model_file;
+use svmarrow::kernels::Kernel;
 
 use super::{Scratch, dense, iris, numbers};
 
@@ -186,7 +186,7 @@ fn container(header: &serde_json::Value, data: &[u8]) -> Vec<u8> {
 fn parts() -> (serde_json::Value, Vec<u8>) {
     let header = json!({
         "__metadata__": {
-            "format": "marrow", "version": "1", "extra": "{}", "kernel": "{\"name\":\"rbf\",\"gamma\":1.0}",
+            "format": "svmarrow", "version": "1", "extra": "{}", "kernel": "{\"name\":\"rbf\",\"gamma\":1.0}",
             "vectors.shape": "[1,3]",
         },
         "intercepts": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]},
@@ -206,7 +206,7 @@ fn hostile_model_files_are_told_what_is_wrong() {
     let huge = 1_u64 << 61;
     for (pointer, value, part) in [
         ("/__metadata__", json!(3), "__metadata__ is not an object"),
-        ("/__metadata__/format", json!("other"), "not a marrow model"),
+        ("/__metadata__/format", json!("other"), "not a svmarrow model"),
         ("/__metadata__/version", json!("4"), "version \"4\": this build reads 1, 2, 3"),
         ("/__metadata__/version", json!(1), "\"version\" is not a string"),
         ("/__metadata__/extra", json!("{"), "extra is not JSON"),
@@ -273,7 +273,7 @@ fn other_files_are_not_models() {
         (b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00pickle", "not a safetensors file"),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff{}", "not a safetensors file"),
         (b"\xff\x00\x00\x00\x00\x00\x00\x00{}", "cut off"),
-        (b"\x02\x00\x00\x00\x00\x00\x00\x00{}", "not a marrow model"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00{}", "not a svmarrow model"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00{}more", "the file at 4"),
         (b"\x03\x00\x00\x00\x00\x00\x00\x00{\xff}", "not JSON"),
     ] {

@@ -1,0 +1,550 @@
+# The extension module: algorithms on arrays. No defaults, no policy; see the modules that call it.
+#
+# Rows are C-contiguous (row stride allowed) float64, float32 or uint8 matrices, or ``(data, indices, indptr,
+# shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmarrow._kernel_function import TrainingKernel
+from svmarrow._progress import ProgressCallback
+
+__all__ = [
+    "Cascade",
+    "Expansion",
+    "PerceptronTree",
+    "available_memory",
+    "box_budget_program",
+    "centres",
+    "code_distances",
+    "decode_scores",
+    "decode_winners",
+    "estimate_svm_memory",
+    "expansion_moments",
+    "fit_one_class_svm",
+    "fit_svc",
+    "fit_svr",
+    "gradient_vectors",
+    "gram",
+    "least_squares",
+    "least_squares_bytes",
+    "least_squares_cg",
+    "least_squares_path",
+    "leave_one_out_rows",
+    "linear_least_squares_cg",
+    "low_rank_solve",
+    "low_rank_sums",
+    "make_code",
+    "margin_loss",
+    "matching_pursuit",
+    "path_coefficients",
+    "path_decisions",
+    "path_outputs",
+    "perceptron_stream",
+    "perceptron_tree",
+    "perceptron_tree_of",
+    "perceptron_tree_stream",
+    "pursuit",
+    "read_libsvm_model",
+    "read_model",
+    "read_svmlight",
+    "select_points_by_kernel",
+    "select_vectors",
+    "simd_level",
+    "threshold_binary",
+    "threshold_joint",
+    "voted",
+    "write_libsvm_model",
+    "write_model",
+    "write_svmlight",
+]
+
+_Csr: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
+_Rows: TypeAlias = NDArray[Any] | _Csr
+_Kernel: TypeAlias = tuple[str, float, float, int]
+_Path: TypeAlias = str | os.PathLike[str]
+_Floats: TypeAlias = NDArray[np.float64]
+_Indices: TypeAlias = NDArray[np.int64]
+
+_Code: TypeAlias = NDArray[np.int8]
+_FitKernel: TypeAlias = _Kernel | TrainingKernel
+_Start: TypeAlias = tuple[_Indices, _Floats]
+
+class _Fit(TypedDict):
+    support: _Indices
+    class_counts: _Indices
+    coefficients: _Floats
+    intercepts: _Floats
+    certificates: list[dict[str, Any]]
+    leave_one_out: list[dict[str, Any]]
+    effort: dict[str, Any]
+    interrupted: bool
+
+class _MachineFit(TypedDict):
+    support: _Indices
+    coefficients: _Floats
+    intercepts: _Floats
+    rho: float
+    certificates: list[dict[str, Any]]
+    effort: dict[str, Any]
+    interrupted: bool
+
+class _Pursuit(TypedDict):
+    order: _Indices
+    factor: _Floats | None
+    projections: _Floats
+    steps: tuple[_Indices, _Indices] | None
+    residual_norms: _Floats
+    penalties: _Floats | None
+    exact: bool
+    orthogonal: bool
+    stop: str
+
+class _Matching(TypedDict):
+    order: _Indices
+    sizes: _Indices
+    training_loss: _Floats
+    validation_loss: _Floats
+    validation_error: _Floats
+    stop: str
+    factor: NotRequired[_Floats]
+    projections: NotRequired[_Floats]
+    coefficients: NotRequired[_Floats]
+
+class _Construction(TypedDict):
+    vectors: NDArray[np.float32]
+    coefficients: _Floats
+    intercepts: _Floats
+    losses: _Floats
+    stop: str
+
+@final
+class Expansion:
+    def __new__(
+        cls, vectors: _Rows, coefficients: _Floats, intercepts: _Floats, kernel: _Kernel
+    ) -> Expansion: ...
+    def decision(self, x: _Rows, n_jobs: int) -> _Floats: ...
+    def __len__(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+
+def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
+def fit_svc(
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    upper: _Floats,
+    kernel: _FitKernel,
+    coding: Literal["ovo", "ovr"] | _Code,
+    tol: float,
+    cache_bytes: int,
+    shrinking: bool,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+    *,
+    loss: Literal["hinge", "squared_hinge", "nu"] = "hinge",
+    nu: float = 0.5,
+    fit_intercept: bool = True,
+    start: _Start | None = None,
+    keep_interrupted: bool = False,
+) -> _Fit: ...
+def make_code(
+    name: str,
+    n_classes: int,
+    seed: int,
+    draws: int,
+    n_jobs: int,
+) -> _Code: ...
+def code_distances(code: _Code, n_jobs: int) -> tuple[float, float]: ...
+def decode_scores(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Floats: ...
+def decode_winners(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Indices: ...
+def margin_loss(margins: _Floats, loss: str) -> _Floats: ...
+def leave_one_out_rows(
+    outputs: _Floats,
+    coefficients: _Floats,
+    diagonal: _Floats,
+    labels: _Indices,
+    slack: _Floats,
+    code: _Code,
+    decoder: str,
+    n_jobs: int,
+) -> tuple[_Floats, NDArray[np.bool_]]: ...
+def fit_svr(
+    x: _Rows,
+    targets: _Floats,
+    upper: _Floats,
+    kernel: _FitKernel,
+    epsilon: float,
+    nu: float | None,
+    tol: float,
+    cache_bytes: int,
+    shrinking: bool,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+    *,
+    start: _Start | None = None,
+    keep_interrupted: bool = False,
+) -> _MachineFit: ...
+def fit_one_class_svm(
+    x: _Rows,
+    weights: _Floats,
+    kernel: _FitKernel,
+    nu: float,
+    tol: float,
+    cache_bytes: int,
+    shrinking: bool,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+    *,
+    start: _Start | None = None,
+    keep_interrupted: bool = False,
+) -> _MachineFit: ...
+def estimate_svm_memory(
+    x: _Rows, kernel: _Kernel | Callable[..., Any], machines: list[int], cache_bytes: int, n_jobs: int
+) -> dict[str, int]: ...
+def pursuit(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    candidates: _Rows | None,
+    method: str,
+    settings: dict[str, Any],
+    rows: _Rows | None,
+    seed: int,
+    max_vectors: int,
+    tolerance: float,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Pursuit: ...
+def select_vectors(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    method: str,
+    settings: dict[str, Any],
+    max_vectors: int,
+    tolerance: float,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Pursuit: ...
+def centres(x: _Rows, groups: _Indices | None, count: int, seed: int, n_jobs: int) -> NDArray[np.float32]: ...
+def gradient_vectors(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    start: NDArray[np.float32],
+    sizes: Sequence[int],
+    x: _Rows,
+    labels: _Indices | None,
+    answers: _Floats | None,
+    settings: dict[str, Any],
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> list[_Construction]: ...
+def path_coefficients(
+    factor: _Floats | None,
+    projections: _Floats,
+    size: int,
+    steps: tuple[_Indices, _Indices] | None = None,
+) -> _Floats: ...
+def path_decisions(
+    kernel: _Kernel,
+    kept: _Rows,
+    factor: _Floats | None,
+    projections: _Floats,
+    intercepts: _Floats,
+    x: _Rows,
+    sizes: _Indices,
+    n_jobs: int,
+    steps: tuple[_Indices, _Indices] | None = None,
+) -> _Floats: ...
+def matching_pursuit(
+    parts: list[tuple[Any, ...]],
+    targets: _Floats,
+    weights: _Floats | None,
+    constant: bool,
+    validation: tuple[_Floats, bool] | None,
+    loss: tuple[str, float] | Callable[..., Any],
+    settings: dict[str, Any],
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Matching: ...
+def path_outputs(
+    features: _Floats, factor: _Floats, projections: _Floats, sizes: _Indices, n_jobs: int
+) -> _Floats: ...
+def perceptron_stream(
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    kernel: _Kernel,
+    policy_name: str,
+    budget: int,
+    eta: float,
+    vectors: _Rows,
+    coefficients: _Floats,
+    born: _Indices,
+    matrix: _Floats,
+    scores: _Floats,
+    deviation: float,
+    random: int,
+    counters: tuple[int, int],
+    progress: ProgressCallback | None,
+) -> dict[str, Any]: ...
+def voted(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    born: _Indices,
+    seen: int,
+    n_classes: int,
+    x: _Rows,
+    n_jobs: int,
+) -> _Floats: ...
+
+@final
+class PerceptronTree:
+    def __new__(cls, kernel: _Kernel, tree: dict[str, Any]) -> PerceptronTree: ...
+    def decision(self, x: _Rows, n_jobs: int) -> _Floats: ...
+    def routes(self, x: _Rows, n_jobs: int) -> _Indices: ...
+
+def perceptron_tree(rows: _Rows, outputs: int, seed: int) -> dict[str, Any]: ...
+def perceptron_tree_stream(
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    kernel: _Kernel,
+    split: str,
+    budget: int,
+    child_budget: int,
+    sample: int,
+    draws: int,
+    max_leaves: int,
+    tree: dict[str, Any],
+    n_jobs: int,
+    progress: ProgressCallback | None,
+) -> tuple[dict[str, Any], _Indices]: ...
+def perceptron_tree_of(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    x: _Rows,
+    labels: _Indices,
+    n_classes: int,
+    split: str,
+    budget: int,
+    sample: int,
+    draws: int,
+    refit: float | None,
+    seed: int,
+    n_jobs: int,
+    progress: ProgressCallback | None,
+) -> dict[str, Any]: ...
+def box_budget_program(q: _Floats, w: _Floats, most: float, tolerance: float) -> _Floats: ...
+def expansion_moments(
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    kept: _Rows,
+    n_jobs: int,
+) -> tuple[_Floats, _Floats, _Floats]: ...
+
+@final
+class Cascade:
+    def __new__(
+        cls,
+        vectors: _Rows,
+        coefficients: _Floats,
+        intercepts: _Floats,
+        kernel: _Kernel,
+        kept: _Rows,
+        factor: _Floats,
+        projections: _Floats,
+        products: _Floats,
+        at_kept: _Floats,
+        masses: _Floats,
+        stages: list[tuple[int, int]],
+        coding: str,
+        break_ties: bool,
+        n_jobs: int,
+    ) -> Cascade: ...
+    def answer(self, x: _Rows, n_jobs: int) -> tuple[_Indices, _Indices]: ...
+    def outputs_with_bounds(self, x: _Rows, stage: int, n_jobs: int) -> tuple[_Floats, _Floats]: ...
+    def survey(self, x: _Rows, n_jobs: int) -> _Indices: ...
+
+def threshold_binary(scores: _Floats, positive: NDArray[np.bool_]) -> float: ...
+def threshold_joint(scores: _Floats, labels: _Indices) -> _Floats: ...
+def read_svmlight(
+    path: _Path,
+    n_features: int | None,
+    zero_based: bool | None,
+    single_precision: bool,
+    progress: ProgressCallback | None,
+) -> tuple[NDArray[Any], _Indices, _Indices, tuple[int, int], _Floats]: ...
+def write_svmlight(path: _Path, x: _Rows, targets: _Floats) -> None: ...
+def read_libsvm_model(path: _Path, n_features: int | None) -> dict[str, Any]: ...
+def write_libsvm_model(
+    path: _Path,
+    svm_type: str,
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    labels: _Indices,
+    class_counts: _Indices,
+) -> None: ...
+def read_model(path: _Path) -> dict[str, Any]: ...
+def write_model(
+    path: _Path,
+    vectors: _Rows,
+    coefficients: _Floats,
+    intercepts: _Floats,
+    kernel: _Kernel,
+    extra_json: str,
+    arrays: Mapping[str, NDArray[Any]],
+) -> None: ...
+def simd_level() -> Literal["avx512", "avx2", "scalar"]: ...
+def available_memory() -> int: ...
+
+class _LeaveOneOut(TypedDict):
+    values: _Floats
+    inverse_diagonal: _Floats
+    gcv: _Floats
+
+class _LeastSquares(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    diagonal: _Floats
+    leave_one_out: _LeaveOneOut | None
+
+def least_squares(
+    x: _Rows,
+    targets: _Floats,
+    kernel: _FitKernel,
+    alpha: float,
+    weights: _Floats | None,
+    fit_intercept: bool,
+    leave_one_out: bool,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LeastSquares: ...
+
+class _Sums(TypedDict):
+    gram: _Floats
+    products: _Floats
+    columns: _Floats
+    targets: _Floats
+    rows: int
+
+class _LowRank(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    jitter: float
+    hat: _Floats | None
+
+def low_rank_sums(
+    x: _Rows,
+    targets: _Floats,
+    vectors: _Rows,
+    kernel: _Kernel,
+    sums: _Sums | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Sums: ...
+def low_rank_solve(
+    vectors: _Rows,
+    kernel: _Kernel,
+    sums: _Sums,
+    alpha: float,
+    fit_intercept: bool,
+    x: _Rows | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LowRank: ...
+def select_points_by_kernel(
+    x: _Rows,
+    kernel: _Kernel,
+    count: int,
+    candidates: int | None,
+    seed: int,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> tuple[_Indices, _Floats]: ...
+
+class _Iterative(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    diagonal: _Floats
+    products: int
+    residual: float
+    stop: str
+
+def least_squares_cg(
+    x: _Rows,
+    targets: _Floats,
+    kernel: _FitKernel,
+    alpha: float,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int | None,
+    max_time: float | None,
+    points: int,
+    seed: int,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Iterative: ...
+def least_squares_bytes(n: int, single: bool, leave_one_out: bool) -> int: ...
+
+class _LeastSquaresPath(_LeastSquares):
+    best: int
+    path: _Floats
+
+def least_squares_path(
+    x: _Rows,
+    targets: _Floats,
+    kernel: _FitKernel,
+    alphas: list[float],
+    spectrum: tuple[_Floats, _Floats] | None,
+    weights: _Floats | None,
+    by_rate: bool,
+    fit_intercept: bool,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LeastSquaresPath: ...
+
+class _LinearWeights(TypedDict):
+    weights: _Floats
+    intercepts: _Floats
+    products: int
+    residual: float
+    stop: str
+
+def linear_least_squares_cg(
+    x: _Rows,
+    targets: _Floats,
+    alpha: float,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int | None,
+    max_time: float | None,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _LinearWeights: ...

@@ -1,0 +1,32 @@
+"""The command ``svmarrow``: train, compress, predict. It needs the extra ``svmarrow[cli]``.
+
+| file | holds |
+|---|---|
+| `app` | the commands and their help |
+| `data` | rows from svmlight, CSV and npz files |
+| `models` | model files of both formats, and data that fits a model |
+| `report` | what goes to the terminal: errors, progress, tables |
+| `demo` | the tour on scikit-learn's bundled digits |
+
+Exit codes: 0 done, 1 bad input (one line on standard error says what and where), 2 wrong usage, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line on ``sys.argv`` and exit."""
+    try:
+        from svmarrow.cli.app import app
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in {"typer", "rich"}:
+            raise
+        sys.stderr.write(f"svmarrow: the command line needs {missing}: pip install 'svmarrow[cli]'\n")
+        raise SystemExit(1) from None
+    app(prog_name="svmarrow")

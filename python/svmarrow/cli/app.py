@@ -1,0 +1,468 @@
+"""The commands of ``svmarrow`` and their help."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from svmarrow._progress import progress as shown_progress
+from svmarrow.cli import report
+from svmarrow.cli.data import DataOptions, check_writable, read_data, write_text
+from svmarrow.cli.models import describe, read_model, read_model_and_data, write_model
+from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="svmarrow",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    help="""Train kernel machines, shrink them to the few vectors that matter, predict.
+
+A first look, in seconds, on data that comes with scikit-learn:
+
+  [bold]svmarrow demo[/bold]
+
+The main job:
+
+  [bold]svmarrow train train.svm -o model.safetensors -C 10 --gamma 0.02
+  svmarrow compress model.safetensors -o small.safetensors \\
+      --max-loss 0.003 --validation valid.svm
+  svmarrow predict small.safetensors test.svm -o labels.txt[/bold]
+
+Data files are svmlight text, .csv, .tsv or .npz. Model files are safetensors,
+or LIBSVM's text where the name ends in .model, .libsvm or .txt.
+
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.""",
+)
+
+
+class DataFormat(StrEnum):
+    """Formats of data files."""
+
+    auto = "auto"
+    svmlight = "svmlight"
+    csv = "csv"
+    npz = "npz"
+
+
+class ModelFormat(StrEnum):
+    """Formats of model files."""
+
+    auto = "auto"
+    safetensors = "safetensors"
+    libsvm = "libsvm"
+
+
+class Kernel(StrEnum):
+    """Kernels that need no function."""
+
+    linear = "linear"
+    poly = "poly"
+    rbf = "rbf"
+    sigmoid = "sigmoid"
+    laplacian = "laplacian"
+    chi2 = "chi2"
+
+
+class MultiClass(StrEnum):
+    """How several classes become two."""
+
+    ovo = "ovo"
+    ovr = "ovr"
+
+
+class Candidates(StrEnum):
+    """Where compressed vectors come from."""
+
+    vectors = "vectors"
+    rows = "rows"
+
+
+DATA_PANEL = "Reading data"
+Format = Annotated[
+    DataFormat,
+    typer.Option("--format", help="Format of data files; auto goes by the name.", rich_help_panel=DATA_PANEL),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="CSV: label column, by name or index (-1 is the last); 'none' for no labels. Default: the last.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="CSV: the first line holds names. Default: look.",
+        rich_help_panel=DATA_PANEL,
+        show_default=False,
+    ),
+]
+TestKeys = Annotated[
+    bool,
+    typer.Option(
+        "--test", help="npz: take X_test, y_test or test_data, ..., y_test.", rich_help_panel=DATA_PANEL
+    ),
+]
+SinglePrecision = Annotated[
+    bool,
+    typer.Option(
+        "--float32", help="Keep numbers in single precision: half the memory.", rich_help_panel=DATA_PANEL
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use."),
+]
+
+
+@app.command()
+@fail_cleanly
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+        "svmarrow-demo"
+    ),
+    max_loss: Annotated[float, typer.Option(help="Accuracy that the chosen size may lose.")] = 0.003,
+    n_jobs: Jobs = None,
+) -> None:
+    """Show everything on scikit-learn's handwritten digits, in seconds.
+
+    Trains a machine, compresses it to every size, picks one, saves and reloads
+    it, times it against scikit-learn's SVC, and draws error against size.
+    """
+    from svmarrow.cli.demo import run
+
+    run(output, max_loss, n_jobs)
+
+
+def _gamma(text: str) -> str | float:
+    if text in ("scale", "auto"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor 'scale' nor 'auto'") from None
+
+
+@app.command()
+@fail_cleanly
+def train(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled rows.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
+    kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
+    C: Annotated[float, typer.Option("--C", "-C", help="Price of an error.")] = 1.0,
+    gamma: Annotated[
+        str, typer.Option("--gamma", "-g", help="Kernel width: a number, scale or auto.")
+    ] = "scale",
+    degree: Annotated[int, typer.Option(help="Exponent of the poly kernel.")] = 3,
+    coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
+    multi_class: Annotated[
+        MultiClass, typer.Option(help="More than two classes: one-vs-one or one-vs-rest.")
+    ] = MultiClass.ovo,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Weigh classes by 1 / their frequency.")
+    ] = False,
+    tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
+    cache_size: Annotated[
+        float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
+    ] = None,
+    max_time: Annotated[
+        float | None, typer.Option(help="End after so many seconds with the model reached.")
+    ] = None,
+    n_jobs: Jobs = None,
+    model_format_: Annotated[
+        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+    ] = ModelFormat.auto,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    test: TestKeys = False,
+    float32: SinglePrecision = False,
+) -> None:
+    """Fit a support vector machine and save it.
+
+    The optimum is reached up to --tol; the duality gap that is printed bounds
+    how much better the objective could be.
+
+    [bold]Examples[/bold]
+
+      svmarrow train train.svm -o model.safetensors -C 10 --gamma 0.02
+      svmarrow train iris.csv --target species -o iris.safetensors
+      svmarrow train usps.npz --multi-class ovr -o usps.safetensors
+      svmarrow train train.svm -o for-svm-predict.model
+    """
+    from svmarrow.svm import SVC
+
+    width = _gamma(gamma)
+    check_writable(output)
+    options = DataOptions(data_format.value, target, header, test, single_precision=float32)
+    with shown_progress(on_terminal()) as shown:
+        rows = read_data(data, options, shown.callback)
+    svc = SVC(
+        C=C,
+        kernel=kernel.value,
+        gamma=width,
+        degree=degree,
+        coef0=coef0,
+        multi_class=multi_class.value,
+        class_weight="balanced" if balanced else None,
+        tol=tol,
+        cache_size=cache_size,
+        max_time=max_time,
+        n_jobs=n_jobs,
+        verbose=on_terminal(),
+    )
+    started = time.perf_counter()
+    svc.fit(rows.X, rows.labels)
+    elapsed = time.perf_counter() - started
+    svc.set_params(verbose=False)  # the file is not for this terminal
+    write_model(svc, output, model_format_.value)
+    n, d = rows.X.shape
+    say(
+        f"{n:,} rows, {d:,} columns, {len(svc.classes_)} classes: "
+        f"{svc.expansion_.n_vectors:,} support vectors"
+    )
+    say(f"trained in {report.seconds(elapsed)}: {report.describe_certificate(svc.certificate_)}")
+    say(f"wrote {output}, {report.size(output.stat().st_size)}")
+
+
+@app.command()
+@fail_cleanly
+def compress(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
+    n_vectors: Annotated[
+        int | None, typer.Option("--n-vectors", "-n", help="Keep so many vectors.", show_default=False)
+    ] = None,
+    max_loss: Annotated[
+        float | None,
+        typer.Option(help="Keep as few as lose at most this accuracy on --validation.", show_default=False),
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Labelled rows that judge the sizes.", show_default=False)
+    ] = None,
+    max_vectors: Annotated[
+        int | None, typer.Option(help="Largest size to try with --max-loss. Default: all, at most 1000.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Training rows: thresholds are tuned on them, and --candidates rows takes vectors from them."
+        ),
+    ] = None,
+    candidates: Annotated[
+        Candidates, typer.Option(help="Choose among the model's vectors, or all training rows (--data).")
+    ] = Candidates.vectors,
+    curve: Annotated[
+        Path | None, typer.Option(help="Also draw error against size on --validation into this image.")
+    ] = None,
+    n_jobs: Jobs = None,
+    model_format_: Annotated[
+        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+    ] = ModelFormat.auto,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    validation_test: Annotated[
+        bool,
+        typer.Option(
+            "--validation-test",
+            help="npz: take the test arrays for --validation.",
+            rich_help_panel=DATA_PANEL,
+        ),
+    ] = False,
+    float32: SinglePrecision = False,
+) -> None:
+    r"""Shrink a model to few vectors.
+
+    Say how many with --n-vectors, or what it may cost with --max-loss and
+    --validation. Give the training rows with --data where you have them.
+
+    [bold]Examples[/bold]
+
+      svmarrow compress model.safetensors -o small.safetensors \
+          -n 100 --data train.svm
+      svmarrow compress model.safetensors -o small.safetensors \
+          --max-loss 0.003 --validation valid.svm --curve curve.png
+      svmarrow compress svm-train.model -o small.model -n 50
+    """
+    if (n_vectors is None) == (max_loss is None):
+        raise typer.BadParameter("give either --n-vectors or --max-loss")
+    if max_loss is not None and validation is None:
+        raise typer.BadParameter("--max-loss needs --validation, the rows that judge the sizes")
+    if max_loss is None and max_vectors is not None:
+        raise typer.BadParameter("--max-vectors goes with --max-loss; --n-vectors says the size itself")
+    if curve is not None and validation is None:
+        raise typer.BadParameter("--curve needs --validation, the rows that judge the sizes")
+    if candidates is Candidates.rows and data is None:
+        raise typer.BadParameter("--candidates rows needs --data, the rows to choose from")
+
+    from svmarrow.plotting import image_axes
+    from svmarrow.reduced_set.compression import pursue
+
+    axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
+    for written in (output, curve):
+        if written is not None:
+            check_writable(written)
+    options = DataOptions(data_format.value, target, header, single_precision=float32)
+    files = [(path, options) for path in (data,) if path is not None]
+    if validation is not None:
+        held_out = DataOptions(data_format.value, target, header, validation_test, single_precision=float32)
+        files.append((validation, held_out))
+    with shown_progress(on_terminal()) as shown:
+        full, parts = read_model_and_data(model, files, shown.callback)
+    rows = parts[0] if data is not None else None
+    judge = parts[-1] if validation is not None else None
+    started = time.perf_counter()
+    with shown_progress(on_terminal()) as shown:
+        path = pursue(
+            full,
+            max_vectors if n_vectors is None else n_vectors,
+            parameter="max_vectors" if n_vectors is None else "n_vectors",
+            X=None if rows is None else rows.X,
+            y=None if rows is None else rows.y,
+            candidates=candidates.value,
+            n_jobs=n_jobs,
+            progress=shown.callback,
+        )
+    elapsed = time.perf_counter() - started
+    if max_loss is not None and judge is not None:
+        small = path.select(judge.X, judge.labels, max_loss)
+    else:
+        small = path[len(path)]
+    chosen = small.expansion_.n_vectors
+    before_bytes = model.stat().st_size  # the output may take its place
+    write_model(small, output, model_format_.value)
+    if axes is not None and judge is not None:
+        path.plot(judge.X, judge.labels, ax=axes, chosen=chosen).figure_.savefig(curve, dpi=160)
+    say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
+    if judge is not None:
+        before = path.full_score(judge.X, judge.labels)
+        after = path.scores(judge.X, judge.labels, [chosen])[0]
+        say(f"error on {validation}: {percent(1 - before)} before, {percent(1 - after)} after")
+    say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
+    if curve is not None:
+        say(f"wrote {curve}")
+
+
+@app.command()
+@fail_cleanly
+def predict(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Rows, with or without labels.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the labels here, one a line; '-' is standard output."),
+    ] = None,
+    decision: Annotated[
+        bool,
+        typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels."),
+    ] = False,
+    n_jobs: Jobs = None,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    test: TestKeys = False,
+    float32: SinglePrecision = False,
+) -> None:
+    """Predict labels; where the rows have some, say how many are right.
+
+    Labels go to --output, one a line. Without it they go to standard output
+    if the rows have none, and only the accuracy is printed if they have some.
+
+    [bold]Examples[/bold]
+
+      svmarrow predict small.safetensors test.svm -o labels.txt
+      svmarrow predict small.safetensors usps.npz --test
+      svmarrow predict svm-train.model new.csv --target none -o -
+    """
+    if output is not None and output != Path("-"):
+        check_writable(output)
+    options = DataOptions(data_format.value, target, header, test, single_precision=float32)
+    with shown_progress(on_terminal()) as shown:
+        classifier, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
+    classifier.set_params(n_jobs=n_jobs)
+    started = time.perf_counter()
+    outputs = classifier.outputs(rows.X)
+    labels = classifier.classes_[classifier.decode(outputs)]
+    elapsed = time.perf_counter() - started
+    to_stdout = output == Path("-") or (output is None and rows.y is None)
+    if output is not None or to_stdout:
+        values = classifier.scores_of(outputs) if decision else labels
+        lines = [",".join(map(repr, np.atleast_1d(row).tolist())) if decision else str(row) for row in values]
+        text = "\n".join(lines) + "\n"
+        if to_stdout:
+            typer.echo(text, nl=False)
+        elif output is not None:
+            write_text(output, text)
+    tell = report.to_stderr().print if to_stdout else say
+    n = rows.X.shape[0]
+    if rows.y is not None:
+        right = int((rows.y == labels).sum())
+        tell(f"accuracy {percent(right / n)} ({right:,} of {n:,} right), error {percent(1 - right / n)}")
+        unknown = int((~np.isin(rows.y, classifier.classes_)).sum())
+        if unknown:
+            report.warn(f"{unknown:,} of {n:,} labels in {data} are no class of the model")
+    tell(f"{n:,} rows in {report.seconds(elapsed)}, {1e6 * elapsed / n:.1f} microseconds per row")
+    if output is not None and not to_stdout:
+        tell(f"wrote {output}")
+
+
+@app.command()
+@fail_cleanly
+def info(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Say what a model file holds.
+
+    Kernel, vectors, outputs, classes, size on disk and, for a model that was
+    trained here, the certificate of its fit.
+
+    [bold]Examples[/bold]
+
+      svmarrow info small.safetensors
+      svmarrow info small.safetensors --json | jq .n_vectors
+    """
+    facts = describe(file, read_model(file))
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            say(f"{key}:")
+            for inner, number in value.items():
+                say(f"  {inner:<20} {_shown(number)}")
+        else:
+            say(f"{key:<22} {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        shown = ", ".join(map(str, value[:12]))
+        return f"{shown}, ... ({len(value)} in all)" if len(value) > 12 else shown
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)

@@ -1,0 +1,136 @@
+"""The tour: train, compress, pick, save, reload, and a look at speed and size, on scikit-learn's digits.
+
+Half of the digits train the machine, a fifth picks the size, and the rest, which neither has seen, gives the
+errors in the table. Times are those of the whole test set in one call, the best of many.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn import svm as peer_svm
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from svmarrow import SVC, compress, load
+from svmarrow.cli.report import describe_certificate, percent, say, seconds, size, size_table
+from svmarrow.plotting import SizeAccuracyDisplay, image_axes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["run"]
+
+SIZES = (10, 20, 50, 100, 200)
+"""Sizes in the table beside the chosen one."""
+
+TIMING_SECONDS = 0.1
+"""How long each model is timed."""
+
+C = 10.0
+GAMMA = 0.001
+"""The width is the one of scikit-learn's own example on these data."""
+
+
+class Split(NamedTuple):
+    """Rows and labels of one part of the data."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+
+
+def load_splits() -> tuple[Split, Split, Split]:
+    """Training, validation and test rows."""
+    X, y = load_digits(return_X_y=True)
+    X, X_rest, y, y_rest = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+    X_valid, X_test, y_valid, y_test = train_test_split(
+        X_rest, y_rest, test_size=0.6, random_state=0, stratify=y_rest
+    )
+    return Split(X, y), Split(X_valid, y_valid), Split(X_test, y_test)
+
+
+def microseconds(model: Any, X: NDArray[np.float64]) -> float:
+    """Time to predict one row of a batch: the best call of `TIMING_SECONDS`, at least of three."""
+    times: list[float] = []
+    while len(times) < 3 or sum(times) < TIMING_SECONDS:
+        started = time.perf_counter()
+        model.predict(X)
+        times.append(time.perf_counter() - started)
+    return 1e6 * min(times) / len(X)
+
+
+def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
+    """Do the tour and leave the models and the drawing in `folder`."""
+    train, valid, test = load_splits()
+    folder.mkdir(parents=True, exist_ok=True)
+    say(
+        f"scikit-learn's digits: {len(train.y)} rows to train, {len(valid.y)} to pick a size, "
+        f"{len(test.y)} to test"
+    )
+
+    started = time.perf_counter()
+    svc = SVC(C=C, gamma=GAMMA, multi_class="ovr", n_jobs=n_jobs).fit(train.X, train.y)
+    say(
+        f"train     SVC, one-vs-rest: {svc.expansion_.n_vectors} support vectors in "
+        f"{seconds(time.perf_counter() - started)} ({describe_certificate(svc.certificate_)})"
+    )
+    started = time.perf_counter()
+    path = compress(svc, max_vectors=svc.expansion_.n_vectors, X=train.X, y=train.y, n_jobs=n_jobs)
+    say(f"compress  every size from 1 to {len(path)} in {seconds(time.perf_counter() - started)}")
+    small = path.select(valid.X, valid.y, max_loss=max_loss)
+    chosen = small.expansion_.n_vectors
+    say(f"select    {chosen} vectors lose at most {percent(max_loss)} of accuracy on the validation rows")
+
+    model_file = folder / "digits.safetensors"
+    small.save(model_file)
+    again = load(model_file)
+    if not np.array_equal(again.decision_function(test.X), small.decision_function(test.X)):
+        raise RuntimeError(f"{model_file}: the reloaded model predicts otherwise, please report this")
+    say(f"reload    {model_file}: same predictions on the test rows, to the last bit")
+    say()
+
+    peer = peer_svm.SVC(C=C, gamma=GAMMA).fit(train.X, train.y)
+    rows = [
+        _row("scikit-learn SVC, one-vs-one", int(peer.n_support_.sum()), peer, test, len(pickle.dumps(peer)))
+    ]
+    rows.append(
+        _row(
+            "svmarrow SVC, one-vs-rest",
+            svc.expansion_.n_vectors,
+            svc,
+            test,
+            _saved(svc, folder / "full.safetensors"),
+        )
+    )
+    sizes = sorted({*(s for s in SIZES if s <= len(path)), chosen})
+    for vectors in sizes:
+        model = path[vectors]
+        bytes_ = _saved(model, model_file if vectors == chosen else folder / f"digits-{vectors}.safetensors")
+        rows.append(
+            _row("compressed, chosen" if vectors == chosen else "compressed", vectors, model, test, bytes_)
+        )
+    columns = ["model", "vectors", "test error", "microseconds per row", "file size"]
+    size_table("On the test rows", columns, rows, marked=2 + sizes.index(chosen))
+    say("scikit-learn's file is its pickle; times are for all test rows in one call")
+    say()
+
+    curve = folder / "curve.png"
+    display = SizeAccuracyDisplay.from_path(path, test.X, test.y, chosen=chosen, ax=image_axes())
+    display.ax_.set_title("Handwritten digits: test error of every size")
+    display.figure_.savefig(curve, dpi=160)
+    say(f"wrote {curve} and the models beside it; try: svmarrow info {model_file}")
+
+
+def _saved(model: Any, file: Path) -> int:
+    model.save(file)
+    return file.stat().st_size
+
+
+def _row(name: str, vectors: int, model: Any, test: Split, bytes_: int) -> list[str]:
+    error = 1.0 - float(model.score(test.X, test.y))
+    return [name, f"{vectors:,}", percent(error), f"{microseconds(model, test.X):.1f}", size(bytes_)]

@@ -1,0 +1,131 @@
+"""What goes to the terminal: results on standard output, progress and errors on standard error."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "fail_cleanly",
+    "on_terminal",
+    "percent",
+    "say",
+    "seconds",
+    "size",
+    "size_table",
+    "to_stderr",
+    "warn",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INTERRUPTED = 130
+"""What shells report for a program that Ctrl-C ended: 128 + SIGINT."""
+
+
+def out() -> Console:
+    """Standard output as it is now: tests and pipes exchange it."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def to_stderr() -> Console:
+    """Standard error as it is now."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def on_terminal() -> bool:
+    """Whether somebody watches: progress bars are for people."""
+    return to_stderr().is_terminal
+
+
+def say(text: str = "") -> None:
+    """One line of result."""
+    out().print(text, markup=False)
+
+
+def warn(text: str) -> None:
+    """One line that does not end the program."""
+    to_stderr().print(f"svmarrow: warning: {text}", markup=False)
+
+
+def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn the errors of bad input and Ctrl-C into one line and an exit code."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: warn(str(message))
+                return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            to_stderr().print("svmarrow: interrupted; nothing was written", markup=False)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read the output has had enough; Python must not try to flush the rest at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+            to_stderr().print(f"svmarrow: {text}", markup=False)
+        except (ValueError, TypeError, ImportError, MemoryError) as error:
+            text = str(error) or type(error).__name__
+            to_stderr().print("svmarrow: " + " ".join(text.split()), markup=False)
+        raise typer.Exit(1)
+
+    return guarded
+
+
+def size_table(title: str, columns: list[str], rows: list[list[str]], marked: int | None = None) -> None:
+    """A table of sizes on standard output; numbers to the right, one row marked."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False
+    )
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="left" if position == 0 else "right", no_wrap=True)
+    for number, row in enumerate(rows):
+        table.add_row(*row, style="bold" if number == marked else None)
+    console = Console(highlight=False)
+    width = max(console.width, 100) if not console.is_terminal else console.width
+    Console(highlight=False, width=width).print(table)
+
+
+def seconds(value: float) -> str:
+    """A time that a person reads at a glance."""
+    return (
+        f"{1000 * value:.0f} ms"
+        if value < 1
+        else f"{value:.1f} s"
+        if value < 120
+        else f"{value / 60:.1f} min"
+    )
+
+
+def size(value: int) -> str:
+    """A number of bytes that a person reads at a glance."""
+    amount = float(value)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 100 else f"{amount:.3g} {unit}"
+        amount /= 1000
+    return f"{amount:.3g} GB"
+
+
+def percent(value: float) -> str:
+    """A share as percent with two digits."""
+    return f"{100 * value:.2f} %"
+
+
+def describe_certificate(certificate: Any) -> str:
+    """What a fit proves about itself, in one line."""
+    text = f"gap {certificate.gap:.3g}, largest violation {certificate.violation:.2g}"
+    return f"{text}, {certificate.iterations:,} steps"

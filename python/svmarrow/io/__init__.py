@@ -1,0 +1,17 @@
+"""Model files and data files.
+
+| format | write | read | holds |
+|---|---|---|---|
+| safetensors | `save` | `load` | any model of svmarrow, exactly |
+| LIBSVM model text | `save_libsvm_model` | `load_libsvm_model` | LIBSVM's kernels, integer labels |
+| svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
+
+None of them can hold code: a file from a stranger can be wrong, and is then refused, but it cannot run
+anything. Saving is all or nothing: when it fails, an existing file is as it was.
+"""
+
+from svmarrow.io.libsvm_model import load_libsvm_model, save_libsvm_model
+from svmarrow.io.model import load, save
+from svmarrow.io.svmlight import load_svmlight, save_svmlight
+
+__all__ = ["load", "load_libsvm_model", "load_svmlight", "save", "save_libsvm_model", "save_svmlight"]

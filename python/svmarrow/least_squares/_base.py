@@ -1,0 +1,254 @@
+"""What the estimators share: rows in, kernel, labels or targets as a matrix, outputs, conversion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from svmarrow._decode import Decoding, class_indices, decision_values
+from svmarrow._params import check
+from svmarrow._validation import default_gamma, validated
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._params import Rule
+    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow.expansion import KernelExpansion
+
+__all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
+
+
+class LeastSquares(BaseEstimator):
+    """Base of the family: a kernel, rows, an expansion."""
+
+    kernel: str | KernelFunction
+    gamma: str | float
+    degree: int
+    coef0: float
+    n_jobs: int | None
+    verbose: bool | int
+
+    expansion_: KernelExpansion
+    n_features_in_: int
+
+    def _checked_rows(self, rules: Mapping[str, Rule], X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows, and y as scikit-learn's checks leave it."""
+        check(self.get_params(deep=False), rules)
+        precomputed = self._is_precomputed()
+        X, y = self._validated_pair(X, y, precomputed=precomputed)
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        if isinstance(self.kernel, str) and self.kernel == "chi2":
+            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+        return X, y
+
+    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
+        X, y = validated(self, X, y, reset=reset, precomputed=precomputed, with_y=True)
+        return X, y
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:
+        """(kernel, gamma, coef0, degree) for these rows."""
+        gamma = 1.0
+        if not callable(self.kernel):
+            gamma = default_gamma(self.gamma, X, precomputed=self._is_precomputed(), weights=weights)
+        return (self.kernel, gamma, float(self.coef0), int(self.degree))
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        kernel = self.expansion_.kernel
+        precomputed = isinstance(kernel, str) and kernel == "precomputed"
+        X = validated(self, X, reset=False, precomputed=precomputed)
+        return self.expansion_._evaluate(X, self.n_jobs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the fitted model as a safetensors file, all or nothing; `svmarrow.load` reads it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; an old file of that name is then as it was.
+        TypeError
+            If the kernel is a Python function.
+        """
+        from svmarrow.io import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion, without the training."""
+        check_is_fitted(self)
+        return self.expansion_
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Coefficients (n_vectors, n_outputs)."""
+        check_is_fitted(self)
+        return self.expansion_.coefficients
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts (n_outputs,); zeros without ``fit_intercept``."""
+        check_is_fitted(self)
+        return self.expansion_.intercepts
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = not self._is_precomputed()
+        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
+        return tags
+
+
+class SquareLossClassifier(ClassifierMixin, LeastSquares):
+    """Labels as targets -1 and +1: one output for two classes, else one a class."""
+
+    classes_: NDArray[Any]
+
+    def _targets(self, y: Any) -> NDArray[np.float64]:
+        """Remembers the classes; the targets (n, q)."""
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+        self.classes_ = classes
+        return signs(labels, classes.size)
+
+    @property
+    def _decoding(self) -> Decoding:
+        return "binary" if self.classes_.size == 2 else "ovr"
+
+    def _decision_shape(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return decision_values(outputs, self._decoding, self.classes_.size, "ovr")
+
+    def _error_rate(
+        self,
+        outputs: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> float:
+        """Share of rows, weighted, whose outputs (n, q) decode to another class than their targets."""
+        k = int(self.classes_.size)
+        right = class_indices(targets, self._decoding, k)
+        return float(np.average(class_indices(outputs, self._decoding, k) != right, weights=weights))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Two classes: positive for the second. Else one number a class, the largest wins.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        return self._decision_shape(self._outputs(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        outputs = self._outputs(X)
+        labels: NDArray[Any] = self.classes_[class_indices(outputs, self._decoding, self.classes_.size)]
+        return labels
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The fitted model as a classifier made of a kernel expansion, without the training."""
+        from svmarrow.classifier import ExpansionClassifier
+
+        check_is_fitted(self)
+        return ExpansionClassifier(
+            self.expansion_,
+            self.classes_,
+            self._decoding,
+            feature_names=getattr(self, "feature_names_in_", None),
+            n_features=self.n_features_in_,
+            n_jobs=self.n_jobs,
+        )
+
+
+class SquareLossRegressor(MultiOutputMixin, RegressorMixin, LeastSquares):
+    """Targets as they are, one column or several."""
+
+    _single: bool
+
+    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
+        X = validated(self, X, reset=reset, precomputed=precomputed)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = validate_data(self, y=y, multi_output=True, y_numeric=True, reset=False)
+        if y.shape[0] != X.shape[0]:
+            raise ValueError(f"y has {y.shape[0]} rows: X has {X.shape[0]}")
+        return X, y
+
+    def _targets(self, y: Any) -> NDArray[np.float64]:
+        targets = np.asarray(y, dtype=np.float64)
+        self._single = targets.ndim == 1
+        return targets[:, np.newaxis] if self._single else targets
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_outputs)
+            In the shape of y in `fit`.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        outputs = self._outputs(X)
+        return outputs[:, 0] if self._single else outputs
+
+
+def signs(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
+    """Targets of numbered classes: (n, 1) with +1 for the second of two, else (n, k) one against the rest."""
+    if n_classes == 2:
+        return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
+    targets = np.full((labels.size, n_classes), -1.0)
+    targets[np.arange(labels.size), labels] = 1.0
+    return targets

@@ -1,0 +1,255 @@
+"""What the exact estimators share: the solvers, the path of penalties, what is kept of them."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from svmarrow import _core
+from svmarrow._kernel_function import TrainingKernel
+from svmarrow._params import (
+    THREADS,
+    Rule,
+    boolean,
+    either,
+    function,
+    integer,
+    kernel_rules,
+    none,
+    one_of,
+    real,
+    refuse,
+)
+from svmarrow._progress import progress
+from svmarrow._validation import core_rows, threads
+from svmarrow.expansion import KernelExpansion
+from svmarrow.least_squares._base import LeastSquares
+from svmarrow.least_squares.targets import TargetFit, refuse_beyond_memory, solve, solved
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
+
+#: Most points of the preconditioner, and rows for each of them.
+POINTS, ROWS_PER_POINT = 1000, 20
+
+#: An eigendecomposition on one thread takes as long as 5, 7 and 9 factors with their inverses on two, for
+#: 500, 1,000 and 1,500 rows, and cannot be interrupted: .65 s for the most rows that get one.
+ROWS_PER_ALPHA, DECOMPOSED = 100, 1500
+
+ITERATION_RULES = {
+    "tol": real(above=0.0),
+    "max_iter": either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit")),
+    "max_time": either(none, real(least=0.0)),
+}
+
+
+def _are_penalties(value: Any) -> bool:
+    try:
+        alphas = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return alphas.ndim == 1 and alphas.size > 0 and bool(np.isfinite(alphas).all() and (alphas >= 0.0).all())
+
+
+EXACT_RULES = {
+    **kernel_rules(),
+    "kernel": either(kernel_rules()["kernel"], function),
+    "alpha": real(least=0.0),
+    "alphas": either(none, Rule("a list of finite numbers at least 0", _are_penalties)),
+    "fit_intercept": boolean,
+    "leave_one_out": boolean,
+    "solver": one_of("cholesky", "cg"),
+    **ITERATION_RULES,
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}
+
+
+class ExactLeastSquares(LeastSquares):
+    """Base of `RLSClassifier` and `RLSRegressor`."""
+
+    alpha: float
+    alphas: ArrayLike | None
+    fit_intercept: bool
+    leave_one_out: bool
+    solver: str
+    tol: float
+    max_iter: int
+    max_time: float | None
+
+    alpha_: float
+    gcv_: NDArray[np.float64]
+    loo_errors_: NDArray[np.float64]
+    gcv_path_: NDArray[np.float64]
+    residual_: float
+    n_iter_: int
+    solver_: str
+
+    def _solve(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+    ) -> TargetFit:
+        if weights is not None and self.solver == "cg":
+            raise refuse("sample_weight", "an array", "None for solver='cg'")
+        if weights is None or weights.all():
+            weights = None if weights is None else np.ascontiguousarray(weights)
+            return self._solve_all(X, targets, weights, by_rate=by_rate)
+        kept = np.flatnonzero(weights)
+        if kept.size == 0:
+            raise ValueError("sample_weight is zero everywhere: at least one row must count")
+        rows = np.ascontiguousarray(X[np.ix_(kept, kept)]) if self._is_precomputed() else X[kept]
+        fit = self._solve_all(rows, targets[kept], weights[kept], by_rate=by_rate)
+        self.expansion_, fit = _spread(fit, X, kept)
+        return fit
+
+    def _solve_all(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+    ) -> TargetFit:
+        for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.n_iter_, self.solver_ = 1, self.solver
+        if self.solver == "cg":
+            fit = self._by_conjugate_gradients(X, targets)
+        elif self.alphas is not None:
+            fit = self._along_path(X, targets, weights, by_rate=by_rate)
+        else:
+            self.alpha_ = float(self.alpha)
+            fit = solve(
+                X,
+                targets,
+                self.alpha_,
+                self._kernel(X, weights),
+                fit_intercept=bool(self.fit_intercept),
+                leave_one_out=bool(self.leave_one_out),
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+                weights=weights,
+            )
+        self.expansion_ = fit.expansion
+        if fit.gcv is not None:
+            self.gcv_ = fit.gcv
+        return fit
+
+    def _along_path(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+    ) -> TargetFit:
+        if not self.leave_one_out:
+            raise refuse("leave_one_out", self.leave_one_out, "True where alphas are given")
+        refuse_beyond_memory(X, leave_one_out=True, matrices=2)
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        kernel = self._kernel(X, weights)
+        function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
+        rows, spectrum = core_rows(X), None
+        most = min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(alphas).size)
+        if not callable(kernel[0]) and len(targets) <= most:
+            self.solver_ = "eigh"
+            rows, spectrum = _decomposed(X, kernel, weights, threads(self.n_jobs))
+            function = ("precomputed", 1.0, 0.0, 3)
+        with progress(self.verbose) as told:
+            solution = _core.least_squares_path(
+                rows,
+                np.ascontiguousarray(targets),
+                function,
+                alphas.tolist(),
+                spectrum,
+                weights,
+                by_rate,
+                bool(self.fit_intercept),
+                told.callback,
+                threads(self.n_jobs),
+            )
+        path = solution["path"]
+        self.alpha_ = float(alphas[solution["best"]])
+        self.loo_errors_ = path[:, 1 if by_rate else 0].copy()
+        self.gcv_path_ = path[:, 2].copy()
+        return solved(X, kernel, solution)
+
+    def _by_conjugate_gradients(self, X: Any, targets: NDArray[np.float64]) -> TargetFit:
+        if self.alphas is not None:
+            raise refuse("alphas", self.alphas, "None for solver='cg'")
+        if self.leave_one_out:
+            raise refuse("leave_one_out", self.leave_one_out, "False for solver='cg'")
+        self.alpha_ = float(self.alpha)
+        kernel = self._kernel(X)
+        if callable(kernel[0]):
+            raise refuse("kernel", self.kernel, "a built-in kernel for solver='cg'")
+        with progress(self.verbose) as told:
+            solution = _core.least_squares_cg(
+                core_rows(X),
+                np.ascontiguousarray(targets),
+                kernel,
+                self.alpha_,
+                bool(self.fit_intercept),
+                float(self.tol),
+                None if self.max_iter == -1 else int(self.max_iter),
+                None if self.max_time is None else float(self.max_time),
+                min(POINTS, int(X.shape[0]) // ROWS_PER_POINT),
+                0,
+                told.callback,
+                threads(self.n_jobs),
+            )
+        self.residual_, self.n_iter_ = solution["residual"], solution["products"]
+        warn_unconverged(self, solution["stop"], solution["residual"], float(self.tol))
+        expansion = KernelExpansion(X, solution["coefficients"], solution["intercepts"], *kernel)
+        return TargetFit(expansion, None, None, None, solution["diagonal"])
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _decomposed(
+    X: Any, kernel: tuple[Any, float, float, int], weights: NDArray[np.float64] | None, n_jobs: int
+) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """K, and the spectrum of K with rows and columns times the square roots of the weights."""
+    if kernel[0] == "precomputed":
+        K = np.ascontiguousarray(X, dtype=np.float64)
+    else:
+        K = _core.gram(core_rows(X), None, kernel, n_jobs)
+    scaled = K
+    if weights is not None:
+        roots = np.sqrt(weights)
+        scaled = K * roots[:, np.newaxis] * roots
+    # On one thread, so that the bits are the same whatever n_jobs is.
+    with _libraries().limit(limits=1, user_api="blas"):
+        values, vectors = eigh(scaled, driver="evd", check_finite=False)
+    return K, (values, np.ascontiguousarray(vectors))
+
+
+def _spread(fit: TargetFit, X: Any, kept: NDArray[np.intp]) -> tuple[KernelExpansion, TargetFit]:
+    """A fit of some rows as one of all: the others have coefficients zero, and were left out all along."""
+    n, q, of = int(X.shape[0]), fit.coef.shape[1], fit.expansion
+    coef = np.zeros((n, q))
+    coef[kept] = fit.coef
+    kernel = (of.kernel, of.gamma, of.coef0, of.degree)
+    precomputed = isinstance(of.kernel, str) and of.kernel == "precomputed"
+    vectors = np.arange(n, dtype=np.float64)[:, np.newaxis] if precomputed else X
+    whole = KernelExpansion(vectors, coef, of.intercepts, *kernel)
+    diagonal = np.full(n, np.nan)
+    diagonal[kept] = fit.diagonal
+    loo = inverse = None
+    if fit.loo is not None and fit.inverse_diagonal is not None:
+        loo, inverse = np.asarray(whole._evaluate(X, None), dtype=np.float64).reshape(n, q), np.zeros(n)
+        loo[kept], inverse[kept] = fit.loo, fit.inverse_diagonal
+    return whole, TargetFit(whole, loo, inverse, fit.gcv, diagonal)
+
+
+def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> None:
+    """A ConvergenceWarning for an iteration that ended early."""
+    if stop != "converged":
+        warnings.warn(
+            f"{type(estimator).__name__} ended before the tolerance was reached ({stop}): the residual "
+            f"is {residual:.3g} for tol={tol:g}. The model is usable; raise max_iter, max_time, "
+            "tol or alpha, or pass rows in double precision",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

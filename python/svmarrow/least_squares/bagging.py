@@ -1,0 +1,410 @@
+"""Averages of kernel machines trained on parts of the rows, merged into one expansion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow._params import THREADS, Rule, boolean, check, either, integer, none, one_of, real
+from svmarrow._validation import default_gamma, validated
+from svmarrow.classifier import ExpansionClassifier
+from svmarrow.expansion import KernelExpansion
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+__all__ = ["BaggedKernelClassifier", "BaggedKernelRegressor"]
+
+_RULES = {
+    "estimator": either(
+        none, Rule("an estimator with as_expansion", lambda value: hasattr(value, "as_expansion"))
+    ),
+    "n_estimators": integer(least=1),
+    "parts": one_of("disjoint", "subsets"),
+    "max_samples": either(integer(least=1), real(above=0.0, most=1.0)),
+    "random_state": either(none, Rule("a seed or a generator", lambda value: not isinstance(value, str))),
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}
+
+
+class BaggedKernelMachine(BaseEstimator):
+    """Base of both."""
+
+    estimator: Any
+    n_estimators: int
+    parts: Literal["disjoint", "subsets"]
+    max_samples: int | float
+    random_state: Any
+    n_jobs: int | None
+    verbose: bool | int
+
+    expansion_: KernelExpansion
+    estimators_: list[Any]
+    estimators_samples_: list[NDArray[np.intp]]
+    n_features_in_: int
+
+    def _parts(self, n: int, labels: NDArray[Any] | None) -> list[NDArray[np.intp]]:
+        """The rows of each machine; disjoint parts have each class in its share."""
+        random = check_random_state(self.random_state)
+        count = int(self.n_estimators)
+        if self.parts == "subsets":
+            whole = isinstance(self.max_samples, int | np.integer)
+            size = int(self.max_samples) if whole else max(1, round(float(self.max_samples) * n))
+            if size > n:
+                raise ValueError(f"max_samples={self.max_samples!r} is not allowed: there are {n} rows")
+            return [np.sort(random.permutation(n)[:size]) for _ in range(count)]
+        if count > n:
+            raise ValueError(f"n_estimators={count} is not allowed: there are n_samples = {n} rows")
+        order = random.permutation(n)
+        if labels is not None:
+            order = order[np.argsort(labels[order], kind="stable")]
+        return [np.sort(order[part::count]) for part in range(count)]
+
+    def _train(self, model: Any, X: Any, y: Any, labels: NDArray[Any] | None) -> None:
+        params = model.get_params()
+        if isinstance(params.get("gamma"), str) and isinstance(params.get("kernel"), str):
+            # One width for all, or their kernels could not be added up.
+            model.set_params(gamma=default_gamma(params["gamma"], X, precomputed=False))
+        parts = self._parts(int(X.shape[0]), labels)
+        if labels is not None:
+            for place, part in enumerate(parts):
+                missing = np.setdiff1d(labels, labels[part])
+                if missing.size:
+                    raise ValueError(
+                        f"part {place} of the rows has no row of class {missing[0]}: every part needs all "
+                        "classes, take fewer or larger parts"
+                    )
+        jobs = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))
+        models = jobs(joblib.delayed(_fitted)(clone(model), X[part], y[part]) for part in parts)
+        self.estimators_samples_, self.estimators_ = parts, models
+        converted = [each.as_expansion() for each in models]
+        self._converted = converted[0]
+        self.expansion_ = average(
+            [each.expansion if isinstance(each, ExpansionClassifier) else each for each in converted]
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the merged model as a safetensors file, all or nothing; `svmarrow.load` reads it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; an old file of that name is then as it was.
+        """
+        from svmarrow.io import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
+    """Average of kernel classifiers on parts of the rows (Rifkin 2002, sections 3.7.3 and 5.3).
+
+    A machine on a part of the rows costs a small share of one on all; the average of their outputs is one
+    kernel expansion.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        What is trained on each part: any classifier of svmarrow with ``as_expansion``. None is
+        `svmarrow.RLSClassifier`. A width ``gamma="scale"`` is that of all rows.
+    n_estimators : int, default=10
+        Machines.
+    parts : {"disjoint", "subsets"}, default="disjoint"
+        "disjoint": the rows are dealt out, each to one machine (5.24). "subsets": each machine draws its own
+        ``max_samples`` rows.
+    max_samples : int or float, default=0.1
+        For "subsets": rows of each machine, or their share.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the parts.
+    n_jobs : int or None, default=None
+        Machines trained side by side by joblib; their own ``n_jobs`` is their threads.
+    verbose : bool or int, default=False
+        joblib's verbosity.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    expansion_ : KernelExpansion
+        The average: the vectors of all machines, their coefficients over ``n_estimators``.
+    estimators_ : list of estimators
+        The machines.
+    estimators_samples_ : list of ndarray
+        Their rows.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import BaggedKernelClassifier, RLSClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> bagged = BaggedKernelClassifier(RLSClassifier(0.1), 4, random_state=0).fit(X[:1000], y[:1000])
+    >>> bool(bagged.score(X[1000:], y[1000:]) > 0.9)
+    True
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        *,
+        parts: Literal["disjoint", "subsets"] = "disjoint",
+        max_samples: float = 0.1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.parts = parts
+        self.max_samples = max_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the machines and merge them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes; every part needs all of them.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, and what the machines refuse.
+        """
+        from svmarrow.least_squares.classification import RLSClassifier
+
+        check(self.get_params(deep=False), _RULES)
+        X, y = validated(self, X, y, reset=True, with_y=True)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if self.classes_.size < 2:
+            raise ValueError(f"y has {self.classes_.size} class: it must have at least 2 classes")
+        model = RLSClassifier(leave_one_out=False) if self.estimator is None else clone(self.estimator)
+        self._train(model, X, y, y)
+        return self
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The merged model as a classifier made of a kernel expansion."""
+        check_is_fitted(self)
+        merged: ExpansionClassifier = self._converted.with_expansion(self.expansion_)
+        return merged
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Averaged scores of the classes, in the shape of the machines' own.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        check_is_fitted(self)
+        X = validated(self, X, reset=False)
+        return self.as_expansion().scores_of(self.expansion_._evaluate(X, None))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        check_is_fitted(self)
+        X = validated(self, X, reset=False)
+        return self.classes_[self.as_expansion().decode(self.expansion_._evaluate(X, None))]
+
+
+class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
+    """Average of kernel regressors on parts of the rows (Rifkin 2002, sections 3.7.3 and 5.3).
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        What is trained on each part: any regressor of svmarrow with ``as_expansion``. None is
+        `svmarrow.RLSRegressor`. A width ``gamma="scale"`` is that of all rows.
+    n_estimators : int, default=10
+        Machines.
+    parts : {"disjoint", "subsets"}, default="disjoint"
+        "disjoint": the rows are dealt out, each to one machine (5.24). "subsets": each machine draws its own
+        ``max_samples`` rows.
+    max_samples : int or float, default=0.1
+        For "subsets": rows of each machine, or their share.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the parts.
+    n_jobs : int or None, default=None
+        Machines trained side by side by joblib; their own ``n_jobs`` is their threads.
+    verbose : bool or int, default=False
+        joblib's verbosity.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The average: the vectors of all machines, their coefficients over ``n_estimators``.
+    estimators_ : list of estimators
+        The machines.
+    estimators_samples_ : list of ndarray
+        Their rows.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import BaggedKernelRegressor, RLSRegressor
+    >>> X = np.linspace(0, 6, 500)[:, None]
+    >>> bagged = BaggedKernelRegressor(RLSRegressor(0.01), 5, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(bagged.score(X, np.sin(X[:, 0])) > 0.999)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        *,
+        parts: Literal["disjoint", "subsets"] = "disjoint",
+        max_samples: float = 0.1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.parts = parts
+        self.max_samples = max_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the machines and merge them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        self : object
+            The fitted regressor.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, and what the machines refuse.
+        """
+        from svmarrow.least_squares.regression import RLSRegressor
+
+        check(self.get_params(deep=False), _RULES)
+        X, y = validated(self, X, y, reset=True, with_y=True)
+        model = RLSRegressor(leave_one_out=False) if self.estimator is None else clone(self.estimator)
+        self._train(model, X, np.asarray(y, dtype=np.float64), None)
+        return self
+
+    def as_expansion(self) -> KernelExpansion:
+        """The merged model as a kernel expansion."""
+        check_is_fitted(self)
+        return self.expansion_
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Averaged predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        check_is_fitted(self)
+        return self.expansion_._evaluate(validated(self, X, reset=False), None)[:, 0]
+
+
+def _fitted(model: Any, X: Any, y: Any) -> Any:
+    return model.fit(X, y)
+
+
+def average(expansions: list[KernelExpansion]) -> KernelExpansion:
+    """The mean of the outputs of expansions with one kernel and as many outputs, as one expansion."""
+    first = expansions[0]
+    for each in expansions[1:]:
+        if each._kernel_identity != first._kernel_identity or each.n_outputs != first.n_outputs:
+            raise ValueError("an average needs machines of one kernel and as many outputs")
+    count = len(expansions)
+    rows: Any = [each.vectors for each in expansions]
+    vectors = sp.csr_array(sp.vstack(rows)) if sp.issparse(first.vectors) else np.concatenate(rows)
+    return KernelExpansion(
+        vectors,
+        np.concatenate([each.coefficients for each in expansions]) / count,
+        np.sum([each.intercepts for each in expansions], axis=0) / count,
+        first.kernel,
+        first.gamma,
+        first.coef0,
+        first.degree,
+    )

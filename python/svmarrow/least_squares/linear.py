@@ -1,0 +1,378 @@
+"""Linear least squares: primal, dual, or conjugate gradients, by shape and density."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow import _core
+from svmarrow._params import THREADS, boolean, either, integer, one_of, real, refuse
+from svmarrow._progress import progress
+from svmarrow._validation import core_rows, threads
+from svmarrow.expansion import KernelExpansion
+from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
+from svmarrow.least_squares._exact import ITERATION_RULES, warn_unconverged
+from svmarrow.least_squares.targets import solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["LinearRLSClassifier", "LinearRLSRegressor"]
+
+LINEAR_RULES = {
+    "alpha": real(least=0.0),
+    "solver": one_of("auto", "primal", "dual", "cg"),
+    "fit_intercept": boolean,
+    "leave_one_out": boolean,
+    **ITERATION_RULES,
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}
+#: Sides of the largest systems that are factored where conjugate gradients would do: dense rows, sparse rows.
+_DIRECT, _DIRECT_SPARSE = 3000, 300
+_LINEAR = ("linear", 1.0, 0.0, 3)
+
+
+class LinearLeastSquares(LeastSquares):
+    """Base of both."""
+
+    kernel = "linear"
+    alpha: float
+    solver: Literal["auto", "primal", "dual", "cg"]
+    fit_intercept: bool
+    leave_one_out: bool
+    tol: float
+    max_iter: int
+    max_time: float | None
+
+    solver_: str
+    coef_: NDArray[np.float64]
+    residual_: float
+    n_iter_: int
+
+    def _choice(self, X: Any) -> str:
+        """The solver for these rows."""
+        if self.solver != "auto":
+            return self.solver
+        n, d = X.shape
+        side = min(n, d)
+        # Some hundred products of two multiply-adds an entry, or a factorisation.
+        small = side <= (_DIRECT_SPARSE if sp.issparse(X) else _DIRECT)
+        if self.leave_one_out or small or self.alpha == 0.0:
+            return "primal" if d <= n else "dual"
+        return "cg"
+
+    def _fit(self, X: Any, targets: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Weights; leave-one-out values (n, q) where they are wanted or come cheap."""
+        if hasattr(self, "residual_"):
+            del self.residual_
+        self.n_iter_ = 1
+        self.solver_ = self._choice(X)
+        if self.solver_ == "cg" and self.leave_one_out:
+            raise refuse("leave_one_out", True, "False for solver='cg'")
+        left: NDArray[np.float64] | None = None
+        if self.solver_ == "primal":
+            weights, intercepts, left = self._primal(X, targets)
+        elif self.solver_ == "dual":
+            fit = solve(
+                X,
+                targets,
+                float(self.alpha),
+                _LINEAR,
+                fit_intercept=bool(self.fit_intercept),
+                leave_one_out=bool(self.leave_one_out),
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+            weights, intercepts, left = X.T @ fit.coef, fit.expansion.intercepts, fit.loo
+        else:
+            weights, intercepts = self._by_conjugate_gradients(X, targets)
+        rows = np.ascontiguousarray(np.asarray(weights).T)
+        kind = np.float64 if X.dtype == np.float64 else np.float32
+        # One vector an output: a prediction costs d q, however many rows there were.
+        self.expansion_ = KernelExpansion(rows.astype(kind), np.eye(targets.shape[1]), intercepts, *_LINEAR)
+        self.coef_ = rows
+        return left
+
+    def _primal(
+        self, X: Any, targets: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+        """(X'X + alpha I) w = X'y: coefficients at the unit vectors, whose kernel matrix is I."""
+        units = np.eye(X.shape[1])
+        with progress(self.verbose) as told:
+            call = (told.callback, threads(self.n_jobs))
+            sums = _core.low_rank_sums(
+                core_rows(X), np.ascontiguousarray(targets), units, _LINEAR, None, *call
+            )
+            solved = _core.low_rank_solve(
+                units,
+                _LINEAR,
+                sums,
+                float(self.alpha),
+                bool(self.fit_intercept),
+                core_rows(X) if self.leave_one_out else None,
+                *call,
+            )
+        weights, intercepts, hat = solved["coefficients"], solved["intercepts"], solved["hat"]
+        if hat is None:
+            return weights, intercepts, None
+        residuals = targets - (X @ weights + intercepts)
+        return weights, intercepts, targets - residuals / (1.0 - hat)[:, np.newaxis]
+
+    def _by_conjugate_gradients(
+        self, X: Any, targets: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        with progress(self.verbose) as told:
+            solution = _core.linear_least_squares_cg(
+                core_rows(X),
+                np.ascontiguousarray(targets),
+                float(self.alpha),
+                bool(self.fit_intercept),
+                float(self.tol),
+                None if self.max_iter == -1 else int(self.max_iter),
+                None if self.max_time is None else float(self.max_time),
+                told.callback,
+                threads(self.n_jobs),
+            )
+        self.residual_, self.n_iter_ = solution["residual"], solution["products"]
+        warn_unconverged(self, solution["stop"], solution["residual"], float(self.tol))
+        return solution["weights"], solution["intercepts"]
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Not kept: `coef_` (n_outputs, d) are the weights of the features."""
+        check_is_fitted(self)
+        raise AttributeError("dual_coef_ is not kept by linear least squares: see coef_")
+
+
+class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
+    """Regularized least-squares classification with the linear kernel (Rifkin 2002, section 3.6).
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Weight of the penalty; lambda n in the thesis.
+    solver : {"auto", "primal", "dual", "cg"}, default="auto"
+        "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
+        X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
+    fit_intercept : bool, default=False
+        Whether each output gets a constant that is not penalised.
+    leave_one_out : bool, default=False
+        Whether exact leave-one-out values are computed; not with "cg".
+    tol : float, default=1e-6
+        For "cg": residual relative to the targets.
+    max_iter : int, default=-1
+        For "cg": most products; -1 is no limit.
+    max_time : float or None, default=None
+        For "cg": seconds after which no further product is begun.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    loo_decision_ : ndarray of shape (n,) or (n, n_classes)
+        What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
+    loo_error_ : float
+        Share of the rows that would then be misclassified.
+    coef_ : ndarray of shape (n_outputs, d)
+        Weights of the features.
+    solver_ : str
+        The solver that was used.
+    expansion_ : KernelExpansion
+        The model: one vector an output, its weights.
+    residual_ : float
+        With "cg": the largest relative residual of an output, computed from the solution.
+    n_iter_ : int
+        With "cg": products; else 1.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from svmarrow import LinearRLSClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearRLSClassifier(fit_intercept=True, leave_one_out=True).fit(X, y)
+    >>> model.solver_, bool(model.loo_error_ < 0.06)
+    ('primal', True)
+    """
+
+    loo_decision_: NDArray[np.float64]
+    loo_error_: float
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        solver: Literal["auto", "primal", "dual", "cg"] = "auto",
+        fit_intercept: bool = False,
+        leave_one_out: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.alpha = alpha
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, a single class, and a system that is not
+            positive definite: raise alpha.
+        KeyboardInterrupt
+            On Ctrl-C.
+        """
+        X, y = self._checked_rows(LINEAR_RULES, X, y)
+        targets = self._targets(y)
+        left = self._fit(X, targets)
+        if left is not None:
+            self.loo_decision_ = self._decision_shape(left)
+            self.loo_error_ = self._error_rate(left, targets)
+        return self
+
+
+class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
+    """Regularized least-squares regression with the linear kernel (Rifkin 2002, section 3.6).
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Weight of the penalty; lambda n in the thesis.
+    solver : {"auto", "primal", "dual", "cg"}, default="auto"
+        "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
+        X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
+    fit_intercept : bool, default=False
+        Whether each output gets a constant that is not penalised.
+    leave_one_out : bool, default=False
+        Whether exact leave-one-out values are computed; not with "cg".
+    tol : float, default=1e-6
+        For "cg": residual relative to the targets.
+    max_iter : int, default=-1
+        For "cg": most products; -1 is no limit.
+    max_time : float or None, default=None
+        For "cg": seconds after which no further product is begun.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
+        What each training row would be given had it been left out; with ``leave_one_out``.
+    loo_error_ : float
+        The mean squared error of those values.
+    coef_ : ndarray of shape (n_outputs, d)
+        Weights of the features.
+    solver_ : str
+        The solver that was used.
+    expansion_ : KernelExpansion
+        The model: one vector an output, its weights.
+    residual_ : float
+        With "cg": the largest relative residual of an output, computed from the solution.
+    n_iter_ : int
+        With "cg": products; else 1.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> from svmarrow import LinearRLSRegressor
+    >>> model = LinearRLSRegressor(1e-9, fit_intercept=True).fit([[0.0], [1.0], [2.0]], [1, 3, 5])
+    >>> model.predict([[3.0]]).round(6)
+    array([7.])
+    """
+
+    loo_prediction_: NDArray[np.float64]
+    loo_error_: float
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        solver: Literal["auto", "primal", "dual", "cg"] = "auto",
+        fit_intercept: bool = False,
+        leave_one_out: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.alpha = alpha
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, and a system that is not
+            positive definite: raise alpha.
+        KeyboardInterrupt
+            On Ctrl-C.
+        """
+        X, y = self._checked_rows(LINEAR_RULES, X, y)
+        targets = self._targets(y)
+        left = self._fit(X, targets)
+        if left is not None:
+            self.loo_prediction_ = left[:, 0] if self._single else left
+            self.loo_error_ = float(((left - targets) ** 2).mean())
+        return self

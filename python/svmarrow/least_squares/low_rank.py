@@ -1,0 +1,381 @@
+"""Least squares with coefficients at a few points: from thousands of rows to any number of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from svmarrow._params import check
+from svmarrow._validation import validated
+from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, signs
+from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_pieces
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["LowRankRLSClassifier", "LowRankRLSRegressor"]
+
+
+class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
+    """Regularized least-squares classification with few points (Rifkin 2002, section 3.7).
+
+    Cost n m d + n m^2 / 2, memory m^2, whatever the number of rows.
+
+    Parameters
+    ----------
+    n_vectors : int, default=500
+        Points; fewer where there are fewer rows.
+    alpha : float, default=1.0
+        Weight of the penalty; lambda n in the thesis, for n rows.
+    method : {"rectangle", "subset", "nystrom"}, default="rectangle"
+        "rectangle": coefficients at the points, loss over all rows (3.86). "subset": the points are the only
+        rows. "nystrom": the kernel matrix is replaced by its projection on the points, coefficients at all
+        rows (3.81); it is here to compare with.
+    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+        The points. "kmeans": centres of scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic": incomplete
+        Cholesky factorisation, the row that is represented worst next. "leverage": drawn by how much a row
+        decides its own value. "trace": at each step the best of 59 rows for the trace of what is left. An
+        array: these points, whatever ``n_vectors`` says.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
+        The kernel.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Whether each output gets a constant that is not penalised; not with "nystrom".
+    leave_one_out : bool, default=False
+        Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
+        not with "nystrom".
+    random_state : int, RandomState instance or None, default=None
+        Seed of the points.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    loo_decision_ : ndarray of shape (n,) or (n, n_classes)
+        What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
+    loo_error_ : float
+        Share of the rows that would then be misclassified.
+    expansion_ : KernelExpansion
+        The model: points, coefficients (m, n_outputs), intercepts.
+    indices_ : ndarray of shape (m,) or None
+        Which training rows the points are; None where they are not rows.
+    remaining_trace_ : ndarray of shape (m + 1,)
+        Trace of K minus its approximation after each point; for "ic" and "trace".
+    jitter_ : float
+        What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
+    n_seen_ : int
+        Rows the model stands for.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import LowRankRLSClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = LowRankRLSClassifier(200, alpha=0.1, random_state=0).fit(X[:1000], y[:1000])
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.9)
+    True
+    """
+
+    loo_decision_: NDArray[np.float64]
+    loo_error_: float
+
+    def __init__(
+        self,
+        n_vectors: int = 500,
+        *,
+        alpha: float = 1.0,
+        method: Literal["rectangle", "subset", "nystrom"] = "rectangle",
+        selection: str | ArrayLike = "random",
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        fit_intercept: bool = False,
+        leave_one_out: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.alpha = alpha
+        self.method = method
+        self.selection = selection
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the points and solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, a single class, and a system that is not
+            positive definite: raise alpha.
+        KeyboardInterrupt
+            On Ctrl-C.
+        """
+        X, y = self._checked_rows(LOW_RANK_RULES, X, y)
+        targets = self._targets(y)
+        left = self._fit(X, targets)
+        if left is not None:
+            self.loo_decision_ = self._decision_shape(left)
+            self.loo_error_ = self._error_rate(left, targets)
+        return self
+
+    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Add rows: the model is that of all rows so far, as if they had come at once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows. The points are chosen among those of the first piece.
+        y : array-like of shape (n,)
+            Labels.
+        classes : array-like of shape (n_classes,) or None, default=None
+            All labels that may come; needed in the first call.
+
+        Returns
+        -------
+        self : object
+            The model of all rows so far.
+
+        Raises
+        ------
+        ValueError
+            As `fit`, for labels that are not among the classes, and for a ``method`` other than "rectangle".
+        KeyboardInterrupt
+            On Ctrl-C.
+        """
+        check(self.get_params(deep=False), LOW_RANK_RULES)
+        first = not hasattr(self, "_sums") or self._sums is None
+        X, y = validated(self, X, y, reset=first, with_y=True)
+        check_classification_targets(y)
+        if first:
+            if classes is None:
+                raise ValueError(
+                    "classes=None is not allowed: the first call of partial_fit must name them all"
+                )
+            self.classes_ = np.unique(np.asarray(classes))
+            if self.classes_.size < 2:
+                raise ValueError(f"classes has {self.classes_.size} class: it must have at least 2 classes")
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
+        targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
+        self._piece(X, targets, first=first)
+        return self
+
+
+class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
+    """Regularized least-squares regression with few points (Rifkin 2002, section 3.7).
+
+    Cost n m d + n m^2 / 2, memory m^2, whatever the number of rows.
+
+    Parameters
+    ----------
+    n_vectors : int, default=500
+        Points; fewer where there are fewer rows.
+    alpha : float, default=1.0
+        Weight of the penalty; lambda n in the thesis, for n rows.
+    method : {"rectangle", "subset", "nystrom"}, default="rectangle"
+        "rectangle": coefficients at the points, loss over all rows (3.86). "subset": the points are the only
+        rows. "nystrom": the kernel matrix is replaced by its projection on the points, coefficients at all
+        rows (3.81); it is here to compare with.
+    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+        The points. "kmeans": centres of scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic": incomplete
+        Cholesky factorisation, the row that is represented worst next. "leverage": drawn by how much a row
+        decides its own value. "trace": at each step the best of 59 rows for the trace of what is left. An
+        array: these points, whatever ``n_vectors`` says.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
+        The kernel.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Whether each output gets a constant that is not penalised; not with "nystrom".
+    leave_one_out : bool, default=False
+        Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
+        not with "nystrom".
+    random_state : int, RandomState instance or None, default=None
+        Seed of the points.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
+        What each training row would be given had it been left out; with ``leave_one_out``.
+    loo_error_ : float
+        The mean squared error of those values.
+    expansion_ : KernelExpansion
+        The model: points, coefficients (m, n_outputs), intercepts.
+    indices_ : ndarray of shape (m,) or None
+        Which training rows the points are; None where they are not rows.
+    remaining_trace_ : ndarray of shape (m + 1,)
+        Trace of K minus its approximation after each point; for "ic" and "trace".
+    jitter_ : float
+        What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
+    n_seen_ : int
+        Rows the model stands for.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import LowRankRLSRegressor
+    >>> X = np.linspace(0, 6, 500)[:, None]
+    >>> model = LowRankRLSRegressor(20, alpha=1e-3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999)
+    True
+    """
+
+    loo_prediction_: NDArray[np.float64]
+    loo_error_: float
+
+    def __init__(
+        self,
+        n_vectors: int = 500,
+        *,
+        alpha: float = 1.0,
+        method: Literal["rectangle", "subset", "nystrom"] = "rectangle",
+        selection: str | ArrayLike = "random",
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        fit_intercept: bool = False,
+        leave_one_out: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.alpha = alpha
+        self.method = method
+        self.selection = selection
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the points and solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, and a system that is not
+            positive definite: raise alpha.
+        KeyboardInterrupt
+            On Ctrl-C.
+        """
+        X, y = self._checked_rows(LOW_RANK_RULES, X, y)
+        targets = self._targets(y)
+        left = self._fit(X, targets)
+        if left is not None:
+            self.loo_prediction_ = left[:, 0] if self._single else left
+            self.loo_error_ = float(((left - targets) ** 2).mean())
+        return self
+
+    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Add rows: the model is that of all rows so far, as if they had come at once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows. The points are chosen among those of the first piece.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+
+        Returns
+        -------
+        self : object
+            The model of all rows so far.
+
+        Raises
+        ------
+        ValueError
+            As `fit`, for another number of outputs, and for a ``method`` other than "rectangle".
+        KeyboardInterrupt
+            On Ctrl-C.
+        """
+        check(self.get_params(deep=False), LOW_RANK_RULES)
+        first = not hasattr(self, "_sums") or self._sums is None
+        X, y = self._validated_pair(X, y, precomputed=False, reset=first)
+        targets = self._targets(y)
+        if not first and targets.shape[1] != self._sums["targets"].size:
+            raise ValueError(
+                f"y has {targets.shape[1]} outputs: the rows so far have {self._sums['targets'].size}"
+            )
+        self._piece(X, targets, first=first)
+        return self

@@ -1,0 +1,219 @@
+"""Least squares for a matrix of targets: what the estimators and the multiclass codes are built on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_non_negative
+
+from svmarrow import _core
+from svmarrow._kernel_function import TrainingKernel
+from svmarrow._params import THREADS, boolean, check, either, function, kernel_rules, real
+from svmarrow._progress import progress
+from svmarrow._validation import as_rows, core_rows, default_gamma, threads
+from svmarrow.expansion import KernelExpansion
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._kernel_function import KernelFunction
+
+__all__ = ["TargetFit", "fit_targets", "refuse_beyond_memory", "solve", "solved"]
+
+_RULES = {
+    **kernel_rules(),
+    "kernel": either(kernel_rules()["kernel"], function),
+    "alpha": real(least=0.0),
+    "fit_intercept": boolean,
+    "leave_one_out": boolean,
+    "n_jobs": THREADS,
+}
+
+
+#: Rows from which on memory is worth a look.
+_LARGE = 4000
+
+
+@dataclass(frozen=True)
+class TargetFit:
+    """The solution of (K + alpha I) c = y - b for every column of a matrix of targets."""
+
+    #: The q outputs over all training rows.
+    expansion: KernelExpansion
+    #: f^(-i)(x_i) in the units of the targets, (n, q); None where it was not asked for.
+    loo: NDArray[np.float64] | None
+    #: Diagonal of the inverse of K + alpha I, bordered by the intercept's ones, (n,); None as above.
+    inverse_diagonal: NDArray[np.float64] | None
+    #: Generalised cross-validation of each output, (q,); None as above.
+    gcv: NDArray[np.float64] | None
+    #: k(x_i, x_i), (n,).
+    diagonal: NDArray[np.float64]
+
+    @property
+    def coef(self) -> NDArray[np.float64]:
+        """Coefficients c, (n, q)."""
+        return self.expansion.coefficients
+
+
+def fit_targets(
+    X: Any,
+    Y: ArrayLike,
+    alpha: float = 1.0,
+    *,
+    kernel: str | KernelFunction = "rbf",
+    gamma: str | float = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+    fit_intercept: bool = False,
+    leave_one_out: bool = True,
+    n_jobs: int | None = None,
+    verbose: bool | int = False,
+) -> TargetFit:
+    """Fit all columns of a matrix of targets by one factorisation.
+
+    The matrix K + alpha I has nothing to do with the targets, so further columns cost next to nothing
+    (Rifkin 2002, section 4.4.2).
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n, d)
+        Rows; the (n, n) kernel matrix for the precomputed kernel.
+    Y : array-like of shape (n, q) or (n,)
+        Targets, one column an output.
+    alpha : float, default=1.0
+        Weight of the penalty, lambda n in the thesis.
+    kernel : str or callable, default="rbf"
+        As in `svmarrow.RLSClassifier`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        As in `svmarrow.RLSClassifier`.
+    degree : int, default=3
+        Degree of "poly".
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Whether each output gets a constant that is not penalised.
+    leave_one_out : bool, default=True
+        Whether leave-one-out values are computed, which costs as much as the factorisation.
+    n_jobs : int or None, default=None
+        Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Returns
+    -------
+    TargetFit
+        `coef` (n, q), `loo` (n, q), `inverse_diagonal` (n,), `gcv` (q,), `expansion`.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their rules, shapes that do not agree, numbers that are not finite, and a
+        system that is not positive definite.
+    MemoryError
+        If the kernel matrix does not fit in the free memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow.least_squares import fit_targets
+    >>> fit = fit_targets([[0.0], [1.0]], [[1.0], [0.0]], alpha=1.0, kernel="linear")
+    >>> fit.coef.ravel().tolist()
+    [1.0, 0.0]
+    """
+    values = {
+        "kernel": kernel,
+        "gamma": gamma,
+        "degree": degree,
+        "coef0": coef0,
+        "alpha": alpha,
+        "fit_intercept": fit_intercept,
+        "leave_one_out": leave_one_out,
+        "n_jobs": n_jobs,
+    }
+    check(values, _RULES)
+    X = as_rows(X)
+    targets = np.asarray(Y, dtype=np.float64)
+    targets = targets[:, np.newaxis] if targets.ndim == 1 else targets
+    if targets.ndim != 2 or targets.shape[0] != X.shape[0] or targets.shape[1] == 0:
+        raise ValueError(
+            f"Y has shape {np.shape(Y)}: it must have one row for each of the {X.shape[0]} rows of X"
+        )
+    precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    if precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+    if isinstance(kernel, str) and kernel == "chi2":
+        check_non_negative(X, "fit_targets with kernel='chi2'")
+    width = 1.0 if callable(kernel) else default_gamma(gamma, X, precomputed=precomputed)
+    return solve(
+        X,
+        targets,
+        float(alpha),
+        (kernel, width, float(coef0), int(degree)),
+        fit_intercept=bool(fit_intercept),
+        leave_one_out=bool(leave_one_out),
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+
+
+def solve(
+    X: Any,
+    targets: NDArray[np.float64],
+    alpha: float,
+    kernel: tuple[Any, float, float, int],
+    *,
+    fit_intercept: bool,
+    leave_one_out: bool,
+    n_jobs: int | None,
+    verbose: bool | int,
+    weights: NDArray[np.float64] | None = None,
+) -> TargetFit:
+    """As `fit_targets` for rows and parameters that are known to be in order; weights are above 0."""
+    refuse_beyond_memory(X, leave_one_out=leave_one_out)
+    function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
+    with progress(verbose) as told:
+        solution = _core.least_squares(
+            core_rows(X),
+            np.ascontiguousarray(targets),
+            function,
+            alpha,
+            weights,
+            fit_intercept,
+            leave_one_out,
+            told.callback,
+            threads(n_jobs),
+        )
+    return solved(X, kernel, solution)
+
+
+def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> TargetFit:
+    """What the extension module found, for these rows."""
+    precomputed = isinstance(kernel[0], str) and kernel[0] == "precomputed"
+    vectors = np.arange(X.shape[0], dtype=np.float64)[:, np.newaxis] if precomputed else X
+    expansion = KernelExpansion(vectors, solution["coefficients"], solution["intercepts"], *kernel)
+    estimate = solution["leave_one_out"]
+    if estimate is None:
+        return TargetFit(expansion, None, None, None, solution["diagonal"])
+    return TargetFit(
+        expansion,
+        estimate["values"],
+        estimate["inverse_diagonal"],
+        estimate["gcv"],
+        solution["diagonal"],
+    )
+
+
+def refuse_beyond_memory(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:
+    """A MemoryError where the matrices of a fit would not fit in the free memory."""
+    n = int(X.shape[0])
+    if n < _LARGE:
+        return
+    needed = matrices * _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
+    free = _core.available_memory()
+    if needed > free:
+        raise MemoryError(
+            f"the exact system of {n} rows needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free: "
+            "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor"
+        )

@@ -1,0 +1,458 @@
+"""What both estimators share: the dictionary, the fit, early stopping, prediction."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, check_non_negative
+
+from svmarrow import _core
+from svmarrow._params import Rule, check, refuse
+from svmarrow._progress import progress
+from svmarrow._validation import as_rows, cache_bytes, default_gamma, threads, validated
+from svmarrow.expansion import KernelExpansion
+from svmarrow.matching_pursuit._dictionary import (
+    Constant,
+    Dictionary,
+    GivenFunctions,
+    KernelPart,
+    columns_of,
+)
+from svmarrow.matching_pursuit._loss import core_loss
+from svmarrow.matching_pursuit._rules import RULES
+from svmarrow.matching_pursuit.path import MatchingPath
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from svmarrow.matching_pursuit._dictionary import Part, Spec
+
+__all__ = ["Data", "MatchingPursuit"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows of positive weight, and what is known of them."""
+
+    #: Rows as the extension module takes them.
+    X: Any
+    #: Their numbers in what was given to `fit`.
+    rows: NDArray[np.int64]
+    #: Targets (n, q).
+    targets: NDArray[np.float64]
+    #: Classes of the rows as numbers; None for regression.
+    labels: NDArray[np.int64] | None
+    weights: NDArray[np.float64] | None
+
+    def part(self, which: NDArray[np.intp]) -> Data:
+        """Some of the rows."""
+        return Data(
+            self.X[which],
+            self.rows[which],
+            np.ascontiguousarray(self.targets[which]),
+            None if self.labels is None else self.labels[which],
+            None if self.weights is None else np.ascontiguousarray(self.weights[which]),
+        )
+
+
+class MatchingPursuit(BaseEstimator):
+    """Base of `KMPClassifier` and `KMPRegressor`."""
+
+    n_vectors: int
+    variant: str
+    loss: Any
+    max_iter: int | None
+    backfit_every: int
+    kernel: Any
+    gamma: Any
+    coef0: float
+    degree: int
+    fit_intercept: bool | str
+    candidates: Any
+    functions: Any
+    tol: float
+    early_stopping: bool
+    validation_fraction: float
+    cv: Any
+    n_iter_no_change: int | None
+    precision: str
+    cache_size: float | None
+    sample_size: int | None
+    max_time: float | None
+    random_state: Any
+    n_jobs: int | None
+    verbose: bool | int
+
+    path_: MatchingPath
+    expansions_: tuple[KernelExpansion, ...]
+    intercept_: NDArray[np.float64]
+    function_coef_: NDArray[np.float64]
+    support_: NDArray[np.int64]
+    support_kernels_: NDArray[np.int64]
+    n_vectors_: int
+    n_iter_: int
+    n_features_in_: int
+
+    # What a subclass says of its targets
+
+    def _classes_as_targets(self) -> bool:
+        """Whether targets are classes."""
+        raise NotImplementedError
+
+    def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        """Predictions (..., n) or (..., n, q) from outputs (..., n, q)."""
+        raise NotImplementedError
+
+    def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
+        """Scores of several predictions at once."""
+        raise NotImplementedError
+
+    def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
+        """Training and validation rows."""
+        raise NotImplementedError
+
+    # Fit
+
+    def _validated(self, X: Any, y: Any, *, multi_output: bool = False) -> tuple[Any, Any]:
+        check(self.get_params(deep=False), self._rules())
+        precomputed = self._wants_precomputed()
+        if precomputed and isinstance(self.kernel, (list, tuple)):
+            raise refuse("kernel", self.kernel, "'precomputed' alone, not in a list")
+        X, y = validated(
+            self, X, y, reset=True, precomputed=precomputed, with_y=True, multi_output=multi_output
+        )
+        self._check_domain(X)
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        return X, y
+
+    def _rules(self) -> dict[str, Rule]:
+        return RULES
+
+    def _check_domain(self, X: Any) -> None:
+        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        if any(isinstance(name, str) and name == "chi2" for name in names):
+            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+
+    def _wants_precomputed(self) -> bool:
+        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        return any(isinstance(name, str) and name == "precomputed" for name in names)
+
+    def _watched(self, X_val: Any, y_val: Any) -> Any:
+        """Validation rows as they are validated at prediction; None without."""
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val belong together: give both or neither")
+        if X_val is None:
+            return None
+        rows = validated(self, X_val, reset=False, precomputed=self._wants_precomputed())
+        if np.shape(y_val)[:1] != (rows.shape[0],):
+            raise ValueError(
+                f"X_val and y_val disagree: X_val has {rows.shape[0]} rows, y_val has shape {np.shape(y_val)}"
+            )
+        return rows
+
+    def _data(
+        self,
+        X: Any,
+        targets: NDArray[np.float64],
+        labels: NDArray[np.int64] | None,
+        weights: NDArray[np.float64] | None,
+    ) -> Data:
+        data = Data(X, np.arange(X.shape[0]), targets, labels, weights)
+        if weights is None or weights.all():
+            return data
+        if not weights.any():
+            raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
+        return data.part(np.flatnonzero(weights))
+
+    def _fit(self, data: Data, watched: tuple[Any, NDArray[np.float64]] | None) -> None:
+        """Fits; `watched` are validation rows and targets that the caller gave."""
+        random = check_random_state(self.random_state)
+        size = self.n_vectors
+        given = watched is not None
+        cross: NDArray[np.float64] | None = None
+        if self.early_stopping and not given:
+            if self.cv is not None:
+                cross = self._cross_validated(data, random)
+                size = max(1, int(np.argmin(cross)))
+            else:
+                train, test = self._split(data, random)
+                watched = (data.X[test], np.ascontiguousarray(data.targets[test]))
+                data = data.part(train)
+        path = self._pursue(data, watched, size, random)
+        path.cv_curve = cross
+        step = len(path.sizes) - 1
+        if self.early_stopping and watched is not None:
+            step = int(np.argmin(self._measure(path)))
+        self._take(path, step)
+        if path.stop == "max_time":
+            warnings.warn(
+                f"{type(self).__name__} ended early (max_time) with {len(path)} functions of "
+                f"{self.n_vectors}. The model is usable; raise max_time",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
+        """The curve that early stopping looks at."""
+        errors = path.validation_error
+        return errors if getattr(self, "scoring", "loss") == "error" and errors.size else path.validation_loss
+
+    def _cross_validated(self, data: Data, random: np.random.RandomState) -> NDArray[np.float64]:
+        """Mean validation curve of the folds, by size, as far as all folds got."""
+        curves = []
+        for train, test in self._folds(data):
+            watched = (data.X[test], np.ascontiguousarray(data.targets[test]))
+            path = self._pursue(data.part(train), watched, self.n_vectors, random)
+            measure = self._measure(path)
+            curves.append(measure[[path.step_of(size) for size in range(len(path) + 1)]])
+        shortest = min(curve.size for curve in curves)
+        mean: NDArray[np.float64] = np.mean([curve[:shortest] for curve in curves], axis=0)
+        return mean
+
+    def _folds(self, data: Data) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Pairs of training and test rows among those of positive weight."""
+        y = data.targets if data.labels is None else data.labels
+        splitter = check_cv(self.cv, y, classifier=data.labels is not None)
+        if self.cv is None or isinstance(self.cv, int) or hasattr(self.cv, "split"):
+            return list(splitter.split(y, y))
+        # Pairs that were given are numbers of the rows as they were given.
+        return [
+            (np.flatnonzero(np.isin(data.rows, train)), np.flatnonzero(np.isin(data.rows, test)))
+            for train, test in splitter.split()
+        ]
+
+    def _pursue(
+        self,
+        data: Data,
+        watched: tuple[Any, NDArray[np.float64]] | None,
+        size: int,
+        random: np.random.RandomState,
+    ) -> MatchingPath:
+        X_val = None if watched is None else watched[0]
+        dictionary = self._dictionary(data, random)
+        parts = [part.core(data.X, X_val) for part in dictionary.parts]
+        constant = not isinstance(self.fit_intercept, str) and bool(self.fit_intercept)
+        settings = {
+            "variant": self._variant_of(),
+            "max_iter": size if self.max_iter is None and self.variant == "basic" else self.max_iter,
+            "backfit_every": int(self.backfit_every),
+            "n_functions": int(size),
+            "tol": float(self.tol),
+            "patience": self.n_iter_no_change,
+            "stop_on_error": getattr(self, "scoring", "loss") == "error",
+            "single_precision": self.precision == "single",
+            "cache_bytes": cache_bytes(self.cache_size),
+            "sample": self.sample_size,
+            "seed": int(random.randint(2**31 - 1)),
+            "max_time": self.max_time,
+        }
+        with progress(self.verbose) as told:
+            fitted = _core.matching_pursuit(
+                parts,
+                data.targets,
+                data.weights,
+                constant,
+                None if watched is None else (watched[1], self._classes_as_targets()),
+                core_loss(self.loss, float(getattr(self, "delta", 1.0))),
+                settings,
+                told.callback,
+                threads(self.n_jobs),
+            )
+        if fitted["sizes"].size == 0:
+            raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
+        return MatchingPath(copy.copy(self), dictionary, fitted, constant)
+
+    def _variant_of(self) -> str:
+        squared = isinstance(self.loss, str) and self.loss == "squared_error"
+        if self.variant == "auto":
+            return "prefit" if squared else "backfit"
+        if self.variant == "prefit" and not squared:
+            raise refuse("variant", self.variant, f"'backfit' or 'basic' with loss={self.loss!r}")
+        return self.variant
+
+    # Dictionary
+
+    def _specs(self, data: Data) -> list[Spec]:
+        """All kernels: each of `kernel` with each of `gamma`."""
+        names = list(self.kernel) if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        gammas = list(self.gamma) if isinstance(self.gamma, (list, tuple)) else [self.gamma]
+        precomputed = self._wants_precomputed()
+        specs: list[Spec] = []
+        for name in names:
+            # A kernel without gamma is one kernel whatever the widths.
+            has = not callable(name) and name not in ("linear", "precomputed")
+            for gamma in gammas if has else gammas[:1]:
+                value = default_gamma(gamma, data.X, precomputed=precomputed, weights=data.weights)
+                specs.append((name, value if has else 1.0, float(self.coef0), int(self.degree)))
+        return specs
+
+    def _points(self, data: Data, random: np.random.RandomState) -> tuple[Any, NDArray[np.int64]]:
+        """Points of the kernel functions and what they are called."""
+        n = int(data.X.shape[0])
+        chosen = self.candidates
+        precomputed = self._wants_precomputed()
+        if chosen is None or isinstance(chosen, (int, float, np.integer, np.floating)):
+            kept = np.arange(n)
+            if chosen is not None:
+                if isinstance(chosen, (int, np.integer)) and not isinstance(chosen, bool):
+                    count = int(chosen)
+                else:
+                    count = round(float(chosen) * n) if 0 < chosen <= 1 else 0
+                if count < 1:
+                    rule = "None, a number of rows of at least 1, a share above 0 and up to 1, or rows"
+                    raise refuse("candidates", chosen, rule)
+                if count < n:
+                    kept = np.sort(random.permutation(n)[:count])
+            labels = data.rows[kept]
+            if precomputed:
+                return labels[:, np.newaxis].astype(np.float64), labels
+            return (data.X if kept.size == n else data.X[kept]), labels
+        if precomputed:
+            rule = "None, a number or a share of rows with kernel='precomputed'"
+            raise refuse("candidates", chosen, rule)
+        points = as_rows(chosen, "candidates")
+        if points.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"candidates have {points.shape[1]} columns, X has {self.n_features_in_}: they must agree"
+            )
+        self._check_domain(points)
+        return points, np.arange(points.shape[0])
+
+    def _kernel_parts(self, data: Data, random: np.random.RandomState) -> list[Part]:
+        points, labels = self._points(data, random)
+        return [KernelPart(spec, points, labels, i) for i, spec in enumerate(self._specs(data))]
+
+    def _dictionary(self, data: Data, random: np.random.RandomState) -> Dictionary:
+        parts = self._kernel_parts(data, random)
+        if self.functions is not None:
+            count = columns_of(self.functions, data.X).shape[1]
+            if count:
+                parts.append(GivenFunctions(self.functions, count))
+        if isinstance(self.fit_intercept, str):
+            parts.append(Constant())
+        return Dictionary(parts)
+
+    # The fitted model
+
+    def _take(self, path: MatchingPath, step: int) -> None:
+        """The model after a step of a path."""
+        dictionary, order = path._dictionary, path._kept[: int(path.sizes[step])]
+        coefficients = path.coefficients(step)
+        q = coefficients.shape[1]
+        intercept = np.zeros(q)
+        if path._constant:
+            intercept += coefficients[0]
+            coefficients = coefficients[1:]
+        part, within = dictionary.places(order)
+        expansions, support, numbers = [], [], []
+        functions = np.zeros((0, q))
+        for i, whole in enumerate(dictionary.parts):
+            mine = np.flatnonzero(part == i)
+            if isinstance(whole, KernelPart):
+                expansions.append((whole, within[mine], coefficients[mine]))
+                support.append(np.column_stack([mine, whole.labels[within[mine]]]))
+                numbers.append(np.full(mine.size, whole.number))
+            elif isinstance(whole, GivenFunctions):
+                functions = np.zeros((whole.count, q))
+                functions[within[mine]] = coefficients[mine]
+            else:
+                intercept += coefficients[mine].sum(axis=0)
+        # In the order of the choice, across kernels.
+        places = np.concatenate(support)
+        rank = np.argsort(places[:, 0], kind="stable")
+        self.path_ = path
+        self.n_vectors_ = int(path.sizes[step])
+        self.n_iter_ = step
+        self.intercept_ = intercept
+        self.function_coef_ = functions
+        self.support_ = places[rank, 1]
+        self.support_kernels_ = np.concatenate(numbers)[rank]
+        self.expansions_ = tuple(
+            KernelExpansion(
+                whole.points[which],
+                values,
+                intercept if i == 0 else np.zeros(q),
+                *whole.spec,
+            )
+            for i, (whole, which, values) in enumerate(expansions)
+        )
+
+    def _at_step(self, path: MatchingPath, step: int) -> Any:
+        model = copy.copy(self)
+        model._take(path, step)
+        return model
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The model as one kernel expansion, where it has one kernel and no functions of the caller."""
+        try:
+            expansions = self.expansions_
+        except AttributeError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
+        if self.function_coef_.any():
+            raise AttributeError(
+                "this model has functions that are no kernels: see expansions_, function_coef_"
+            )
+        if len(expansions) > 1:
+            used = [e for e in expansions if e.n_vectors]
+            if len(used) > 1:
+                raise AttributeError(f"this model has {len(used)} kernels: see expansions_")
+            if used and used[0] is not expansions[0]:
+                e = used[0]
+                return KernelExpansion(
+                    e.vectors, e.coefficients, self.intercept_, e.kernel, e.gamma, e.coef0, e.degree
+                )
+        return expansions[0]
+
+    def _rows(self, X: Any) -> Any:
+        """Rows as the extension module takes them."""
+        check_is_fitted(self, "n_features_in_")
+        rows = validated(self, X, reset=False, precomputed=self._wants_precomputed())
+        self._check_domain(rows)
+        return rows
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "path_")
+        rows = self._rows(X)
+        total = self.expansions_[0]._evaluate(rows, self.n_jobs)
+        for expansion in self.expansions_[1:]:
+            if expansion.n_vectors:
+                total = total + expansion._evaluate(rows, self.n_jobs)
+        if self.function_coef_.any():
+            total = total + columns_of(self.functions, rows) @ self.function_coef_
+        return total
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the model as a safetensors file, all or nothing; `svmarrow.load` reads it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; an old file of that name is then as it was.
+        AttributeError
+            If the model is no single kernel expansion.
+        """
+        from svmarrow.io import save
+
+        check_is_fitted(self, "path_")
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        precomputed = self._wants_precomputed()
+        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        tags.input_tags.pairwise = precomputed
+        tags.input_tags.sparse = not precomputed
+        tags.input_tags.positive_only = any(isinstance(name, str) and name == "chi2" for name in names)
+        return tags

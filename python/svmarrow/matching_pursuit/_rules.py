@@ -1,0 +1,54 @@
+"""Rules of the parameters that both estimators have."""
+
+from __future__ import annotations
+
+from svmarrow._params import KERNELS, THREADS, Rule, boolean, either, function, integer, none, one_of, real
+
+__all__ = ["RULES"]
+
+_ONE_KERNEL = either(one_of(*KERNELS), function)
+_ONE_GAMMA = either(one_of("scale", "auto"), real(least=0.0))
+
+
+def _several(rule: Rule, what: str) -> Rule:
+    def holds(value: object) -> bool:
+        return isinstance(value, (list, tuple)) and bool(value) and all(rule.holds(v) for v in value)
+
+    return Rule(f"a list of {what}", holds)
+
+
+#: Rules of the parameters that both have.
+RULES: dict[str, Rule] = {
+    "n_vectors": integer(least=1),
+    "variant": one_of("auto", "prefit", "backfit", "basic"),
+    "max_iter": either(none, integer(least=1)),
+    "backfit_every": integer(least=1),
+    "kernel": either(_ONE_KERNEL, _several(_ONE_KERNEL, "such kernels")),
+    "gamma": either(_ONE_GAMMA, _several(_ONE_GAMMA, "such values")),
+    "coef0": real(),
+    "degree": integer(least=0, most=2**31 - 1),
+    "fit_intercept": either(boolean, one_of("candidate")),
+    "functions": either(none, Rule("a function of rows", callable)),
+    "tol": real(least=0.0, most=0.99),
+    "early_stopping": boolean,
+    "validation_fraction": Rule(
+        "a number above 0 and below 1", lambda v: real(above=0.0).holds(v) and float(v) < 1.0
+    ),
+    "cv": either(
+        none,
+        integer(least=2),
+        Rule(
+            "a splitter or pairs of rows",
+            lambda v: (
+                not isinstance(v, (str, int, float)) and (hasattr(v, "split") or hasattr(v, "__iter__"))
+            ),
+        ),
+    ),
+    "n_iter_no_change": either(none, integer(least=1)),
+    "precision": one_of("single", "double"),
+    "cache_size": either(none, real(above=0.0)),
+    "sample_size": either(none, integer(least=1)),
+    "max_time": either(none, real(least=0.0)),
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}

@@ -1,0 +1,399 @@
+"""Kernel matching pursuit for classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow._decode import Decoding, class_indices, decision_values
+from svmarrow._params import Rule, check, either, mapping, none, one_of, refuse
+from svmarrow._validation import default_gamma, sample_weights
+from svmarrow.classifier import ExpansionClassifier
+from svmarrow.matching_pursuit._base import MatchingPursuit
+from svmarrow.matching_pursuit._dictionary import KernelPart
+from svmarrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
+from svmarrow.matching_pursuit._rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.matching_pursuit._base import Data
+    from svmarrow.matching_pursuit._dictionary import Part
+
+__all__ = ["KMPClassifier"]
+
+_RULES = {
+    **RULES,
+    "loss": loss_rule(FOR_CLASSES),
+    "scoring": one_of("loss", "error"),
+    "class_weight": either(none, one_of("balanced"), mapping),
+    "class_kernels": either(none, Rule("a dict from class to the parameters of its kernel", mapping.holds)),
+}
+_OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
+
+
+class KMPClassifier(ClassifierMixin, MatchingPursuit):
+    """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
+
+    f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. Each step adds
+    the function of a dictionary that lowers the loss on the training rows most, and sets all coefficients
+    anew. More than two classes have an output each and share their functions. The number of
+    functions is the capacity; every size up to `n_vectors` is kept (`path_`).
+
+    Parameters
+    ----------
+    n_vectors : int, default=100
+        Most functions. Fewer where the dictionary has no more that help.
+    variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
+        "prefit" chooses the function that leaves the least error when all coefficients are set anew
+        (orthogonal least squares), for squared error alone; "backfit" chooses by the angle with the residual,
+        or for other losses with the direction of steepest descent, and then sets all coefficients anew, for
+        other losses every `backfit_every` steps; "basic" only ever sets one coefficient, and may choose a
+        function again. "auto" is "prefit" for squared error, else "backfit".
+    loss : str or object, default="squared_error"
+        For targets y of -1 and 1, outputs f and m = y f: "squared_error", 1/2 (f - y)^2; "squared_tanh",
+        (tanh f - 0.65 y)^2; "logistic", log2(1 + exp(-2 m)); "exponential", exp(-m); "one_minus_tanh",
+        1 - tanh m; "squared_hinge", max(0, 1 - m)^2; or an object with the methods ``value(y, f)``,
+        ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors. Several classes: each against the rest.
+    max_iter : int or None, default=None
+        Most steps. None is no limit for "prefit" and "backfit", `n_vectors` for "basic".
+    backfit_every : int, default=5
+        Steps between two settings of all coefficients; not used for squared error, which does it at each.
+    kernel : str or callable, or list of such, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2" or "precomputed", or a function
+        ``k(X_block, Z_block)`` that returns the values of two blocks of rows; it need be neither symmetric
+        nor positive definite. With a list, each step chooses among all kernels. "precomputed" takes the
+        (n, n) matrix of k(x_i, x_j) in `fit`, and (n_test, n) at prediction.
+    gamma : {"scale", "auto"} or float, or list of such, default="scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()), rows counted by their weights, "auto" is
+        1 / n_features. With a list, each step chooses among the widths.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    degree : int, default=3
+        Degree of "poly".
+    fit_intercept : bool or "candidate", default=True
+        Whether there is a constant. True: from the start, beside the `n_vectors` functions; "candidate": it
+        is one of the functions to choose from.
+    candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
+        Points around which kernels may lie: all training rows, so many of them or such a share of them,
+        drawn, or the rows given.
+    functions : callable or None, default=None
+        Further functions to choose from: ``functions(X)`` returns (n, m) values for rows X.
+    tol : float, default=0.0
+        End when the norm of the residual falls to this share of the targets' norm.
+    early_stopping : bool, default=False
+        Whether the size is chosen on validation rows: those given to `fit`, by cross-validation (`cv`), or
+        a share of the training rows (`validation_fraction`), which are then not trained on.
+    validation_fraction : float, default=0.1
+        That share.
+    cv : int, splitter, iterable of pairs of rows or None, default=None
+        Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
+    n_iter_no_change : int or None, default=None
+        End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
+    precision : {"single", "double"}, default="single"
+        In which candidates are kept and compared. Single takes half the memory and less time; of two that
+        are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
+        precision either way.
+    cache_size : float or None, default=None
+        Memory for the dictionary in MB; None is a share of the free memory. Where it does not fit, each step
+        looks at a sample of 59 functions, whose values are computed then.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows; "balanced" is
+        n / (n_classes * count of the class).
+    class_kernels : dict or None, default=None
+        A kernel for each class: dicts with any of "kernel", "gamma", "coef0" and "degree" by label, in place
+        of the parameters of these names. A row's function then has the kernel of its class.
+    scoring : {"loss", "error"}, default="loss"
+        What early stopping looks at: the mean loss of the validation rows, or the share of them that is
+        classified wrongly.
+    sample_size : int or None, default=None
+        Look at so many functions drawn anew at each step, in any case; nothing is kept.
+    max_time : float or None, default=None
+        Most seconds of a pursuit. One that ends early is a usable model, and warns.
+    random_state : int, RandomState instance or None, default=None
+        Seed of draws and splits.
+    n_jobs : int or None, default=None
+        Threads. None means all cores that this process may use.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    expansion_ : KernelExpansion
+        The model, vectors in the order in which they were chosen; an AttributeError where the model has
+        several kernels or functions of the caller.
+    expansions_ : tuple of KernelExpansion
+        One for each kernel, the intercept in the first; the model is their sum, and that of the functions.
+    support_ : ndarray of int of shape (n_kernel_functions,)
+        Training rows (or places in `candidates`) of the chosen kernel functions, in their order.
+    support_kernels_ : ndarray of int of shape (n_kernel_functions,)
+        Which kernel each has.
+    function_coef_ : ndarray of shape (n_functions, n_outputs)
+        Coefficients of the caller's functions, 0 for those not chosen.
+    intercept_ : ndarray of shape (n_outputs,)
+        The constant.
+    path_ : MatchingPath
+        Every size: losses, and ``path_[size]``, the model of that size.
+    n_vectors_ : int
+        Functions of the model.
+    n_iter_ : int
+        Steps up to the model.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    References
+    ----------
+    P. Vincent and Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002; several outputs as in J.
+    Weston and G. Bakir, "Reduced set selection methods", 2004, equation 13.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import KMPClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KMPClassifier(n_vectors=100, gamma=0.001).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.94
+    True
+    >>> model.expansion_.n_vectors
+    100
+    """
+
+    def __init__(
+        self,
+        n_vectors: int = 100,
+        *,
+        variant: str = "auto",
+        loss: Any = "squared_error",
+        max_iter: int | None = None,
+        backfit_every: int = 5,
+        kernel: Any = "rbf",
+        gamma: str | float | Sequence[Any] = "scale",
+        coef0: float = 0.0,
+        degree: int = 3,
+        fit_intercept: bool | str = True,
+        candidates: Any = None,
+        functions: Callable[[Any], Any] | None = None,
+        tol: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        cv: Any = None,
+        n_iter_no_change: int | None = None,
+        scoring: str = "loss",
+        class_weight: Mapping[Any, float] | str | None = None,
+        class_kernels: Mapping[Any, Mapping[str, Any]] | None = None,
+        precision: str = "single",
+        cache_size: float | None = None,
+        sample_size: int | None = None,
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.variant = variant
+        self.loss = loss
+        self.max_iter = max_iter
+        self.backfit_every = backfit_every
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.fit_intercept = fit_intercept
+        self.candidates = candidates
+        self.functions = functions
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.class_kernels = class_kernels
+        self.precision = precision
+        self.cache_size = cache_size
+        self.sample_size = sample_size
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rules(self) -> dict[str, Rule]:
+        return _RULES
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; float64, float32 and CSR are taken without a copy. (n, n) for the precomputed
+            kernel.
+        y : array-like of shape (n,)
+            Labels, at least two.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows in the loss; rows of weight zero take no part, and are no candidates.
+        X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
+            Validation rows.
+        y_val : array-like of shape (n_val,), default=None
+            Their labels.
+
+        Returns
+        -------
+        KMPClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_time` was over.
+        """
+        X, y = self._validated(X, y)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+        weights = sample_weights(sample_weight, X.shape[0])
+        if self.class_weight is not None:
+            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            weights = of_class[labels] * (1.0 if weights is None else weights)
+            if not np.isfinite(weights).all() or (weights < 0.0).any():
+                raise refuse("class_weight", self.class_weight, "finite and not negative weights")
+        rows = self._watched(X_val, y_val)
+        watched = None
+        if rows is not None:
+            found = np.searchsorted(classes, y_val).clip(max=classes.size - 1)
+            if (classes[found] != np.asarray(y_val)).any():
+                raise ValueError("y_val has labels that y has not")
+            watched = (rows, _targets(found, classes.size))
+        self.classes_ = classes
+        self._decoding: Decoding = "binary" if classes.size == 2 else "ovr"
+        labels = labels.astype(np.int64)
+        self._fit(self._data(X, _targets(labels, classes.size), labels, weights), watched)
+        return self
+
+    def _kernel_parts(self, data: Data, random: np.random.RandomState) -> list[Part]:
+        if self.class_kernels is None:
+            return super()._kernel_parts(data, random)
+        assert data.labels is not None
+        if self._wants_precomputed() or not (self.candidates is None or np.isscalar(self.candidates)):
+            raise refuse("class_kernels", self.class_kernels, "None for points that have no class")
+        points, rows = self._points(data, random)
+        place = np.searchsorted(data.rows, rows)
+        unknown = set(self.class_kernels) - set(self.classes_.tolist())
+        if unknown:
+            raise refuse("class_kernels", self.class_kernels, f"a dict of classes, not {sorted(unknown)!r}")
+        parts: list[Part] = []
+        for number, label in enumerate(self.classes_.tolist()):
+            own = dict(self.class_kernels.get(label, {}))
+            values = {name: own.pop(name, getattr(self, name)) for name in _OF_KERNEL}
+            if own:
+                raise refuse("class_kernels", self.class_kernels, f"about {', '.join(_OF_KERNEL)} alone")
+            check(values, {name: RULES[name] for name in _OF_KERNEL})
+            if values["kernel"] == "precomputed" or isinstance(values["kernel"], (list, tuple)):
+                raise refuse("class_kernels", self.class_kernels, "one computed kernel a class")
+            gamma = default_gamma(values["gamma"], data.X, precomputed=False, weights=data.weights)
+            spec = (values["kernel"], gamma, float(values["coef0"]), int(values["degree"]))
+            mine = np.flatnonzero(data.labels[place] == number)
+            parts.append(KernelPart(spec, points[mine], rows[mine], number))
+        return parts
+
+    def _classes_as_targets(self) -> bool:
+        return True
+
+    def _winners(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        return class_indices(outputs, self._decoding, self.classes_.size)
+
+    def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        flat = self.classes_[self._winners(outputs.reshape(-1, outputs.shape[-1]))]
+        return flat.reshape(outputs.shape[:-1])
+
+    def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
+        shares: NDArray[np.float64] = (predictions == np.asarray(y)).mean(axis=-1)
+        return shares
+
+    def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
+        rows = np.arange(data.rows.size)
+        train, test = train_test_split(
+            rows, test_size=self.validation_fraction, random_state=random, stratify=data.labels
+        )
+        return np.sort(train), np.sort(test)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Outputs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Two classes: positive for the second. Else one number for each class.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        return decision_values(self._outputs(X), self._decoding, self.classes_.size, "ovr")
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        return self._decoded(self._outputs(X))
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The model with labels: what `svmarrow.compress` and `svmarrow.io.save` take."""
+        check_is_fitted(self, "path_")
+        return ExpansionClassifier(
+            self.expansion_,
+            self.classes_,
+            self._decoding,
+            feature_names=getattr(self, "feature_names_in_", None),
+            n_features=self.n_features_in_,
+            n_jobs=self.n_jobs,
+        )
+
+
+def _targets(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
+    """Targets 1 and -1, (n, 1) for two classes, else (n, n_classes)."""
+    if n_classes == 2:
+        return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
+    return np.where(labels[:, np.newaxis] == np.arange(n_classes), 1.0, -1.0)

@@ -1,0 +1,260 @@
+"""Every size of a pursuit, and the choice among them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._params import integer, real, refuse
+from svmarrow._validation import threads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.matching_pursuit._base import MatchingPursuit
+    from svmarrow.matching_pursuit._dictionary import Dictionary
+    from svmarrow.plotting import SizeAccuracyDisplay
+
+__all__ = ["MatchingPath"]
+
+SCORING_BYTES = 64 << 20
+"""Outputs of all sizes held at once while scoring."""
+
+
+class MatchingPath:
+    """Models of every size out of one fit of a matching pursuit.
+
+    ``path[s]`` is the fitted estimator with s functions, ready to predict; nothing is fitted again. The
+    intercept that is there from the start does not count; a constant that was a candidate does.
+
+    Attributes
+    ----------
+    sizes : ndarray of int of shape (n_steps + 1,)
+        Number of functions after each step, from 0 on.
+    training_loss : ndarray of shape (n_steps + 1,)
+        Mean loss of the training rows, all outputs together.
+    validation_loss : ndarray of shape (n_steps + 1,) or (0,)
+        The same of the validation rows; empty where there were none.
+    validation_error : ndarray of shape (n_steps + 1,) or (0,)
+        Share of the validation rows that are classified wrongly; classifiers only.
+    cv_curve : ndarray of shape (n_sizes,) or None
+        By size, the mean over the folds of the measure that chose the size, where cross-validation did.
+    order : ndarray of int of shape (n_functions,)
+        Candidates in the order of the choice.
+    stop : str
+        Why the pursuit ended: ``"converged"`` (size or tolerance reached, no candidate left that helps, or no
+        better validation measure for `n_iter_no_change` steps), ``"max_time"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from svmarrow import KMPClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> path = KMPClassifier(n_vectors=30).fit(X[:300], y[:300]).path_
+    >>> len(path), path[5].n_vectors_
+    (30, 5)
+    >>> small = path.select(X[300:], y[300:])
+    >>> small.score(X[300:], y[300:]) > 0.95
+    True
+    """
+
+    def __init__(
+        self, estimator: MatchingPursuit, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool
+    ) -> None:
+        self._estimator = estimator
+        self._constant = int(constant)
+        self.cv_curve: NDArray[np.float64] | None = None
+        self.order: NDArray[np.int64] = fitted["order"]
+        self._dictionary, self._kept = dictionary.only(self.order)
+        self.sizes: NDArray[np.int64] = fitted["sizes"]
+        self.training_loss: NDArray[np.float64] = fitted["training_loss"]
+        self.validation_loss: NDArray[np.float64] = fitted["validation_loss"]
+        self.validation_error: NDArray[np.float64] = fitted["validation_error"]
+        self.stop: str = fitted["stop"]
+        # Squared error has one triangular factor for all sizes; other losses keep the coefficients of each.
+        self._factor: NDArray[np.float64] | None = fitted.get("factor")
+        self._projections: NDArray[np.float64] = (
+            fitted["coefficients"] if self._factor is None else fitted["projections"]
+        )
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes + self._constant)])
+
+    def __len__(self) -> int:
+        return int(self.sizes[-1])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[size] for size in range(1, len(self) + 1))
+
+    def __repr__(self) -> str:
+        return f"MatchingPath(sizes 0 to {len(self)}, of {type(self._estimator).__name__})"
+
+    def __getitem__(self, size: int) -> Any:
+        """Fitted estimator with so many functions; the last step of that size.
+
+        Parameters
+        ----------
+        size : int
+            From 0, the constant alone, to ``len(path)``.
+
+        Returns
+        -------
+        KMPClassifier or KMPRegressor
+
+        Raises
+        ------
+        IndexError
+            If there is no such size.
+        """
+        return self._estimator._at_step(self, self.step_of(size))
+
+    def step_of(self, size: Any) -> int:
+        """The last step at which there were so many functions."""
+        rule = integer()
+        if not rule.holds(size):
+            raise TypeError(f"size={size!r} is not allowed: it must be {rule.text}")
+        if not 0 <= size <= len(self):
+            raise IndexError(f"size={size} is not on this path: it has the sizes 0 to {len(self)}")
+        return int(np.searchsorted(self.sizes, size, side="right")) - 1
+
+    def coefficients(self, step: int) -> NDArray[np.float64]:
+        """Coefficients (functions, q) after a step, in the order of the choice, an intercept first."""
+        size = int(self.sizes[step]) + self._constant
+        if self._factor is None:
+            return self._projections[self._starts[step] : self._starts[step + 1]]
+        return _core.path_coefficients(self._factor, self._projections, size)
+
+    def outputs(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Outputs of several sizes at once, every function's value computed once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Rows.
+        sizes : sequence of int, default=None
+            Which sizes, rising; None means all from 0 on.
+
+        Returns
+        -------
+        ndarray of shape (len(sizes), n, q)
+        """
+        return self._outputs(self._estimator._rows(X), self._steps(sizes))
+
+    def _steps(self, sizes: Sequence[int] | None) -> list[int]:
+        steps = [self.step_of(size) for size in (range(len(self) + 1) if sizes is None else sizes)]
+        if any(first >= second for first, second in pairwise(steps)):
+            raise ValueError("sizes must rise")
+        return steps
+
+    def _outputs(self, rows: Any, steps: Sequence[int]) -> NDArray[np.float64]:
+        n_jobs = threads(self._estimator.n_jobs)
+        largest = int(self.sizes[max(steps)])
+        values = self._dictionary.values(rows, self._kept[:largest], n_jobs)
+        if self._constant:
+            values = np.column_stack([np.ones(rows.shape[0]), values])
+        m = largest + self._constant
+        if self._factor is None:
+            by_step = [self.coefficients(step) for step in steps]
+            return np.stack([values[:, : len(one)] @ one for one in by_step])
+        return _core.path_outputs(
+            np.ascontiguousarray(values),
+            np.ascontiguousarray(self._factor[:m, :m]),
+            np.ascontiguousarray(self._projections[:m]),
+            self.sizes[list(steps)] + self._constant,
+            n_jobs,
+        )
+
+    def scores(self, X: ArrayLike, y: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Score of every size on rows with known answers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Rows.
+        y : array-like of shape (n,) or (n, q)
+            Labels or targets.
+        sizes : sequence of int, default=None
+            Which sizes, rising; None means all from 0 on.
+
+        Returns
+        -------
+        ndarray of shape (len(sizes),)
+            Accuracy, or for a regressor R^2, as ``score`` gives it.
+        """
+        steps = self._steps(sizes)
+        rows = self._estimator._rows(X)
+        if np.shape(y)[:1] != (rows.shape[0],):
+            raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {np.shape(y)}")
+        q = self._projections.shape[1]
+        step = max(1, SCORING_BYTES // (8 * (len(steps) * q + len(self))))
+        parts = [
+            self._estimator._decoded(self._outputs(rows[start : start + step], steps))
+            for start in range(0, rows.shape[0], step)
+        ]
+        return self._estimator._scores(np.concatenate(parts, axis=1), y)
+
+    def select(self, X: ArrayLike, y: ArrayLike, max_loss: float = 0.0) -> Any:
+        """Smallest model whose score is at most `max_loss` below the best of the path.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Rows that the fit has not seen.
+        y : array-like of shape (n,) or (n, q)
+            Labels or targets.
+        max_loss : float, default=0.0
+            Largest difference of the scores, not negative.
+
+        Returns
+        -------
+        KMPClassifier or KMPRegressor
+            As ``path[size]`` gives it.
+        """
+        rule = real(least=0.0)
+        if not rule.holds(max_loss):
+            raise refuse("max_loss", max_loss, rule.text)
+        scores = self.scores(X, y)
+        return self[int(np.flatnonzero(scores >= scores.max() - max_loss - 1e-12)[0])]
+
+    def plot(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **kwargs: Any) -> SizeAccuracyDisplay:
+        """Draw the error against the number of functions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Rows.
+        y : array-like of shape (n,) or (n, q)
+            Labels or targets.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : Any
+            Passed to Matplotlib's ``plot``.
+
+        Returns
+        -------
+        SizeAccuracyDisplay
+            With ``ax_`` and ``figure_``.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib.
+        ValueError
+            If no function was chosen.
+        """
+        from svmarrow.plotting import SizeAccuracyDisplay
+
+        if len(self) == 0:
+            raise ValueError("this path has no functions: there is nothing to draw")
+        sizes = range(1, len(self) + 1)
+        display = SizeAccuracyDisplay(
+            sizes,
+            self.scores(X, y, sizes),
+            score_name="accuracy" if hasattr(self._estimator, "classes_") else "R^2",
+        )
+        return display.plot(ax=ax, **{"label": "pursuit", **kwargs})

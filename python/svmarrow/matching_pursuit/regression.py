@@ -1,0 +1,309 @@
+"""Kernel matching pursuit for numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow._params import real
+from svmarrow._validation import sample_weights
+from svmarrow.matching_pursuit._base import MatchingPursuit
+from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
+from svmarrow.matching_pursuit._rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._params import Rule
+    from svmarrow.expansion import KernelExpansion
+    from svmarrow.matching_pursuit._base import Data
+
+__all__ = ["KMPRegressor"]
+
+
+def _numbers(y: Any, name: str) -> NDArray[np.float64]:
+    """Targets (n, q)."""
+    try:
+        targets = np.asarray(y).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
+    if not np.isfinite(targets).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    return np.ascontiguousarray(targets[:, np.newaxis] if targets.ndim == 1 else targets)
+
+
+_RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
+
+
+class KMPRegressor(RegressorMixin, MatchingPursuit):
+    """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
+
+    f(x) = b + sum_i a_i k(x, z_i). Each step adds the function of a dictionary that lowers the loss
+    on the training rows most, and sets all coefficients anew. Several targets share their functions. The
+    number of functions is the capacity; every size up to `n_vectors` is kept (`path_`).
+
+    Parameters
+    ----------
+    n_vectors : int, default=100
+        Most functions. Fewer where the dictionary has no more that help.
+    variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
+        "prefit" chooses the function that leaves the least error when all coefficients are set anew
+        (orthogonal least squares), for squared error alone; "backfit" chooses by the angle with the residual,
+        or for other losses with the direction of steepest descent, and then sets all coefficients anew, for
+        other losses every `backfit_every` steps; "basic" only ever sets one coefficient, and may choose a
+        function again. "auto" is "prefit" for squared error, else "backfit".
+    loss : {"squared_error", "huber"} or object, default="squared_error"
+        1/2 (f - y)^2; or that up to a difference of `delta` and linear beyond; or an object with the methods
+        ``value(y, f)``, ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors.
+    delta : float, default=1.0
+        Where "huber" becomes linear.
+    max_iter : int or None, default=None
+        Most steps. None is no limit for "prefit" and "backfit", `n_vectors` for "basic".
+    backfit_every : int, default=5
+        Steps between two settings of all coefficients; not used for squared error, which does it at each.
+    kernel : str or callable, or list of such, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2" or "precomputed", or a function
+        ``k(X_block, Z_block)`` that returns the values of two blocks of rows; it need be neither symmetric
+        nor positive definite. With a list, each step chooses among all kernels. "precomputed" takes the
+        (n, n) matrix of k(x_i, x_j) in `fit`, and (n_test, n) at prediction.
+    gamma : {"scale", "auto"} or float, or list of such, default="scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()), rows counted by their weights, "auto" is
+        1 / n_features. With a list, each step chooses among the widths.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    degree : int, default=3
+        Degree of "poly".
+    fit_intercept : bool or "candidate", default=True
+        Whether there is a constant. True: from the start, beside the `n_vectors` functions; "candidate": it
+        is one of the functions to choose from.
+    candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
+        Points around which kernels may lie: all training rows, so many of them or such a share of them,
+        drawn, or the rows given.
+    functions : callable or None, default=None
+        Further functions to choose from: ``functions(X)`` returns (n, m) values for rows X.
+    tol : float, default=0.0
+        End when the norm of the residual falls to this share of the targets' norm.
+    early_stopping : bool, default=False
+        Whether the size is chosen on validation rows: those given to `fit`, by cross-validation (`cv`), or
+        a share of the training rows (`validation_fraction`), which are then not trained on.
+    validation_fraction : float, default=0.1
+        That share.
+    cv : int, splitter, iterable of pairs of rows or None, default=None
+        Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
+    n_iter_no_change : int or None, default=None
+        End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
+    precision : {"single", "double"}, default="single"
+        In which candidates are kept and compared. Single takes half the memory and less time; of two that
+        are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
+        precision either way.
+    cache_size : float or None, default=None
+        Memory for the dictionary in MB; None is a share of the free memory. Where it does not fit, each step
+        looks at a sample of 59 functions, whose values are computed then.
+    sample_size : int or None, default=None
+        Look at so many functions drawn anew at each step, in any case; nothing is kept.
+    max_time : float or None, default=None
+        Most seconds of a pursuit. One that ends early is a usable model, and warns.
+    random_state : int, RandomState instance or None, default=None
+        Seed of draws and splits.
+    n_jobs : int or None, default=None
+        Threads. None means all cores that this process may use.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The model, vectors in the order in which they were chosen; an AttributeError where the model has
+        several kernels or functions of the caller.
+    expansions_ : tuple of KernelExpansion
+        One for each kernel, the intercept in the first; the model is their sum, and that of the functions.
+    support_ : ndarray of int of shape (n_kernel_functions,)
+        Training rows (or places in `candidates`) of the chosen kernel functions, in their order.
+    support_kernels_ : ndarray of int of shape (n_kernel_functions,)
+        Which kernel each has.
+    function_coef_ : ndarray of shape (n_functions, n_outputs)
+        Coefficients of the caller's functions, 0 for those not chosen.
+    intercept_ : ndarray of shape (n_outputs,)
+        The constant.
+    path_ : MatchingPath
+        Every size: losses, and ``path_[size]``, the model of that size.
+    n_vectors_ : int
+        Functions of the model.
+    n_iter_ : int
+        Steps up to the model.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    References
+    ----------
+    P. Vincent and Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002; several outputs as in J.
+    Weston and G. Bakir, "Reduced set selection methods", 2004, equation 13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import KMPRegressor
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> model = KMPRegressor(n_vectors=8).fit(X, np.sin(X[:, 0]))
+    >>> model.score(X, np.sin(X[:, 0])) > 0.999
+    True
+    >>> model.path_[3].n_vectors_
+    3
+    """
+
+    def __init__(
+        self,
+        n_vectors: int = 100,
+        *,
+        variant: str = "auto",
+        loss: Any = "squared_error",
+        delta: float = 1.0,
+        max_iter: int | None = None,
+        backfit_every: int = 5,
+        kernel: Any = "rbf",
+        gamma: str | float | Sequence[Any] = "scale",
+        coef0: float = 0.0,
+        degree: int = 3,
+        fit_intercept: bool | str = True,
+        candidates: Any = None,
+        functions: Callable[[Any], Any] | None = None,
+        tol: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        cv: Any = None,
+        n_iter_no_change: int | None = None,
+        precision: str = "single",
+        cache_size: float | None = None,
+        sample_size: int | None = None,
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.variant = variant
+        self.loss = loss
+        self.delta = delta
+        self.max_iter = max_iter
+        self.backfit_every = backfit_every
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.fit_intercept = fit_intercept
+        self.candidates = candidates
+        self.functions = functions
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.n_iter_no_change = n_iter_no_change
+        self.precision = precision
+        self.cache_size = cache_size
+        self.sample_size = sample_size
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rules(self) -> dict[str, Rule]:
+        return _RULES
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; float64, float32 and CSR are taken without a copy. (n, n) for the precomputed
+            kernel.
+        y : array-like of shape (n,) or (n, q)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows in the loss; rows of weight zero take no part, and are no candidates.
+        X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
+            Validation rows.
+        y_val : array-like of shape (n_val,) or (n_val, q), default=None
+            Their targets.
+
+        Returns
+        -------
+        KMPRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_time` was over.
+        """
+        X, y = self._validated(X, y, multi_output=True)
+        targets = _numbers(y, "y")
+        weights = sample_weights(sample_weight, X.shape[0])
+        rows = self._watched(X_val, y_val)
+        watched = None if rows is None else (rows, _numbers(y_val, "y_val"))
+        if watched is not None and watched[1].shape[1] != targets.shape[1]:
+            raise ValueError(f"y_val has {watched[1].shape[1]} columns, y has {targets.shape[1]}")
+        self._one_target = np.ndim(y) == 1
+        self._fit(self._data(X, targets, None, weights), watched)
+        return self
+
+    def _classes_as_targets(self) -> bool:
+        return False
+
+    def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return outputs[..., 0] if self._one_target else outputs
+
+    def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
+        return np.array([r2_score(y, one) for one in predictions])
+
+    def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
+        rows = np.arange(data.rows.size)
+        train, test = train_test_split(rows, test_size=self.validation_fraction, random_state=random)
+        return np.sort(train), np.sort(test)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q)
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        return self._decoded(self._outputs(X))
+
+    def as_expansion(self) -> KernelExpansion:
+        """The model as a kernel expansion: what `svmarrow.compress` and `svmarrow.io.save` take."""
+        check_is_fitted(self, "path_")
+        return self.expansion_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

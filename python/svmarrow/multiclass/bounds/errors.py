@@ -1,0 +1,127 @@
+"""Bounds for errors on the training rows: with each row left out, and with all rows in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._params import check, one_of
+from svmarrow._validation import threads
+from svmarrow.multiclass.bounds.model import parts_of
+from svmarrow.multiclass.bounds.value import TIKHONOV, Bound, LeaveOneOutBound
+from svmarrow.multiclass.codes import LOSSES, Code
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["leave_one_out", "training_error"]
+
+
+def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
+    """Share of training rows that could be classified wrongly if each were left out of all machines.
+
+    For a machine without intercept the output at a row that it was trained without lies between f and f - c K
+    (4.56), f the output with the row, c the row's signed coefficient, K = k(x, x). A row is a suspect if some
+    choice of outputs within these intervals gives another class a smaller total loss (4.60). Each rival class
+    is looked at by itself, and machines that never saw the row keep their output, which they do exactly.
+
+    Parameters
+    ----------
+    model : CodedClassifier or classifier of svmarrow
+        Fitted, without intercept: `CodedClassifier` over ``SVC(fit_intercept=False)`` or `RLSClassifier`, or
+        one of these by itself.
+    X : {array-like, sparse matrix} of shape (n, d)
+        The training rows, in the order of `fit`; kernel values for a precomputed kernel.
+    y : array-like of shape (n,)
+        Their labels.
+
+    Returns
+    -------
+    LeaveOneOutBound
+        ``value`` is the share of suspects, never below the true leave-one-out error.
+
+    Raises
+    ------
+    ValueError
+        If the machines have intercepts, X are not the training rows, or the decoder is "dag" or a mean loss.
+    TypeError
+        If the model is of another kind, or its machines are not known by training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import SVC, CodedClassifier
+    >>> from svmarrow.multiclass import bounds
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CodedClassifier(SVC(fit_intercept=False)).fit(X, y)
+    >>> bound = bounds.leave_one_out(model, X, y)
+    >>> 0.0 < bound.value < 0.5, bound.equation
+    (True, '(4.60)')
+    """
+    parts = parts_of(model, X, y)
+    margins, suspects = _core.leave_one_out_rows(
+        parts.outputs,
+        parts.coefficients,
+        parts.diagonal,
+        parts.labels,
+        parts.slack,
+        parts.code.matrix,
+        parts.decoder,
+        threads(None),
+    )
+    assumptions = (
+        TIKHONOV,
+        "the kernel is positive semidefinite",
+        "C, alpha, weights and kernel stay as they are when a row leaves",
+        "outputs are within the solver's violation of the optimum's",
+    )
+    value = float(suspects.mean())
+    return LeaveOneOutBound(
+        value, "(4.60)", assumptions, {"rows": float(parts.labels.size)}, suspects, margins
+    )
+
+
+def training_error(
+    code: Code | ArrayLike, outputs: ArrayLike, labels: ArrayLike, *, loss: str, decoder: str = "loss"
+) -> Bound:
+    """Bound for the training error rate by the average loss of the machines.
+
+    N eps / (rho L(0)) for loss-based decoding (4.51), twice that for Hamming decoding (4.53), with eps the
+    average loss over rows and machines, a zero of the code counting L(0). It uses F for the N of the print's
+    numerator: the errors are at most n F eps / (rho L(0)), as in the source of the theorem.
+
+    Parameters
+    ----------
+    code : Code or array-like of shape (n_classes, n_columns)
+        The code.
+    outputs : array-like of shape (n, n_columns)
+        Outputs of the machines.
+    labels : array-like of int of shape (n,)
+        Row of the code of each row's class.
+    loss : str
+        The loss L: "hinge", "squared_hinge", "square", "logistic" or "exponential".
+    decoder : {"loss", "hamming"}, default="loss"
+        How classes are decoded.
+
+    Returns
+    -------
+    Bound
+        Of the share of training rows that are decoded wrongly.
+    """
+    check(
+        {"loss": loss, "decoder": decoder},
+        {"loss": one_of(*LOSSES[:-1]), "decoder": one_of("loss", "hamming")},
+    )
+    made = code if isinstance(code, Code) else Code(code)
+    values = np.asarray(outputs, dtype=np.float64)
+    signs = made.matrix[np.asarray(labels)]
+    margins = np.ascontiguousarray(values * signs).ravel()
+    average = float(_core.margin_loss(margins, loss).mean())
+    zero = float(_core.margin_loss(np.zeros(1), loss)[0])
+    factor = 1.0 if decoder == "loss" else 2.0
+    value = factor * made.n_columns * average / (made.row_distance * zero)
+    assumptions = ("(L(z) + L(-z)) / 2 >= L(0) > 0" if decoder == "loss" else "L(z) >= L(0) > 0 for z < 0",)
+    terms = {"average_loss": average, "row_distance": made.row_distance, "loss_at_zero": zero}
+    return Bound(value, "(4.51)" if decoder == "loss" else "(4.53)", assumptions, terms)

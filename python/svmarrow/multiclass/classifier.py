@@ -1,0 +1,466 @@
+"""A multiclass classifier of binary machines, a code and a decoder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from svmarrow._decode import code_class_indices, code_decision_values
+from svmarrow._params import THREADS, boolean, check, integer, refuse
+from svmarrow._validation import sample_weights, validated
+from svmarrow.least_squares._base import SquareLossClassifier
+from svmarrow.multiclass.codes import CODES, DECODERS, check_decoder, loss_of, make_code
+from svmarrow.multiclass.training import Machines, recoded, train
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.certificate import Certificate
+    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow.expansion import KernelExpansion
+    from svmarrow.multiclass.codes import Code
+
+__all__ = ["CodedClassifier"]
+
+
+class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
+
+    Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
+    of kernel rows; one system of least squares serves every code without zeros; all kernel machines predict over
+    one pool of vectors, and are compressed together. Any other binary classifier is cloned for each column.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The binary machine: `svmarrow.SVC`, any other classifier of svmarrow, or any binary classifier with
+        ``decision_function``. What it says about several classes (``multi_class``,
+        ``decision_function_shape``, ``break_ties``) has no effect here. Class weights of `svmarrow.SVC` and
+        `svmarrow.NuSVC` are about the classes of y, not about the two sides of a column; with their
+        ``warm_start=True`` a further `fit` goes on from the last solution, if code and rows are the same.
+    code : {"one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch"}, Code or array-like, \
+default="one-vs-all"
+        The code, see `make_code`; a matrix has a row for each class in the order of `classes_`.
+    decoder : str, default="loss"
+        How a class is made of the machines' outputs f. Rows M_r of the code stand for the classes.
+
+        * ``"loss"``: the class of least total loss sum_i L(M_ri f_i), where L is the loss that the machine
+          minimises [1]_, (4.43); a zero counts L(0). ``"hinge"``, ``"squared_hinge"``, ``"square"``,
+          ``"logistic"``, ``"exponential"`` and ``"perceptron"`` name a loss instead;
+        * ``"mean_loss"``, and ``"mean_hinge"`` to ``"mean_perceptron"``: the same loss for each machine that
+          knows the class, zeros left out [3]_. Classes whose rows have fewer zeros lose their advantage: take
+          it for sparse codes. Where all rows have as many zeros it decides as the total does;
+        * ``"hamming"``: the class whose row is nearest to the signs of the outputs, (4.42); zeros, of the
+          code or of an output, count one half;
+        * ``"votes"``: every machine votes for the classes of its side, an output of 0 for the negative one;
+        * ``"dag"``: for ``code="all-pairs"``: the first and the last class of a list meet, the loser leaves,
+          until one is left [2]_; an output of 0 is for the second of the pair.
+
+        Of equals the first class wins. For two classes and one column the sign of the output decides.
+    random_state : int, RandomState instance or None, default=None
+        Seed of codes that are drawn; None always gives the same code.
+    n_draws : int, default=10000
+        Draws of which the best is kept, for codes that are drawn.
+    shared : bool, default=True
+        Whether machines share their work. Without it each column is trained by a clone of its own: the same
+        machines up to the solver's tolerance, slower.
+    n_jobs : int or None, default=None
+        Threads for training and prediction. None means all cores that this process may use; for training
+        with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    code_ : Code
+        The code, with its distances.
+    decoder_ : str
+        The decoder in use: that of the parameter, with the name of the machine's loss for ``"loss"``.
+    expansion_ : KernelExpansion
+        All machines over one pool of vectors, a column for each column of the code. Missing where the
+        machines are not expansions of one built-in kernel.
+    certificate_ : Certificate
+        Of support vector machines: what the solver vouches for, an entry for each column; columns that are
+        equal or opposite are trained once.
+    support_ : ndarray of int64 of shape (n_vectors,)
+        Of support vector machines: training rows that are vectors of the pool.
+    loo_decision_ : ndarray of shape (n, n_classes) or (n,)
+        Of `svmarrow.RLSClassifier`: what `decision_function` would say of each training row had all machines
+        been trained without it, exactly.
+    loo_error_ : float
+        Of `svmarrow.RLSClassifier`: the exact leave-one-out error.
+    estimators_ : list
+        Where each column was fitted by itself: the fitted estimators, one for each column that is not equal
+        or opposite to an earlier one.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    References
+    ----------
+    .. [1] R. Rifkin, "Everything Old Is New Again", MIT 2002, chapter 4; E. Allwein, R. Schapire and Y.
+       Singer, "Reducing multiclass to binary", JMLR 1, 2000.
+    .. [2] J. Platt, N. Cristianini and J. Shawe-Taylor, "Large margin DAGs for multiclass classification",
+       NIPS 12, 2000.
+    .. [3] S. Escalera, O. Pujol and P. Radeva, "On the decoding process in ternary error-correcting output
+       codes", IEEE Transactions on Pattern Analysis and Machine Intelligence 32, 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import SVC, CodedClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = CodedClassifier(SVC(C=10, gamma=0.001), code="dense").fit(X[:1000], y[:1000])
+    >>> model.code_, model.score(X[1000:], y[1000:]) > 0.95
+    (<Code: 10 classes, 34 columns, row distance 14>, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        code: str | Code | ArrayLike = "one-vs-all",
+        decoder: str = "loss",
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        n_draws: int = 10_000,
+        shared: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.code = code
+        self.decoder = decoder
+        self.random_state = random_state
+        self.n_draws = n_draws
+        self.shared = shared
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> CodedClassifier:
+        """Train the machines of all columns.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for a precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+        **fit_params : Any
+            ``sample_weight``, array-like of shape (n,): weights of the rows, for estimators whose ``fit``
+            takes them.
+
+        Returns
+        -------
+        CodedClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, a code for another number of classes or with rows that
+            coincide or a column without both signs, a single class, weights for an estimator that takes none,
+            and what the estimator refuses.
+        TypeError
+            If the estimator has no ``decision_function``.
+        """
+        check(self.get_params(deep=False), _RULES)
+        if set(fit_params) - {"sample_weight"}:
+            raise TypeError(f"fit takes X, y and sample_weight, not {', '.join(sorted(fit_params))}")
+        validate_data(self, X, y, skip_check_array=True)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "fc":
+            assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        check_consistent_length(X, y)
+        weights = sample_weights(fit_params.get("sample_weight"), y.shape[0])
+        classes, labels = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+        decoder = self._decoder()
+        code = self._make_code(classes.size)
+        check_decoder(decoder, code)
+        trained = train(
+            self.estimator,
+            X,
+            labels.astype(np.int64).reshape(-1),
+            code,
+            classes=classes,
+            sample_weight=weights,
+            shared=bool(self.shared),
+            n_jobs=self.n_jobs,
+            last=self._machines if getattr(self, "code_", None) == code else None,
+        )
+        self.classes_ = classes
+        self.code_ = code
+        self.decoder_ = decoder
+        self._take(trained, labels)
+        return self
+
+    def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
+        """The machines, and what they know of rows left out."""
+        self._machines: Machines = trained
+        for name in ("loo_decision_", "loo_error_"):
+            self.__dict__.pop(name, None)
+        if trained.left_out is not None:
+            matrix, decoder = self.code_.matrix, self.decoder_
+            self.loo_decision_ = code_decision_values(trained.left_out, matrix, decoder, self.n_jobs)
+            won = code_class_indices(trained.left_out, matrix, decoder, self.n_jobs)
+            if labels is not None:
+                self.loo_error_ = float((won != labels).mean())
+
+    @classmethod
+    def from_one_vs_all(
+        cls, model: Any, code: str | Code | ArrayLike, decoder: str = "loss", **parameters: Any
+    ) -> CodedClassifier:
+        """The machines of another code from a fitted least-squares classifier, without training.
+
+        Solutions of least squares are linear in the targets: those of one-vs-all give those of every column
+        that leaves out no class (thesis (4.67) to (4.80)).
+
+        Parameters
+        ----------
+        model : RLSClassifier or another least-squares classifier of svmarrow
+            Fitted.
+        code : str, Code or array-like
+            A code without zeros, see the class.
+        decoder : str, default="loss"
+            See the class.
+        **parameters : Any
+            Others of the class.
+
+        Returns
+        -------
+        CodedClassifier
+            What its `fit` on the same rows would give, without `loo_error_`, which needs the labels.
+
+        Raises
+        ------
+        TypeError
+            If the model is no least-squares classifier.
+        ValueError
+            If the code has zeros or is for another number of classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from svmarrow import CodedClassifier, RLSClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> plain = RLSClassifier().fit(X, y)
+        >>> coded = CodedClassifier.from_one_vs_all(plain, "complete")
+        >>> bool((coded.predict(X) == plain.predict(X)).all())
+        True
+        """
+        if not isinstance(model, SquareLossClassifier):
+            raise TypeError(
+                f"model of type {type(model).__name__}: it must be a least-squares classifier of svmarrow, "
+                "whose solutions are linear in the targets"
+            )
+        check_is_fitted(model)
+        coded = cls(model, code, decoder, **parameters)
+        check(coded.get_params(deep=False), _RULES)
+        made = coded._make_code(model.classes_.size)
+        if made.has_zeros:
+            raise ValueError("the code has zeros: machines that leave out classes must be trained")
+        coded.decoder_ = coded._decoder()
+        check_decoder(coded.decoder_, made)
+        coded.classes_, coded.code_ = model.classes_, made
+        coded.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            coded.feature_names_in_ = model.feature_names_in_
+        coded._take(recoded(model, made), None)
+        return coded
+
+    def _make_code(self, n_classes: int) -> Code:
+        if isinstance(self.code, str) and self.code not in CODES:
+            raise refuse("code", self.code, ", ".join(repr(name) for name in CODES) + " or a matrix")
+        return make_code(
+            self.code,
+            int(n_classes),
+            random_state=self.random_state,
+            n_draws=self.n_draws,
+            n_jobs=self.n_jobs,
+        )
+
+    def _decoder(self) -> str:
+        """The decoder by its own name."""
+        own = ("loss", "mean_loss")
+        if self.decoder not in (*own, *DECODERS):
+            names = ", ".join(repr(name) for name in (*own, *DECODERS))
+            raise refuse("decoder", self.decoder, f"one of {names}")
+        if self.decoder not in own:
+            return self.decoder
+        loss = loss_of(self.estimator)
+        if loss is None:
+            raise ValueError(
+                f"decoder={self.decoder!r} needs the loss of {type(self.estimator).__name__}, which is not "
+                "known: name one, such as decoder='hinge', or take 'hamming'"
+            )
+        return loss if self.decoder == "loss" else f"mean_{loss}"
+
+    def outputs(self, X: Any) -> NDArray[np.float64]:
+        """Outputs of all machines before decoding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for a precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n, n_columns)
+            Positive for the classes of +1 in a column of `code_`.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        check_is_fitted(self)
+        expansion = self._machines.expansion
+        if expansion is None:
+            if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf":
+                raise ValueError(
+                    f"X has shape {X.shape}, expected rows. Reshape your data to (1, n_features)"
+                )
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return self._machines.outputs(X, self.n_jobs)
+        precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"
+        return expansion._evaluate(validated(self, X, reset=False, precomputed=precomputed), self.n_jobs)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for a precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes) or (n,)
+            The larger the better: minus the total loss, minus the distance, the votes, the round of the
+            DAG in which the class left. For two classes one number, positive for the second: the output of
+            the machine where there is one only, else the difference of the scores.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        outputs = self.outputs(X)
+        return code_decision_values(outputs, self.code_.matrix, self.decoder_, self.n_jobs)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for a precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        outputs = self.outputs(X)
+        winners = code_class_indices(outputs, self.code_.matrix, self.decoder_, self.n_jobs)
+        labels: NDArray[Any] = self.classes_[winners]
+        return labels
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """All machines over one pool of vectors."""
+        found: KernelExpansion = self._found("expansion", "the machines are not expansions of one kernel")
+        return found
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What the solver vouches for."""
+        found: Certificate = self._found(
+            "certificate", "only support vector machines that share have a certificate"
+        )
+        return found
+
+    @property
+    def support_(self) -> NDArray[np.int64]:
+        """Training rows that are vectors of the pool."""
+        found: NDArray[np.int64] = self._found("support", "only machines that share know their training rows")
+        return found
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted estimators of the distinct columns, where each was fitted by itself."""
+        found: list[Any] = self._found("estimators", "the machines were trained together")
+        return found
+
+    def _found(self, name: str, otherwise: str) -> Any:
+        machines = self.__dict__.get("_machines")
+        if machines is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        value = getattr(machines, name)
+        if value is None or (name == "estimators" and not value):
+            raise AttributeError(f"this {type(self).__name__} has no {name}_: {otherwise}")
+        return value
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The fitted model as a classifier made of one expansion: what `svmarrow.compress` and `save` take.
+
+        Raises
+        ------
+        TypeError
+            If the machines are not expansions of one built-in kernel.
+        """
+        from svmarrow.classifier import ExpansionClassifier
+
+        check_is_fitted(self)
+        expansion = self._machines.expansion
+        if expansion is None:
+            raise TypeError(
+                f"a CodedClassifier of {type(self.estimator).__name__} is not one kernel expansion: its "
+                "machines have different kernels or none"
+            )
+        return ExpansionClassifier(
+            expansion,
+            self.classes_,
+            "code",
+            feature_names=getattr(self, "feature_names_in_", None),
+            n_features=self.n_features_in_,
+            code=self.code_,
+            decoder=self.decoder_,
+            n_jobs=self.n_jobs,
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the model as an `ExpansionClassifier`, all or nothing; `svmarrow.load` reads it."""
+        self.as_expansion().save(path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_machines")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.positive_only = inner.input_tags.positive_only
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+
+_RULES = {
+    "n_draws": integer(least=1),
+    "shared": boolean,
+    "n_jobs": THREADS,
+}

@@ -1,0 +1,122 @@
+"""Perceptrons that are one kernel expansion: one pool of vectors and a policy that keeps it small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._progress import progress
+from svmarrow._validation import core_rows
+from svmarrow.expansion import KernelExpansion
+from svmarrow.perceptron._stream import StreamClassifier, as_classifier, rows_of, seed_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow.classifier import ExpansionClassifier
+
+__all__ = ["PoolClassifier"]
+
+#: Most vectors where there is no budget: more than any memory holds.
+NO_BUDGET = 2**62
+
+
+class PoolClassifier(StreamClassifier):
+    """An online learner whose model is one `KernelExpansion`."""
+
+    expansion_: KernelExpansion
+    verbose: bool | int
+    random_state: int | None
+    _policy_name: ClassVar[str]
+
+    @property
+    def _policy(self) -> str:
+        return self._policy_name
+
+    def _empty(self, X: Any) -> dict[str, Any]:
+        return {
+            "rows": self._no_rows(X),
+            "coefficients": np.zeros((0, self._n_outputs)),
+            "born": np.zeros(0, dtype=np.int64),
+            "matrix": np.zeros((0, 0)),
+            "scores": np.zeros((0, self._n_outputs)),
+            "deviation": 0.0,
+            "random": seed_of(self.random_state) if self._policy == "random" else 0,
+        }
+
+    def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        state = self._state
+        with progress(self.verbose) as told:
+            result = _core.perceptron_stream(
+                core_rows(X),
+                labels,
+                int(self.classes_.size),
+                self._kernel_spec,
+                self._policy,
+                int(getattr(self, "budget", NO_BUDGET)),
+                float(getattr(self, "eta", 0.0)),
+                state["rows"],
+                state["coefficients"],
+                state["born"],
+                state["matrix"],
+                state["scores"],
+                state["deviation"],
+                state["random"],
+                (self.n_seen_, self.mistakes_),
+                told.callback,
+            )
+        self.mistake_rows_ = result["wrong"] + self.n_seen_
+        self.n_seen_, self.mistakes_ = result["counters"]
+        self._take(
+            {
+                "rows": result["vectors"],
+                "coefficients": result["coefficients"],
+                "born": result["born"],
+                "matrix": result["matrix"],
+                "scores": result["scores"],
+                "deviation": result["deviation"],
+                "random": result["random"],
+            }
+        )
+
+    def _restore(self, state: dict[str, Any], coding: str) -> None:
+        if coding != self._decoding:
+            raise ValueError(f"coding is {coding!r}, expected {self._decoding!r}")
+        m, q = state["coefficients"].shape
+        scores = self._policy in ("margin", "tightest")
+        matrix = self._policy in ("tightest", "projectron", "projectron++")
+        shapes = {
+            "coefficients": (m, self._n_outputs),
+            "born": (m,),
+            "scores": (m if scores else 0, q),
+            "matrix": (m, m) if matrix else (0, 0),
+        }
+        for key, shape in shapes.items():
+            if state[key].shape != shape:
+                raise ValueError(f"array {key!r} has shape {state[key].shape}, expected {shape}")
+        if state["born"].size and state["born"].max() >= self.n_seen_:
+            raise ValueError("array 'born' has rows that were never seen")
+        self._take(state)
+
+    def _take(self, state: dict[str, Any]) -> None:
+        self._state = state
+        self.expansion_ = KernelExpansion(
+            rows_of(self._state["rows"]),
+            self._coefficients(),
+            np.zeros(self._n_outputs),
+            *self._kernel_spec,
+        )
+
+    def _coefficients(self) -> NDArray[np.float64]:
+        """Coefficients that answer: those of the last hypothesis."""
+        coefficients: NDArray[np.float64] = self._state["coefficients"]
+        return coefficients
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        return self.expansion_._evaluate(X, self.n_jobs)
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The model as an expansion with labels: what `svmarrow.compress` and `svmarrow.io.save` take."""
+        return as_classifier(self)

@@ -1,0 +1,296 @@
+"""What all online learners share: labels, layout and counts of a stream, and how a state is kept.
+
+The state is a dict of NumPy arrays and numbers, the attribute ``_state``: everything that a later row depends
+on. Each call passes it to the extension module and keeps what comes back, so an interrupted call changes
+nothing and a pickle between two calls loses nothing. The first piece decides the layout (dense or CSR) and
+the precision of a stream; later pieces are converted to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_non_negative
+
+from svmarrow._decode import Decoding, class_indices, decision_values
+from svmarrow._params import THREADS, Rule, boolean, check, either, integer, none, one_of, real
+from svmarrow._validation import default_gamma, validated
+from svmarrow.classifier import ExpansionClassifier
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._validation import CoreRows
+
+__all__ = ["STREAM_RULES", "StreamClassifier", "rows_of", "seed_of"]
+
+#: The kernels that are computed from rows.
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
+
+STREAM_RULES = {
+    "kernel": one_of(*KERNELS),
+    "degree": integer(least=0, most=2**31 - 1),
+    "gamma": either(one_of("scale", "auto"), real(least=0.0)),
+    "coef0": real(),
+    "max_iter": integer(least=1),
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}
+RANDOM = either(none, integer(least=0, most=2**32 - 1))
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for the core's generator."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def rows_of(rows: CoreRows) -> Any:
+    """Rows as the extension module gives them, as an array or a CSR matrix; no copy."""
+    if isinstance(rows, tuple):
+        data, indices, indptr, shape = rows
+        return sp.csr_array((data, indices, indptr), shape=shape)
+    return rows
+
+
+class StreamClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that learns from a stream; the base of all online learners."""
+
+    classes_: NDArray[np.generic]
+    n_features_in_: int
+    mistakes_: int
+    n_seen_: int
+    mistake_rows_: NDArray[np.int64]
+    gamma_: float
+    n_jobs: int | None
+    kernel: str
+    gamma: str | float
+    coef0: float
+    degree: int
+    max_iter: int
+    _state: dict[str, Any]
+    n_iter_: int
+    _rules: ClassVar[dict[str, Rule]]
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget everything and learn from the rows, in their order, ``max_iter`` times over.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+
+        Returns
+        -------
+        self : object
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, a single class.
+        KeyboardInterrupt
+            On Ctrl-C; passes that ended before are kept.
+        """
+        check(self.get_params(deep=False), self._rules)
+        X, y = validated(self, X, y, reset=True, with_y=True)
+        check_classification_targets(y)
+        classes = np.unique(y)
+        self._begin(X, classes)
+        labels = np.searchsorted(self.classes_, y).astype(np.int64)
+        for done in range(self.max_iter):
+            self._piece(X, labels)
+            self.n_iter_ = done + 1
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn from the next piece of the stream: one row or a million, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows. The first piece decides the layout and the precision in which the stream is kept.
+        y : array-like of shape (n,)
+            Labels.
+        classes : array-like of shape (n_classes,) or None, default=None
+            All labels that the stream may have; needed in the first call, the same or None in later ones.
+
+        Returns
+        -------
+        self : object
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, labels that are not among the classes,
+            another number of columns.
+        KeyboardInterrupt
+            On Ctrl-C; the estimator is then as it was before the call.
+        """
+        check(self.get_params(deep=False), self._rules)
+        first = not hasattr(self, "_state")
+        X, y = validated(self, X, y, reset=first, with_y=True)
+        check_classification_targets(y)
+        if first:
+            if classes is None:
+                raise ValueError(
+                    "classes=None is not allowed: the first call of partial_fit must name them all"
+                )
+            self._begin(X, np.unique(np.asarray(classes)))
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            if first:
+                del self._state
+            raise ValueError(
+                f"y has the label {unknown.tolist()[0]!r}, which is not among the classes "
+                f"{self.classes_.tolist()} that the first call of partial_fit named"
+            )
+        self._piece(X, np.searchsorted(self.classes_, y).astype(np.int64))
+        return self
+
+    def _begin(self, X: Any, classes: NDArray[Any]) -> None:
+        if classes.size < 2:
+            raise ValueError(
+                f"y has {classes.size} class: it must have at least 2 classes, or classes must name them"
+            )
+        self.classes_ = classes
+        self.gamma_ = default_gamma(self.gamma, X, precomputed=False)
+        self.mistakes_ = 0
+        self.n_seen_ = 0
+        self.n_iter_ = 1
+        self._state = self._empty(X)
+
+    def _piece(self, X: Any, labels: NDArray[np.int64]) -> None:
+        if self.kernel == "chi2":
+            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+        self._learn(self._as_stream(X), labels)
+
+    def _empty(self, X: Any) -> dict[str, Any]:
+        """The state before the first row."""
+        raise NotImplementedError
+
+    def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        """Learn from rows in the stream's layout, all or nothing."""
+        raise NotImplementedError
+
+    def _restore(self, state: dict[str, Any], coding: str) -> None:
+        """Take over a state from a file, with the checks that the extension module does not make."""
+        raise NotImplementedError
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        """Outputs (n, q) of the current model."""
+        raise NotImplementedError
+
+    @property
+    def _kernel_spec(self) -> tuple[str, float, float, int]:
+        return (self.kernel, self.gamma_, float(self.coef0), int(self.degree))
+
+    @property
+    def _decoding(self) -> Decoding:
+        return "binary" if self.classes_.size == 2 else "ovr"
+
+    @property
+    def _n_outputs(self) -> int:
+        return 1 if self.classes_.size == 2 else int(self.classes_.size)
+
+    @staticmethod
+    def _no_rows(X: Any) -> CoreRows:
+        """No rows, in the layout that the stream of X is kept in: bytes become single precision."""
+        kind = np.float64 if X.dtype == np.float64 else np.float32
+        if sp.issparse(X):
+            index = np.zeros(0, dtype=np.int64)
+            return (np.zeros(0, dtype=kind), index, np.zeros(1, dtype=np.int64), (0, int(X.shape[1])))
+        return np.zeros((0, X.shape[1]), dtype=kind)
+
+    def _as_stream(self, X: Any) -> Any:
+        """Rows in the layout and the precision of the stream."""
+        kept = self._state["rows"]
+        kind = kept[0].dtype if isinstance(kept, tuple) else kept.dtype
+        if isinstance(kept, tuple):
+            rows = X if sp.issparse(X) else sp.csr_array(X)
+        else:
+            rows = X.toarray() if sp.issparse(X) else X
+        return rows if rows.dtype in (kind, np.uint8) else rows.astype(kind)
+
+    @property
+    def cumulative_error_(self) -> float:
+        """Mistakes made along the stream, as a share of the rows seen."""
+        check_is_fitted(self)
+        return self.mistakes_ / max(1, self.n_seen_)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            For two classes one number a row, positive for the second class; else one a class, the largest
+            wins.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        check_is_fitted(self)
+        outputs = self._outputs(validated(self, X, reset=False))
+        return decision_values(outputs, self._decoding, self.classes_.size, "ovr")
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels out of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        check_is_fitted(self)
+        outputs = self._outputs(validated(self, X, reset=False))
+        labels: NDArray[Any] = self.classes_[class_indices(outputs, self._decoding, self.classes_.size)]
+        return labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.kernel == "chi2"
+        return tags
+
+
+def as_classifier(model: Any) -> ExpansionClassifier:
+    """The current expansion of an online learner with its labels."""
+    return ExpansionClassifier(
+        model.expansion_,
+        model.classes_,
+        model._decoding,
+        feature_names=getattr(model, "feature_names_in_", None),
+        n_jobs=model.n_jobs,
+    )

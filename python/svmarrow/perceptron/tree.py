@@ -1,0 +1,467 @@
+"""Perceptron trees: different vectors in different parts of the space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow import _core
+from svmarrow._params import Rule, boolean, check, either, integer, none, one_of, real, refuse
+from svmarrow._progress import progress
+from svmarrow._validation import as_rows, core_rows, threads, validated
+from svmarrow.classifier import ExpansionClassifier, n_outputs
+from svmarrow.expansion import KernelExpansion
+from svmarrow.perceptron._stream import KERNELS, RANDOM, STREAM_RULES, StreamClassifier, rows_of, seed_of
+from svmarrow.reduced_set.convert import as_expansion
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._decode import Decoding
+
+__all__ = ["PerceptronTreeClassifier"]
+
+#: The split strategies by the paper's names.
+SPLITS = (
+    "wpq",
+    "zpq",
+    *(f"{part}-{chosen}" for part in ("rndw", "bal", "ent", "went") for chosen in ("rnds", "inds", "opts")),
+)
+_TREE_RULES: dict[str, Rule] = {
+    "budget": integer(least=1, most=2**31 - 1),
+    "split": one_of(*SPLITS),
+    "sample_size": integer(least=2, most=2**31 - 1),
+    "draws": integer(least=1, most=2**31 - 1),
+}
+
+
+class _Ready:
+    """A tree packed for prediction when it is first asked; what is pickled are its arrays."""
+
+    __slots__ = ("kernel", "state", "tree_")
+
+    def __init__(self, kernel: tuple[str, float, float, int], state: dict[str, Any]) -> None:
+        self.kernel = kernel
+        self.state = state
+        self.tree_: _core.PerceptronTree | None = None
+
+    @property
+    def tree(self) -> _core.PerceptronTree:
+        tree = self.tree_
+        if tree is None:
+            tree = _core.PerceptronTree(self.kernel, self.state)
+            self.tree_ = tree
+        return tree
+
+    def __getstate__(self) -> tuple[Any, Any]:
+        return self.kernel, self.state
+
+    def __setstate__(self, kept: tuple[Any, Any]) -> None:
+        self.__init__(*kept)  # type: ignore[misc]
+
+
+class PerceptronTreeClassifier(StreamClassifier):
+    """A tree whose leaves are kernel perceptrons over few vectors each.
+
+    An inner node sends a row left or right; the leaf that it reaches answers with at most `budget` kernel
+    values, however many vectors the tree has. A leaf that a mistake brings above its budget is split: a
+    branching rule is found that divides the rows it has seen in halves, and each side begins with those of
+    the leaf's vectors that keep its answers best.
+
+    Parameters
+    ----------
+    budget : int, default=100
+        B: most vectors of a leaf.
+    split : str, default="wpq"
+        How a leaf is split: "wpq" finds the vectors of both sides together with a linear branching rule;
+        "zpq" with a free partition, which new rows follow by their nearest neighbour. Or a partition and a
+        selection, as in "bal-opts". Partitions: "rndw", a random hyperplane; "bal", the kernel values of the
+        vector that makes the best split; "ent", of the vector with the purest side; "went", of the vector
+        with the purest sides weighted by size. Selections: "rnds", random vectors; "inds", the vectors that
+        the rule sends to a side (of too many, the newest); "opts", those that keep the answers best.
+    child_budget : int or None, default=None
+        C: most vectors that a side begins with; None is half of `budget`. At most `budget`.
+    max_leaves : int or None, default=None
+        Most leaves; None is no limit. Where there are so many, a leaf whose budget is spent takes up no new
+        vectors (with 1 the tree is a `Stoptron`).
+    sample_size : int, default=512
+        Rows that a leaf remembers for its split: a uniform sample of those it has seen.
+    draws : int, default=100
+        Draws when a fractional selection is rounded; the best is kept.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2"}, default="rbf"
+        The kernel; "precomputed" is not among them, since a stream has no fixed rows to refer to.
+    gamma : {"scale", "auto"} or float, default="auto"
+        Kernel coefficient. "auto" is 1 / n_features. "scale" is 1 / (n_features * X.var()) of the first
+        piece, so that the model depends on where the stream was cut.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    degree : int, default=3
+        Degree of "poly".
+    max_iter : int, default=1
+        Passes of `fit` over its rows; `partial_fit` makes one.
+    random_state : int or None, default=None
+        Seed of samples and draws; None draws one.
+    n_jobs : int or None, default=None
+        Threads at prediction, and of the "bal" partitions. None means all cores that this process may use.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    mistakes_ : int
+        Rows that were answered wrongly, or with a score of exactly 0, before they were learnt from.
+    cumulative_error_ : float
+        `mistakes_` / `n_seen_`.
+    mistake_rows_ : ndarray of int64
+        Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
+    n_seen_ : int
+        Rows seen.
+    n_leaves_ : int
+        Leaves of the tree.
+    n_vectors_ : int
+        Distinct vectors of all leaves.
+    gamma_ : float
+        Kernel coefficient in use.
+    n_features_in_ : int
+        Columns of the stream.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Notes
+    -----
+    Ukkonen and Arias, Example-dependent basis vector selection for kernel-based classifiers, 2010. All
+    outputs of a multiclass tree share partitions and vectors: costs are summed over the outputs. A mistake on
+    a row that is a vector of its leaf already adds to that vector's coefficients, and rows that the tree
+    remembers are stored once. A leaf whose rows no rule divides stays a leaf and keeps its best
+    `child_budget` vectors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import PerceptronTreeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> tree = PerceptronTreeClassifier(budget=50, gamma=0.001, random_state=0).fit(X, y)
+    >>> int(tree.kernel_values(X).max()) <= 50
+    True
+    """
+
+    n_leaves_: int
+    n_vectors_: int
+    _ready: _Ready
+    _coding: Decoding
+    _rules: ClassVar[dict[str, Rule]] = {
+        **_TREE_RULES,
+        "child_budget": either(none, integer(least=1)),
+        "max_leaves": either(none, integer(least=1, most=2**31 - 1)),
+        **STREAM_RULES,
+        "random_state": RANDOM,
+    }
+
+    def __init__(
+        self,
+        *,
+        budget: int = 100,
+        split: str = "wpq",
+        child_budget: int | None = None,
+        max_leaves: int | None = None,
+        sample_size: int = 512,
+        draws: int = 100,
+        kernel: str = "rbf",
+        gamma: str | float = "auto",
+        coef0: float = 0.0,
+        degree: int = 3,
+        max_iter: int = 1,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.budget = budget
+        self.split = split
+        self.child_budget = child_budget
+        self.max_leaves = max_leaves
+        self.sample_size = sample_size
+        self.draws = draws
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _empty(self, X: Any) -> dict[str, Any]:
+        self._coding = "binary" if self.classes_.size == 2 else "ovr"
+        return _core.perceptron_tree(self._no_rows(X), self._n_outputs, seed_of(self.random_state))
+
+    def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        if self._coding == "ovo":
+            raise ValueError(
+                "this tree was made of one-vs-one machines and cannot learn: only trees with one output, or "
+                "one a class, can"
+            )
+        child_budget = max(1, self.budget // 2) if self.child_budget is None else self.child_budget
+        with progress(self.verbose) as told:
+            state, wrong = _core.perceptron_tree_stream(
+                core_rows(X),
+                labels,
+                int(self.classes_.size),
+                self._kernel_spec,
+                self.split,
+                int(self.budget),
+                int(child_budget),
+                int(self.sample_size),
+                int(self.draws),
+                2**62 if self.max_leaves is None else int(self.max_leaves),
+                self._state,
+                threads(self.n_jobs) if self.split.startswith("bal") else 1,
+                told.callback,
+            )
+        self.mistake_rows_ = wrong + self.n_seen_
+        self._take(state)
+
+    def _restore(self, state: dict[str, Any], coding: str) -> None:
+        if coding not in ("binary", "ovo", "ovr") or (coding == "binary") != (self.classes_.size == 2):
+            raise ValueError(f"coding is {coding!r}, which does not fit {self.classes_.size} classes")
+        self._coding = cast("Decoding", coding)
+        outputs = n_outputs(self._coding, self.classes_.size)
+        if state["intercepts"].shape[1] != outputs:
+            raise ValueError(f"the tree has {state['intercepts'].shape[1]} outputs, expected {outputs}")
+        if state["sample_labels"].size and state["sample_labels"].max() >= self.classes_.size:
+            raise ValueError("the samples of the tree have classes that are not there")
+        if state["counters"] != (self.n_seen_, self.mistakes_):
+            raise ValueError("the tree has seen another number of rows")
+        # The core checks all that is left: lengths, ways and members.
+        _core.PerceptronTree(self._kernel_spec, state)
+        self._take(state)
+
+    def _take(self, state: dict[str, Any]) -> None:
+        self._state = state
+        self._ready = _Ready(self._kernel_spec, state)
+        self.n_seen_, self.mistakes_ = state["counters"]
+        leaves = np.flatnonzero(state["kinds"] == 0)
+        self.n_leaves_ = leaves.size
+        of_leaf = np.repeat(state["kinds"] == 0, np.diff(state["starts"]))
+        self.n_vectors_ = np.unique(state["members"][of_leaf]).size
+
+    @property
+    def _decoding(self) -> Decoding:
+        return self._coding
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        return self._ready.tree.decision(core_rows(self._as_stream(X)), threads(self.n_jobs))
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
+        """The leaf of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64 of shape (n,)
+            Indices of nodes, as `leaf_expansion` takes them.
+        """
+        return self._routes(X)[:, 0]
+
+    def kernel_values(self, X: ArrayLike) -> NDArray[np.int64]:
+        """How many kernel values the answer for each row costs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64 of shape (n,)
+            The vectors of the row's leaf, and one for each inner node on its path whose rule is a kernel
+            value (the partitions "bal", "ent" and "went"). The distances of "zpq" are not among them.
+        """
+        return self._routes(X)[:, 2]
+
+    def decision_depth(self, X: ArrayLike) -> NDArray[np.int64]:
+        """How many inner nodes are on the path of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64 of shape (n,)
+        """
+        return self._routes(X)[:, 1]
+
+    def _routes(self, X: ArrayLike) -> NDArray[np.int64]:
+        check_is_fitted(self)
+        rows = self._as_stream(validated(self, X, reset=False))
+        return self._ready.tree.routes(core_rows(rows), threads(self.n_jobs))
+
+    def leaf_expansion(self, leaf: int) -> KernelExpansion:
+        """The local expansion of a leaf.
+
+        Parameters
+        ----------
+        leaf : int
+            Index of its node, as `apply` gives it.
+
+        Returns
+        -------
+        KernelExpansion
+
+        Raises
+        ------
+        ValueError
+            If there is no such leaf.
+        """
+        state = self._state
+        if not 0 <= leaf < state["kinds"].size or state["kinds"][leaf] != 0:
+            raise ValueError(
+                f"leaf={leaf!r} is not allowed: it must be the index of a leaf, as apply gives it"
+            )
+        members = slice(state["starts"][leaf], state["starts"][leaf + 1])
+        return KernelExpansion(
+            rows_of(state["rows"])[state["members"][members]],
+            state["weights"][members],
+            state["intercepts"][leaf],
+            *self._kernel_spec,
+        )
+
+    @classmethod
+    def from_expansion(
+        cls,
+        model: Any,
+        X: ArrayLike,
+        *,
+        budget: int = 100,
+        split: str = "wpq",
+        refit: bool = True,
+        alpha: float = 0.0,
+        sample_size: int = 512,
+        draws: int = 100,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> Self:
+        """Turn a fitted kernel classifier into a tree of local expansions.
+
+        Nodes above the budget are split where the rows are, each side keeping at most half of the vectors,
+        until all are within it. With `refit` each leaf then chooses among all vectors those that explain the
+        outputs of the whole model best on the rows that reach it, and fits their coefficients to them.
+
+        Parameters
+        ----------
+        model : object
+            A fitted classifier of svmarrow or scikit-learn that is a kernel expansion, as `svmarrow.compress`
+            takes it, with at most 16,384 vectors. All its outputs share partitions and vectors.
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows like those that will be predicted, the training rows for example.
+        budget : int, default=100
+            Most vectors of a leaf.
+        split : str, default="wpq"
+            As in the class.
+        refit : bool, default=True
+            Whether to fit each leaf by least squares; else the vectors are those that the splits kept, with
+            the coefficients of the model.
+        alpha : float, default=0.0
+            Weight of the squared norm of a leaf's expansion in its fit, for each row.
+        sample_size : int, default=512
+            Rows on which a node is split.
+        draws : int, default=100
+            As in the class.
+        random_state : int or None, default=None
+            As in the class.
+        n_jobs : int or None, default=None
+            Threads.
+        verbose : bool or int, default=False
+            Whether to show the progress on stderr.
+
+        Returns
+        -------
+        PerceptronTreeClassifier
+            Fitted. It can learn on by `partial_fit`, unless the model has one-vs-one machines.
+
+        Raises
+        ------
+        TypeError
+            If the model is not a kernel expansion with labels.
+        ValueError
+            For parameters outside their rules, rows that do not fit the model, too many vectors, a
+            precomputed kernel.
+        """
+        values = {
+            "budget": budget,
+            "split": split,
+            "sample_size": sample_size,
+            "draws": draws,
+            "refit": refit,
+            "alpha": alpha,
+        }
+        check(values, {**_TREE_RULES, "refit": boolean, "alpha": real(least=0.0)})
+        source = as_expansion(model)
+        if not isinstance(source, ExpansionClassifier):
+            raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
+        if source.decoding == "code":
+            raise refuse("decoding", source.decoding, "'binary', 'ovo' or 'ovr' for a tree of a model")
+        f = source.expansion_
+        if callable(f.kernel) or f.kernel not in KERNELS:
+            raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")
+        rows = _like(as_rows(X), f.vectors)
+        labels = source.decode(f._evaluate(rows, n_jobs)).astype(np.int64)
+        tree = cls(
+            budget=budget,
+            split=split,
+            sample_size=sample_size,
+            draws=draws,
+            kernel=f.kernel,
+            gamma=f.gamma,
+            coef0=f.coef0,
+            degree=f.degree,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        with progress(verbose) as told:
+            state = _core.perceptron_tree_of(
+                core_rows(f.vectors),
+                f.coefficients,
+                f.intercepts,
+                f.kernel_spec,
+                core_rows(rows),
+                labels,
+                len(source.classes_),
+                split,
+                int(budget),
+                int(sample_size),
+                int(draws),
+                float(alpha) if refit else None,
+                seed_of(random_state),
+                threads(n_jobs),
+                told.callback,
+            )
+        tree.classes_ = source.classes_
+        tree.gamma_ = f.gamma
+        tree.n_features_in_ = int(f.vectors.shape[1])
+        if source.feature_names is not None:
+            tree.feature_names_in_ = source.feature_names_in_
+        tree._coding = source.decoding
+        tree.n_iter_ = 1
+        tree.mistake_rows_ = np.zeros(0, dtype=np.int64)
+        tree._take(state)
+        return tree
+
+
+def _like(X: Any, vectors: Any) -> Any:
+    """Rows in the layout of the vectors."""
+    if sp.issparse(vectors):
+        return X if sp.issparse(X) else sp.csr_array(X)
+    return X.toarray() if sp.issparse(X) else X

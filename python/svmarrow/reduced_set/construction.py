@@ -1,0 +1,363 @@
+"""Gradient support vectors: few vectors that are made, not chosen (Burges & Schoelkopf, 1997; Xu, Gardner,
+Tyree & Weinberger, "Compressed support vector machines", 2015, equation 10).
+
+Vectors Z and coefficients B move together so that K(x, Z) B + b does on given rows what the large model
+does, or better, where labels say how. The rows are the training rows where they are given, else the model's
+own vectors. A run can grow: each of its sizes begins with the vectors of the one before.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from svmarrow import _core
+from svmarrow._params import Rule, check, either, integer, none, one_of, real, refuse
+from svmarrow._validation import as_rows, core_rows, threads
+from svmarrow.expansion import KernelExpansion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._progress import ProgressCallback
+    from svmarrow.classifier import ExpansionClassifier
+
+__all__ = ["GradientSettings", "answers_of", "construct", "stages"]
+
+SELECTIONS = ("pursuit", "prefit", "rank", "l0", "l1", "lars")
+SMALLEST = 8
+"""Size below which a path of doubling sizes does not go."""
+
+LABEL_WEIGHT = 0.3
+"""Share of the labels where they are known and nothing is said of it."""
+
+MOST_STEPS, LEAST_STEPS = 60_000, 20_000
+"""Steps where nothing is said of them: those of cheap and of dear steps."""
+
+CHEAP = 64_000
+"""Multiplications of a row up to which all steps are taken."""
+
+
+def _increasing(value: object) -> bool:
+    if not isinstance(value, (list, tuple, range, np.ndarray)) or len(value) == 0:
+        return False
+    sizes = list(value)
+    return all(integer(least=1).holds(size) for size in sizes) and all(a < b for a, b in pairwise(sizes))
+
+
+RULES = {
+    "loss": one_of("agreement", "matching", "hinge", "squared_hinge"),
+    "start": either(
+        one_of("centres", *SELECTIONS),
+        Rule("vectors, or a model that has some", lambda v: _vectors(v) is not None),
+    ),
+    "sizes": either(none, Rule("increasing positive integers", _increasing)),
+    "sharpness": real(above=0.0),
+    "label_weight": either(none, real(least=0.0, most=1.0)),
+    "steps": either(none, integer(least=0)),
+    "batch": integer(least=1),
+    "vector_rate": real(least=0.0),
+    "coefficient_rate": real(least=0.0),
+    "noise": real(least=0.0),
+    "mixing": real(least=0.0, most=1.0),
+    "places": integer(least=0),
+}
+
+
+def _vectors(start: object) -> Any:
+    """Rows of a matrix, or the vectors of a model; None for everything else."""
+    expansion = getattr(start, "expansion_", start)
+    if isinstance(expansion, KernelExpansion):
+        return expansion.vectors
+    return start if getattr(start, "ndim", None) == 2 else None
+
+
+@dataclass(frozen=True)
+class GradientSettings:
+    """How the vectors of ``compress(method="gradient")`` are moved.
+
+    The defaults were chosen on held-out training rows of several data sets; more steps are what helps most.
+
+    Parameters
+    ----------
+    loss : {"agreement", "matching", "hinge", "squared_hinge"}, default="agreement"
+        ``"matching"`` is the squared difference of the outputs, equation 10 of the paper. ``"agreement"``
+        is the cross-entropy between the class probabilities of both models, softmax or sigmoid of the
+        outputs: it spends the vectors where they change decisions. The hinge losses ask for the labels and
+        forget the model. A bare expansion, which has no classes, is always matched.
+    start : str, matrix of shape (m, n_features) or model, default="centres"
+        Where the vectors come from before they are moved. ``"centres"``: cluster centres of the rows, class
+        by class. ``"pursuit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's own
+        vectors as that method of ``compress`` chooses them; the paper begins with ``"lars"``. A matrix
+        begins with its first rows, a model with its vectors. Where these are too few, cluster centres
+        follow. Coefficients begin with the least squares fit to the outputs.
+    sizes : sequence of int, default=None
+        Sizes through which the run grows: each is moved for all steps before new vectors are added where the
+        small model errs. None means for one model its own size alone, and for a path the halves of its
+        largest size, down to 8. A grown model errs somewhat more than one made at its size alone.
+    sharpness : float, default=1.0
+        Factor of the outputs before they become probabilities.
+    label_weight : float, default=None
+        Share of the labels in the targets of ``"agreement"``: 0 imitates the model, 1 trains on the labels
+        alone, by the logistic or softmax loss. For a bare expansion with ``y`` the share of y in the
+        numbers that are matched. None is 0.3 where there are labels, else 0.
+    steps : int, default=None
+        Number of steps for each size. None takes 60,000, or fewer, but at least 20,000, where the largest
+        size costs more than 64,000 multiplications a row.
+    batch : int, default=144
+        Rows of a step.
+    vector_rate : float, default=0.1
+        Length of the first steps of a vector in each feature, as a share of the rows' root mean square
+        deviation.
+    coefficient_rate : float, default=0.1
+        Length of the first steps of a coefficient, as a share of the root mean square of the coefficients.
+    noise : float, default=0.2
+        Rows are displaced at random by this share of each feature's standard deviation, so that the models
+        are compared beside the training rows too.
+    mixing : float, default=0.0
+        Displaced rows are also moved towards another row, by a random share of the way up to this one.
+    places : int, default=2
+        Number of displacements of each row, besides the row itself.
+    """
+
+    loss: Literal["agreement", "matching", "hinge", "squared_hinge"] = "agreement"
+    start: Any = "centres"
+    sizes: Sequence[int] | None = None
+    sharpness: float = 1.0
+    label_weight: float | None = None
+    steps: int | None = None
+    batch: int = 144
+    vector_rate: float = 0.1
+    coefficient_rate: float = 0.1
+    noise: float = 0.2
+    mixing: float = 0.0
+    places: int = 2
+
+    def __post_init__(self) -> None:
+        check({name: getattr(self, name) for name in RULES}, RULES)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether y must be given."""
+        return self.loss in ("hinge", "squared_hinge") or (self.loss == "agreement" and self.asks_for_labels)
+
+    @property
+    def asks_for_labels(self) -> bool:
+        """Whether a share of the labels was named."""
+        return self.label_weight is not None and self.label_weight > 0
+
+
+def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
+    """The sizes that a run to `size` goes through.
+
+    Parameters
+    ----------
+    settings : GradientSettings
+        May name them.
+    size : int
+        The last.
+    path : bool
+        Whether all are wanted, or only the last.
+
+    Raises
+    ------
+    ValueError
+        If a named size is beyond the last.
+    """
+    if settings.sizes is not None:
+        named = [int(between) for between in settings.sizes]
+        if named[-1] > size:
+            raise refuse("sizes", settings.sizes, f"at most {size}, the size of the largest model")
+        return named if named[-1] == size else [*named, size]
+    sizes = [size]
+    while path and sizes[0] >= 2 * SMALLEST:
+        sizes.insert(0, -(-sizes[0] // 2))
+    return sizes
+
+
+def answers_of(
+    full: KernelExpansion, settings: GradientSettings, y: ArrayLike, n: int
+) -> NDArray[np.float64]:
+    """Numbers (n, q) that the outputs of a bare expansion should have; a ValueError if `y` does not fit."""
+    if not settings.asks_for_labels:
+        raise ValueError(
+            "y is of no use for a model without classes unless label_weight is set: the model alone is "
+            "imitated"
+        )
+    values = np.asarray(y, dtype=np.float64)
+    values = np.ascontiguousarray(values[:, None] if values.ndim == 1 else values)
+    if values.shape != (n, full.n_outputs):
+        raise ValueError(
+            f"y has shape {np.shape(y)}: expected one number for each of {n} rows and "
+            f"{full.n_outputs} outputs"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("y holds NaN or infinities")
+    return values
+
+
+def _start(
+    settings: GradientSettings,
+    rows: Any,
+    groups: NDArray[np.int64] | None,
+    sizes: Sequence[int],
+    select: Callable[[str, int], Any],
+    seed: int,
+    n_threads: int,
+) -> NDArray[np.float32]:
+    """Vectors to begin with: enough for the first size, for a selection as many as it has up to the last."""
+
+    def centres(count: int) -> NDArray[np.float32]:
+        return _core.centres(core_rows(rows), groups, count, seed, n_threads)
+
+    if isinstance(settings.start, str) and settings.start == "centres":
+        return centres(sizes[0])
+    chosen = (
+        select(settings.start, sizes[-1]) if isinstance(settings.start, str) else _vectors(settings.start)
+    )
+    if chosen.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"start has {chosen.shape[1]} columns, the vectors of the model have {rows.shape[1]}"
+        )
+    chosen = as_rows(chosen, "start")[: sizes[-1]]
+    dense = chosen.toarray() if sparse.issparse(chosen) else chosen
+    found = np.ascontiguousarray(dense, dtype=np.float32)
+    missing = sizes[0] - found.shape[0]
+    return found if missing <= 0 else np.vstack([found, centres(missing)])
+
+
+def construct(
+    source: ExpansionClassifier | KernelExpansion,
+    sizes: Sequence[int],
+    *,
+    select: Callable[[str, int], Any],
+    rows: Any = None,
+    labels: NDArray[np.int64] | None = None,
+    answers: NDArray[np.float64] | None = None,
+    settings: GradientSettings | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> dict[int, Any]:
+    """Make the small models of ``compress(method="gradient")``.
+
+    Parameters
+    ----------
+    source : ExpansionClassifier or KernelExpansion
+        The large model.
+    sizes : sequence of int
+        Increasing numbers of vectors, at most the number of rows.
+    select : callable
+        ``select(method, size)`` gives the first vectors that another method chooses.
+    rows : {ndarray, CSR matrix} of shape (n, n_features), default=None
+        Validated rows on which both models are compared. None takes the model's vectors.
+    labels : ndarray of int64 of shape (n,), default=None
+        Index of each row's class. None takes the model's decisions where classes are needed for the start.
+    answers : ndarray of float64 of shape (n, q), default=None
+        What the outputs of a bare expansion should be.
+    settings : GradientSettings, default=None
+        None takes the defaults.
+    random_state : int, RandomState instance or None, default=None
+        Of the start, the batches and the displacements; None always gives the same model.
+    max_time : float, default=None
+        Seconds after which moving ends with what it has.
+    n_jobs : int, default=None
+        Threads; the model does not depend on it.
+    progress : callable, default=None
+        Called as ``progress(phase, done, total, gap, steps)`` now and then.
+
+    Returns
+    -------
+    dict of int to ExpansionClassifier or KernelExpansion
+        For each size a model of the kind of `source`; fewer if the time was over. The vectors are dense
+        float32.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than vectors, or the settings need labels that are not given.
+    """
+    bare = isinstance(source, KernelExpansion)
+    full: KernelExpansion = source if isinstance(source, KernelExpansion) else source.expansion_
+    chosen = GradientSettings() if settings is None else settings
+    if rows is None:
+        rows, labels, answers = full.vectors, None, None
+    if chosen.needs_labels and (labels is None or bare) and answers is None:
+        what = f"loss={chosen.loss!r} with label_weight={chosen.label_weight!r}"
+        raise ValueError(f"{what} learns from labels: give X and y with a classifier")
+    if chosen.asks_for_labels and chosen.loss == "matching" and not bare:
+        raise ValueError(
+            f"label_weight={chosen.label_weight!r} has no meaning for loss='matching' of a classifier, which "
+            "compares outputs only"
+        )
+    coding = "values" if isinstance(source, KernelExpansion) else source.decoding
+    if coding == "code" and chosen.needs_labels:
+        raise ValueError(
+            f"loss={chosen.loss!r} with label_weight={chosen.label_weight!r} learns from labels, which is "
+            "not there for a coded model: take 'agreement' or 'matching' without label_weight"
+        )
+    seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+    groups = labels
+    if groups is None and not isinstance(source, KernelExpansion):
+        groups = source.decode(full._evaluate(rows, n_jobs)).astype(np.int64)
+    if coding == "code":
+        labels = None
+    given = asdict(replace(chosen, start="centres"))
+    del given["start"], given["sizes"]
+    if bare:
+        given["loss"] = "matching"
+    if chosen.label_weight is None:
+        given["label_weight"] = LABEL_WEIGHT if labels is not None and given["loss"] == "agreement" else 0.0
+    if chosen.steps is None:
+        cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
+        given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))
+    made = _core.gradient_vectors(
+        core_rows(full.vectors),
+        full.coefficients,
+        full.intercepts,
+        full.kernel_spec,
+        _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
+        [int(size) for size in sizes],
+        core_rows(rows),
+        labels,
+        answers,
+        {
+            **given,
+            # The machines of a code are compared one by one.
+            "coding": "values" if coding == "code" else coding,
+            "seed": seed,
+        },
+        max_time,
+        progress,
+        threads(n_jobs),
+    )
+    stop = made[-1]["stop"]
+    if stop != "converged":
+        warnings.warn(
+            f"the vectors were still moving when compression ended early ({stop})",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    models: dict[int, Any] = {}
+    for size, one in zip(sizes, made, strict=False):
+        small = KernelExpansion(
+            one["vectors"],
+            one["coefficients"],
+            one["intercepts"],
+            kernel=full.kernel,
+            gamma=full.gamma,
+            coef0=full.coef0,
+            degree=full.degree,
+        )
+        models[int(size)] = small if isinstance(source, KernelExpansion) else source.with_expansion(small)
+    return models

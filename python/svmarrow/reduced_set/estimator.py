@@ -1,0 +1,276 @@
+"""Compression as a meta-estimator, so that it lives in pipelines and grid searches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow._params import boolean, check, integer
+from svmarrow._progress import progress
+from svmarrow.classifier import ExpansionClassifier
+from svmarrow.reduced_set.compression import RULES, make, pursue
+from svmarrow.reduced_set.convert import as_expansion
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.expansion import KernelExpansion
+    from svmarrow.reduced_set.compression import Method
+    from svmarrow.reduced_set.construction import GradientSettings
+    from svmarrow.reduced_set.selection import SelectionSettings
+
+__all__ = ["ReducedSet"]
+
+
+class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Fit a kernel classifier, then keep only the few vectors that matter.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is fitted: `svmarrow.SVC`, or ``SVC`` or ``NuSVC`` of scikit-learn with a built-in kernel.
+    n_vectors : int, default=100
+        Largest number of vectors. A fitted model that has no more stays as it is, so that one value serves
+        all folds of a search.
+    method : str, default="pursuit"
+        See `svmarrow.compress`.
+    candidates : {"vectors", "rows"}, default="vectors"
+        Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
+        and compares the models on all training rows.
+    tune_threshold : bool, default=True
+        Choose the thresholds anew on the training rows. With sample weights they stay as compression gives
+        them, because the choice counts every row alike.
+    tol : float, default=1e-5
+        End with fewer vectors when the distance to the fitted model falls to this share of the model's norm.
+    settings : GradientSettings or SelectionSettings, default=None
+        See `svmarrow.compress`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ``"gradient"`` and of sampled pursuits. None always gives the same model.
+    n_jobs : int, default=None
+        Threads for compression and prediction. None means all cores that this process may use. The estimator
+        has its own.
+    verbose : bool, default=False
+        Show the progress of the compression on standard error.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model before compression.
+    model_ : ExpansionClassifier
+        The model after it.
+    expansion_ : KernelExpansion
+        Its expansion.
+    n_vectors_ : int
+        Its number of vectors.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names seen during fit, where all are strings.
+
+    See Also
+    --------
+    svmarrow.compress : All sizes of a model in one run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from svmarrow import SVC, ReducedSet
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), ReducedSet(SVC(C=10)))
+    >>> search = GridSearchCV(model, {"reducedset__n_vectors": [2, 20]}, cv=3).fit(X, y)
+    >>> search.best_params_
+    {'reducedset__n_vectors': 20}
+
+    The smallest model whose accuracy is within a point of the best, over size and kernel width together:
+
+    >>> def smallest(results):
+    ...     sizes = results["param_reducedset__n_vectors"].astype(float)
+    ...     scores = results["mean_test_score"]
+    ...     return int(np.where(scores >= scores.max() - 0.01, sizes, np.inf).argmin())
+    >>> grid = {"reducedset__n_vectors": [2, 8, 40], "reducedset__estimator__gamma": [0.003, 0.03]}
+    >>> search = GridSearchCV(model, grid, cv=3, refit=smallest).fit(X, y)
+    >>> search.best_params_
+    {'reducedset__estimator__gamma': 0.003, 'reducedset__n_vectors': 8}
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_vectors: int = 100,
+        *,
+        method: Method = "pursuit",
+        candidates: Literal["vectors", "rows"] = "vectors",
+        tune_threshold: bool = True,
+        tol: float = 1e-5,
+        settings: GradientSettings | SelectionSettings | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.n_vectors = n_vectors
+        self.method = method
+        self.candidates = candidates
+        self.tune_threshold = tune_threshold
+        self.tol = tol
+        self.settings = settings
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ReducedSet:
+        """Fit the estimator and compress it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Training rows.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Weights, passed to the estimator's fit.
+
+        Returns
+        -------
+        ReducedSet
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, or the estimator refuses the data.
+        TypeError
+            If the estimator does not become an expansion that classifies.
+        """
+        rules = {name: RULES[name] for name in ("method", "candidates", "tol")}
+        check(
+            self.get_params(deep=False), {**rules, "n_vectors": integer(least=1), "tune_threshold": boolean}
+        )
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(X, y, **weights)
+        full = as_expansion(self.estimator_)
+        if not isinstance(full, ExpansionClassifier):
+            raise TypeError(f"estimator={self.estimator!r} is not allowed: it must be a classifier")
+        tune = self.tune_threshold and sample_weight is None
+        compared = getattr(self.settings, "criterion", "norm") == "predictions"
+        needs_rows = tune or compared or self.candidates == "rows"
+        if self.candidates == "vectors" and full.expansion_.n_vectors <= self.n_vectors:
+            self.model_ = full
+        elif self.method == "gradient":
+            with progress(self.verbose) as shown:
+                made = make(
+                    full,
+                    self.n_vectors,
+                    clip=True,
+                    X=X,
+                    y=np.asarray(y).reshape(-1),
+                    settings=self.settings,
+                    random_state=self.random_state,
+                    n_jobs=self.n_jobs,
+                    progress=shown.callback,
+                )
+            self.model_ = made[len(made)]
+        else:
+            with progress(self.verbose) as shown:
+                path = pursue(
+                    full,
+                    self.n_vectors,
+                    parameter="n_vectors",
+                    clip=True,
+                    method=self.method,
+                    X=X if needs_rows else None,
+                    y=np.asarray(y).reshape(-1) if tune else None,
+                    candidates=self.candidates,
+                    tol=self.tol,
+                    settings=self.settings,
+                    random_state=self.random_state,
+                    n_jobs=self.n_jobs,
+                    progress=shown.callback,
+                )
+            self.model_ = path[len(path)]
+        self.n_features_in_ = full.n_features_in_
+        if hasattr(full, "feature_names_in_"):
+            self.feature_names_in_ = full.feature_names_in_
+        return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, (n_classes,)."""
+        check_is_fitted(self, "model_")
+        return self.model_.classes_
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The compressed expansion."""
+        check_is_fitted(self, "model_")
+        return self.model_.expansion_
+
+    @property
+    def n_vectors_(self) -> int:
+        """Number of vectors of the compressed expansion."""
+        return self.expansion_.n_vectors
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+            As the estimator's own.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.decision_function(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels out of `classes_`.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.predict(X)
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The compressed model without the estimator."""
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the compressed model as a safetensors file, see `svmarrow.io.save`."""
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.classifier_tags = inner.classifier_tags
+        tags.target_tags = inner.target_tags
+        return tags

@@ -1,0 +1,54 @@
+"""What the coefficients and outputs of all sizes of a path are read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._validation import core_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from svmarrow.expansion import KernelExpansion
+
+__all__ = ["PathNumbers"]
+
+
+@dataclass(frozen=True)
+class PathNumbers:
+    """A triangle and projections, or the changes of basic steps with the vectors and sizes they belong to."""
+
+    triangle: NDArray[np.float64] | None
+    projections: NDArray[np.float64]
+    steps: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+
+    def coefficients(self, size: int) -> NDArray[np.float64]:
+        """The coefficients (size, q) of a size."""
+        return _core.path_coefficients(self.triangle, self.projections, size, self.steps)
+
+    def outputs(
+        self, expansion: KernelExpansion, kept: Any, rows: Any, sizes: Sequence[int], jobs: int
+    ) -> NDArray[np.float64]:
+        """Outputs (sizes, n, q) of increasing sizes; `kept` are the vectors of the last."""
+        largest = sizes[-1]
+        steps, used, triangle = None, largest, self.triangle
+        if self.steps is not None:
+            used = int(self.steps[1][largest - 1])
+            steps = self.steps[0][:used], self.steps[1][:largest]
+        return _core.path_decisions(
+            expansion.kernel_spec,
+            core_rows(kept),
+            None if triangle is None else np.ascontiguousarray(triangle[:largest, :largest]),
+            np.ascontiguousarray(self.projections[:used]),
+            expansion.intercepts,
+            core_rows(rows),
+            np.array(sizes, dtype=np.int64),
+            jobs,
+            steps,
+        )

@@ -1,0 +1,118 @@
+"""What the selections of vectors can be told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from svmarrow._params import boolean, check, either, integer, none, one_of, real, refuse
+
+__all__ = ["SelectionSettings", "selection_of"]
+
+RULES = {
+    "joint": boolean,
+    "inverse_weights": boolean,
+    "cost": real(above=0.0),
+    "rank_tolerance": real(least=0.0),
+    "gamma": either(none, real(least=0.0)),
+    "penalty": either(none, real(least=0.0)),
+    "criterion": one_of("norm", "predictions"),
+    "sample": either(none, integer(least=1)),
+    "chunk": either(none, integer(least=4)),
+    "max_memory": real(above=0.0),
+}
+
+PURSUITS = ("pursuit", "prefit", "basic")
+#: The methods that read a setting; the others refuse a value that is not the default.
+READERS = {
+    "joint": (*PURSUITS, "l0", "l1", "lars"),
+    "inverse_weights": ("l1",),
+    "cost": ("lars",),
+    "rank_tolerance": ("rank",),
+    "gamma": ("l0",),
+    "penalty": ("l1", "lars"),
+    "criterion": PURSUITS,
+    "sample": PURSUITS,
+}
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """How ``compress`` chooses vectors; every method but ``"gradient"`` takes them.
+
+    A method refuses a setting that it does not read, unless it has its default.
+
+    Parameters
+    ----------
+    joint : bool, default=True
+        All outputs choose their vectors together (TR-132, equations 5, 12 and 13, algorithm 3.5); False lets
+        each output choose for itself (equation 4, algorithms 3.2 and 3.4), and the model has the union. The
+        coefficients of every size are then the best on the union for all outputs, but for ``"basic"``, where
+        an output stays with its own vectors. Not for ``"rank"``.
+    inverse_weights : bool, default=False
+        For ``"l1"``: weights one over the size of the model's coefficients instead of 1, so that vectors with
+        small coefficients leave first.
+    cost : float, default=1.0
+        For ``"lars"``: C of the squared hinge SVM whose loss is refitted.
+    rank_tolerance : float, default=1e-12
+        For ``"rank"``: squared distance from the span of the chosen vectors, relative to the largest
+        k(z, z), up to which a vector counts as inside.
+    gamma : float, default=None
+        For ``"l0"``: how much the model may change, 0 for not at all (TR-132, algorithms 3.4 and 3.5). None
+        lets it fall from large to small and orders the vectors as they are first needed.
+    penalty : float, default=None
+        For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5. The path then has the vectors of that solution
+        and no others, the largest first. None follows the whole path over lambda;
+        ``CompressionPath.penalties`` says where each vector enters.
+    criterion : {"norm", "predictions"}, default="norm"
+        For the pursuits: ``"norm"`` makes the distance to the model in feature space small,
+        ``"predictions"`` the mean squared difference of the outputs on the rows of `X`, or without `X` on the
+        model's own vectors (TR-132, before equation 11). The latter takes kernels that are not positive
+        semidefinite too, and costs a kernel value for every row and candidate at each step.
+    sample : int, default=None
+        For the pursuits: look at so many random candidates a step instead of all (TR-132, "probabilistic
+        search"). 59 have one of the best 5 % among them with probability 0.95.
+    chunk : int, default=None
+        Choose from so many vectors at a time, at least twice the number to keep, then from what the chunks
+        have kept (TR-132, section 3.6). None takes all vectors together where `max_memory` allows it, and
+        else chunks of 4096 (``"lars"`` 2048, ``"l0"`` 1024), or twice the number to keep if that is more.
+    max_memory : float, default=2000
+        Megabytes that a selection may take beside the model. The selections other than the pursuits hold a
+        kernel matrix, 8 bytes for every pair of vectors; a pursuit 8 bytes for every candidate and vector
+        kept.
+    """
+
+    joint: bool = True
+    inverse_weights: bool = False
+    cost: float = 1.0
+    rank_tolerance: float = 1e-12
+    gamma: float | None = None
+    penalty: float | None = None
+    criterion: Literal["norm", "predictions"] = "norm"
+    sample: int | None = None
+    chunk: int | None = None
+    max_memory: float = 2000.0
+
+    def __post_init__(self) -> None:
+        check(asdict(self), RULES)
+
+
+def selection_of(settings: object, method: str) -> SelectionSettings:
+    """The settings for a method; None stands for the defaults."""
+    if settings is None:
+        return SelectionSettings()
+    if not isinstance(settings, SelectionSettings):
+        raise refuse("settings", settings, "None or a SelectionSettings")
+    for field in fields(settings):
+        value, readers = getattr(settings, field.name), READERS.get(field.name)
+        if readers is not None and method not in readers and value != field.default:
+            names = ", ".join(repr(name) for name in readers)
+            raise ValueError(
+                f"{field.name}={value!r} is of no use for method={method!r}: it is read by {names}"
+            )
+    return settings
+
+
+def as_arguments(settings: SelectionSettings) -> dict[str, Any]:
+    """The settings as the extension module takes them."""
+    return {name: value for name, value in asdict(settings).items() if name != "criterion"}

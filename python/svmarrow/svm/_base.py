@@ -1,0 +1,376 @@
+"""What the estimators of the family share: rows in, the solver's arguments, the fitted model out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, check_non_negative
+
+from svmarrow import _core
+from svmarrow._kernel_function import TrainingKernel
+from svmarrow._params import (
+    THREADS,
+    boolean,
+    check,
+    either,
+    function,
+    integer,
+    kernel_rules,
+    none,
+    real,
+)
+from svmarrow._progress import progress
+from svmarrow._validation import (
+    as_rows,
+    cache_bytes,
+    core_rows,
+    default_gamma,
+    sample_weights,
+    select_rows,
+    threads,
+    validated,
+)
+from svmarrow.certificate import Certificate
+from svmarrow.expansion import KernelExpansion
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._params import Rule
+
+__all__ = ["SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training"]
+
+#: Rules of the parameters that every estimator of the family has.
+SOLVER_RULES = {
+    **kernel_rules(),
+    "kernel": either(kernel_rules()["kernel"], function),
+    "shrinking": boolean,
+    "tol": real(above=0.0),
+    "cache_size": either(none, real(above=0.0)),
+    "warm_start": boolean,
+    "max_iter": either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit")),
+    "max_time": either(none, real(least=0.0)),
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}
+#: Bytes of training rows below which memory is not worth a look.
+_SMALL = 2**26
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Bytes that a fit takes beside its training rows."""
+
+    #: Training rows in the solver's own layout.
+    packed: int
+    #: Kernel rows kept, at most ``cache_size``; 0 where kernel values are computed again instead.
+    cache: int
+    #: Kernel matrices of the largest blocks.
+    blocks: int
+    #: Coefficients, gradients and bounds of all machines.
+    variables: int
+    #: What the fit cannot do without: it works, slowly, with so much.
+    least: int
+
+    @property
+    def total(self) -> int:
+        """All parts together: the most that the fit takes."""
+        return self.packed + self.cache + self.blocks + self.variables
+
+
+@dataclass(frozen=True)
+class Training:
+    """The rows that a fit is about: those of positive weight."""
+
+    #: All rows as they were given.
+    X: Any
+    #: Indices of the rows that take part, rising; None for all.
+    used: NDArray[np.intp] | None
+    #: The rows that take part, in the extension module's form.
+    rows: Any
+    #: Their weights.
+    weights: NDArray[np.float64]
+    #: (kernel, gamma, coef0, degree).
+    kernel: tuple[Any, float, float, int]
+
+    def of_used(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The entries of the rows that take part, contiguous."""
+        return np.ascontiguousarray(values if self.used is None else values[self.used])
+
+
+class SupportVectorMachine(BaseEstimator):
+    """Base of the family.
+
+    A subclass stores its parameters, calls `_training` and `_solve` in `fit`, and adds what its outputs mean.
+    """
+
+    kernel: str | KernelFunction
+    degree: int
+    gamma: str | float
+    coef0: float
+    shrinking: bool
+    tol: float
+    cache_size: float | None
+    warm_start: bool
+    max_iter: int
+    max_time: float | None
+    n_jobs: int | None
+    verbose: bool | int
+
+    expansion_: KernelExpansion
+    certificate_: Certificate
+    support_: NDArray[np.int32]
+    n_support_: NDArray[np.int32]
+    shape_fit_: tuple[int, int]
+    n_features_in_: int
+
+    def _validated(self, rules: Mapping[str, Rule], X: Any, y: Any = None, *, with_y: bool) -> Any:
+        """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""
+        check(self.get_params(deep=False), rules)
+        precomputed = self._is_precomputed()
+        data = validated(self, X, y, reset=True, precomputed=precomputed, with_y=with_y)
+        rows = data[0] if with_y else data
+        if precomputed and rows.shape[0] != rows.shape[1]:
+            raise ValueError(f"X has shape {rows.shape}: a precomputed kernel matrix must be square")
+        if isinstance(self.kernel, str) and self.kernel == "chi2":
+            check_non_negative(rows, f"{type(self).__name__} with kernel='chi2'")
+        return data
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @staticmethod
+    def _weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
+        """One weight a row, not all zero."""
+        weights = sample_weights(sample_weight, n)
+        if weights is None:
+            return np.ones(n)
+        if not weights.any():
+            raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
+        return weights
+
+    def _training(self, X: Any, weights: NDArray[np.float64]) -> Training:
+        """The rows of positive weight."""
+        precomputed = self._is_precomputed()
+        used = np.flatnonzero(weights)
+        every = used.size == weights.size
+        gamma = 1.0 if callable(self.kernel) else default_gamma(self.gamma, X, precomputed=precomputed)
+        return Training(
+            X,
+            None if every else used,
+            X if every else select_rows(X, used, precomputed=precomputed),
+            np.ascontiguousarray(weights if every else weights[used], dtype=np.float64),
+            (self.kernel, gamma, float(self.coef0), int(self.degree)),
+        )
+
+    def _solve(
+        self,
+        training: Training,
+        machines: Sequence[int],
+        fit: Callable[..., Any],
+        *,
+        start: tuple[NDArray[np.int64], NDArray[np.float64]] | None,
+    ) -> Any:
+        """Runs ``fit(rows, kernel, solver, **options)`` of the extension module."""
+        budget = cache_bytes(self.cache_size)
+        jobs = threads(self.n_jobs)
+        kernel: Any = training.kernel
+        if callable(kernel[0]):
+            kernel = TrainingKernel(kernel[0], training.rows)
+        rows = core_rows(training.rows)
+        _refuse_beyond_memory(type(self).__name__, training.rows, kernel, machines, jobs)
+        with progress(self.verbose) as told:
+            solver = (
+                float(self.tol),
+                budget,
+                bool(self.shrinking),
+                None if self.max_iter == -1 else int(self.max_iter),
+                None if self.max_time is None else float(self.max_time),
+                told.callback,
+                jobs,
+            )
+            return fit(rows, kernel, solver, start=start, keep_interrupted=bool(self.warm_start))
+
+    def _start(
+        self, training: Training, outputs: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """The last solution, where warm_start asks for it and it fits these rows."""
+        if not self.warm_start or not hasattr(self, "expansion_"):
+            return None
+        expansion = self.expansion_
+        if self.shape_fit_ != training.X.shape or expansion.n_outputs != outputs:
+            return None
+        support = self.support_.astype(np.int64)
+        coefficients = expansion.coefficients
+        if training.used is not None:
+            place = np.searchsorted(training.used, support)
+            kept = np.isin(support, training.used)
+            support, coefficients = place[kept].astype(np.int64), coefficients[kept]
+        return support, np.ascontiguousarray(coefficients)
+
+    def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
+        """The fitted model; warns if it ended early, and passes Ctrl-C on."""
+        X = training.X
+        support = fitted["support"] if training.used is None else training.used[fitted["support"]]
+        vectors = support[:, np.newaxis].astype(np.float64) if self._is_precomputed() else X[support]
+        self.expansion_ = KernelExpansion(
+            vectors, fitted["coefficients"], fitted["intercepts"], *training.kernel
+        )
+        self.certificate_ = Certificate.of(fitted)
+        self.support_ = support.astype(np.int32)
+        self.n_support_ = np.asarray(counts, dtype=np.int32)
+        self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
+        certificate = self.certificate_
+        if certificate.stop != "converged":
+            more = "go on with warm_start=True, " if not self.warm_start else "call fit again to go on, "
+            warnings.warn(
+                f"{type(self).__name__} ended before the tolerance was reached ({certificate.stop}): the "
+                f"violation is {certificate.violation:.3g} for tol={self.tol:g}, the duality gap "
+                f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; {more}raise "
+                "max_iter or max_time, or scale the data",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if fitted["interrupted"]:
+            raise KeyboardInterrupt
+
+    def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
+        """What `fit` would take, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,) or None, default=None
+            Labels, which say how large the machines of a classifier are; None is one machine of all rows.
+
+        Returns
+        -------
+        MemoryEstimate
+            Bytes: `packed`, `cache`, `blocks`, `variables`, their sum `total`, and the `least` that is
+            needed.
+        """
+        rows = as_rows(X)
+        kernel = self.kernel if callable(self.kernel) else (self.kernel, 1.0, 0.0, 1)
+        machines = self._machine_sizes(y, int(rows.shape[0]))
+        budget, jobs = cache_bytes(self.cache_size), threads(self.n_jobs)
+        return MemoryEstimate(**_core.estimate_svm_memory(core_rows(rows), kernel, machines, budget, jobs))
+
+    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
+        return [n]
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        expansion = self.expansion_
+        X = validated(self, X, reset=False, precomputed=self._is_fitted_precomputed())
+        return expansion._evaluate(X, self.n_jobs)
+
+    def _is_fitted_precomputed(self) -> bool:
+        kernel = self.expansion_.kernel
+        return isinstance(kernel, str) and kernel == "precomputed"
+
+    def as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion, without the training."""
+        check_is_fitted(self)
+        return self.expansion_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the fitted model as a safetensors file, all or nothing; `svmarrow.load` reads it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; an old file of that name is then as it was.
+        TypeError
+            If the kernel is a Python function.
+        """
+        from svmarrow.io import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    @property
+    def support_vectors_(self) -> Any:
+        """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
+        vectors = self._fitted_expansion().vectors
+        return np.empty((0, 0)) if self._is_fitted_precomputed() else vectors
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts (n_outputs,)."""
+        return self._fitted_expansion().intercepts
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Signed coefficients (n_outputs, n_SV)."""
+        return self._fitted_expansion().coefficients.T
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of the features (n_outputs, d), read-only; for the linear kernel alone."""
+        expansion = self._fitted_expansion()
+        if callable(expansion.kernel) or expansion.kernel != "linear":
+            raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
+        vectors = (
+            expansion.vectors if sp.issparse(expansion.vectors) else expansion.vectors.astype(np.float64)
+        )
+        weights: NDArray[np.float64] = np.asarray((vectors.T @ expansion.coefficients).T)
+        weights.flags.writeable = False
+        return weights
+
+    @property
+    def n_iter_(self) -> Any:
+        """Pair steps."""
+        self._fitted_expansion()
+        return self.certificate_.iterations
+
+    @property
+    def fit_status_(self) -> int:
+        """0 if every machine reached the tolerance, else 1."""
+        self._fitted_expansion()
+        return int(self.certificate_.stop != "converged")
+
+    def _fitted_expansion(self) -> KernelExpansion:
+        try:
+            return self.expansion_
+        except AttributeError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = not self._is_precomputed()
+        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
+        return tags
+
+
+class SingleMachine(SupportVectorMachine):
+    """A machine with one output that is not a sign: regression and one-class."""
+
+    def _fit(self, training: Training, variables: int, fit: Callable[..., Any]) -> Self:
+        fitted = self._solve(training, [variables], fit, start=self._start(training, 1))
+        self._store(training, fitted, np.array([fitted["support"].size]))
+        return self
+
+
+def _refuse_beyond_memory(name: str, rows: Any, kernel: Any, machines: Sequence[int], jobs: int) -> None:
+    """A MemoryError where not even the smallest cache would let the fit live."""
+    if (rows.data.nbytes if sp.issparse(rows) else rows.nbytes) < _SMALL:
+        return
+    least = _core.estimate_svm_memory(core_rows(rows), kernel, list(machines), 0, jobs)["least"]
+    free = _core.available_memory()
+    if least > free:
+        raise MemoryError(
+            f"{name} needs at least {least / 1e9:.2f} GB for {rows.shape[0]} rows beside the data, and "
+            f"{free / 1e9:.2f} GB are free: train on fewer rows"
+        )

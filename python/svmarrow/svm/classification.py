@@ -1,0 +1,454 @@
+"""Support vector classification: C-SVC and nu-SVC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from svmarrow._params import boolean, one_of, real
+from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._params import Rule
+    from svmarrow.certificate import LeaveOneOut
+
+__all__ = ["SVC", "NuSVC"]
+
+
+class SVC(KernelClassifier):
+    """Support vector classification, solved to the tolerance on all cores.
+
+    Each binary machine minimises 1/2 ||w||^2 + sum_i C_i loss(y_i (w'phi(x_i) + b)). All machines of a
+    multiclass problem share kernel rows while they are trained and one pool of support vectors afterwards.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss; multiplied for each row by its class weight and its sample weight. Positive and
+        finite.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf".
+        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
+        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
+        the second); it is called on blocks, never on a pair.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the decision function.
+    cache_size : float or None, default=None
+        Memory for kernel rows in MB; None is a share of the free memory.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        A machine for each pair of classes, or one for each class against all others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties between votes by `decision_function`; needs
+        ``decision_function_shape="ovr"``.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        max(0, 1 - m) or its square, for the margin m. Both without a factor 1/2.
+    fit_intercept : bool, default=True
+        Whether there is a b. Without, `loo_error_bound_` exists.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the last solution, after an early end or along a path of C. X must be the
+        same rows in the same order, labels may differ. Coefficients outside new bounds are clipped. A fit
+        of another shape or with other classes starts anew; other rows in the same number are fitted
+        rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
+        `KeyboardInterrupt` goes on.
+    max_iter : int, default=-1
+        Most pair steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weight of each class.
+    support_ : ndarray of shape (n_SV,), int32
+        Training rows that are support vectors, class by class.
+    n_support_ : ndarray of shape (n_classes,), int32
+        Support vectors of each class.
+    shape_fit_ : tuple of int
+        Shape of the training data.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    See Also
+    --------
+    svmarrow.compress : The same machine with fewer vectors.
+
+    Notes
+    -----
+    The dual is solved by two-tier decomposition: blocks of violators, pair steps inside a block with
+    second-order selection, float32 kernel rows and double-precision sums. float32, float64 and (dense) uint8
+    data is used as it lies in memory when rows are contiguous; other data is converted once.
+
+    There is no ``probability`` parameter: `sklearn.calibration.CalibratedClassifierCV` does it, see the
+    examples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> svc = SVC(C=10, gamma=0.1).fit(X, y)
+    >>> svc.predict(X[:3])
+    array([0, 0, 0])
+    >>> svc.certificate_.stop
+    'converged'
+
+    Probabilities:
+
+    >>> from sklearn.calibration import CalibratedClassifierCV
+    >>> calibrated = CalibratedClassifierCV(SVC(C=10, gamma=0.1), ensemble=False).fit(X, y)
+    >>> calibrated.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
+
+    A path of C, each step from the solution before:
+
+    >>> svc = SVC(C=1, warm_start=True)
+    >>> supports = [svc.set_params(C=C).fit(X, y).support_.size for C in (1, 10, 100)]
+    >>> supports[0] > supports[-1]
+    True
+
+    A kernel of one's own:
+
+    >>> def cosine(A, B):
+    ...     return (A @ B.T) / np.linalg.norm(A, axis=1)[:, None] / np.linalg.norm(B, axis=1)
+    >>> import numpy as np
+    >>> SVC(kernel=cosine, C=1000).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "C": real(above=0.0),
+        **CLASSIFIER_RULES,
+        "loss": one_of("hinge", "squared_hinge"),
+        "fit_intercept": boolean,
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        decision_function_shape: Literal["ovo", "ovr"] = "ovr",
+        break_ties: bool = False,
+        loss: Literal["hinge", "squared_hinge"] = "hinge",
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        SVC
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
+            class without a row of positive weight.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        return self._fit(self._rules, X, y, sample_weight, self._options())
+
+    def _options(self) -> Mapping[str, Any]:
+        return {"loss": self.loss, "fit_intercept": bool(self.fit_intercept)}
+
+    def _cost(self) -> float:
+        return float(self.C)
+
+    @property
+    def loo_error_bound_(self) -> NDArray[np.float64]:
+        """Upper bound for the leave-one-out error of each machine (n_outputs,), without training again.
+
+        The share of rows that Jaakkola and Haussler's bound does not clear; for ``fit_intercept=False``
+        alone. Never below the true error for positive semidefinite kernels. Rows count alike whatever their
+        weights.
+        """
+        return self._estimates(_bound, "fit_intercept=False")
+
+    @property
+    def xi_alpha_error_(self) -> NDArray[np.float64]:
+        """Joachims' xi-alpha estimate of the leave-one-out error, (n_outputs,): an upper bound.
+
+        The bound holds for positive semidefinite kernels where a machine has a support vector below C
+        (``certificate_.machines[j].leave_one_out.stable``). Rows count alike whatever their weights.
+        """
+        return self._estimates(lambda e: (e.missed + e.false_alarms) / (e.positive + e.negative))
+
+    @property
+    def xi_alpha_recall_(self) -> NDArray[np.float64]:
+        """The xi-alpha estimate of the recall of each positive class (n_outputs,): a lower bound."""
+        return self._estimates(lambda e: 1.0 - e.missed / e.positive)
+
+    @property
+    def xi_alpha_precision_(self) -> NDArray[np.float64]:
+        """The xi-alpha estimate of the precision of each positive class (n_outputs,): a lower bound."""
+        return self._estimates(_precision)
+
+    def _estimates(self, of: Callable[[LeaveOneOut], float | None], needs: str = "") -> NDArray[np.float64]:
+        self._fitted_expansion()
+        values = [
+            None if m.leave_one_out is None else of(m.leave_one_out) for m in self.certificate_.machines
+        ]
+        if None in values:
+            raise AttributeError(f"this SVC was not fitted with {needs}")
+        return np.array(values, dtype=np.float64)
+
+
+def _bound(estimate: LeaveOneOut) -> float | None:
+    rows = estimate.positive + estimate.negative
+    return None if estimate.bound is None else estimate.bound / rows
+
+
+def _precision(estimate: LeaveOneOut) -> float:
+    right = estimate.positive - estimate.missed
+    return right / (right + estimate.false_alarms) if right else 0.0
+
+
+class NuSVC(KernelClassifier):
+    """Support vector classification whose parameter is the share of rows that may lie inside the margin.
+
+    nu is an upper bound of the share of margin errors and a lower bound of the share of support vectors.
+    Outputs are scaled so that the margin is 1.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1], and for each machine at most twice the share of its smaller class.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf".
+        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
+        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
+        the second); it is called on blocks, never on a pair.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the decision function before it is scaled.
+    cache_size : float or None, default=None
+        Memory for kernel rows in MB; None is a share of the free memory.
+    class_weight : dict, "balanced" or None, default=None
+        Multipliers of the weights of rows, by their class. They make more values of nu impossible.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        A machine for each pair of classes, or one for each class against all others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties between votes by `decision_function`; needs
+        ``decision_function_shape="ovr"``.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the last solution, after an early end or along a path of nu. X must be
+        the same rows in the same order, labels may differ. Coefficients outside new bounds are clipped. A
+        fit of another shape or with other classes starts anew; other rows in the same number are fitted
+        rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
+        `KeyboardInterrupt` goes on.
+    max_iter : int, default=-1
+        Most pair steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weight of each class.
+    support_ : ndarray of shape (n_SV,), int32
+        Training rows that are support vectors, class by class.
+    n_support_ : ndarray of shape (n_classes,), int32
+        Support vectors of each class.
+    shape_fit_ : tuple of int
+        Shape of the training data.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NuSVC(nu=0.1).fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = {"nu": real(above=0.0, most=1.0), **CLASSIFIER_RULES}
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        decision_function_shape: Literal["ovo", "ovr"] = "ovr",
+        break_ties: bool = False,
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVC:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weight of each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        NuSVC
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
+            class without a row of positive weight, a nu that the classes cannot meet.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        return self._fit(self._rules, X, y, sample_weight, self._options())
+
+    def _options(self) -> Mapping[str, Any]:
+        return {"loss": "nu", "nu": float(self.nu)}

@@ -1,0 +1,213 @@
+"""The one-class machine: where most of the rows lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from svmarrow import _core
+from svmarrow._params import real
+from svmarrow.svm._base import SOLVER_RULES, SingleMachine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow._kernel_function import KernelFunction
+
+__all__ = ["OneClassSVM"]
+
+
+class OneClassSVM(OutlierMixin, SingleMachine):
+    """The region that holds most of the rows.
+
+    nu is an upper bound of the share of rows outside the region and a lower bound of the share of support
+    vectors. Coefficients add up to nu times the sum of the weights, as LIBSVM's do.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1].
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf".
+        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
+        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
+        the second); it is called on blocks, never on a pair.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the decision function.
+    cache_size : float or None, default=None
+        Memory for kernel rows in MB; None is a share of the free memory.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the last solution, after an early end or along a path of nu. X must be
+        the same rows in the same order. Coefficients outside new bounds are
+        clipped. A fit of another shape starts anew; other rows in the same number are fitted rightly, only
+        from a poor start. Ctrl-C then keeps the model as far as it is before `KeyboardInterrupt` goes on.
+    max_iter : int, default=-1
+        Most pair steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    offset_ : ndarray of shape (1,)
+        What `decision_function` takes from `score_samples`.
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        Objectives, duality gap, violation, counts and cost of the fit.
+    support_ : ndarray of shape (n_SV,), int32
+        Training rows that are support vectors.
+    n_support_ : ndarray of shape (1,), int32
+        Number of support vectors.
+    shape_fit_ : tuple of int
+        Shape of the training data.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> from svmarrow import OneClassSVM
+    >>> X = [[0], [0.44], [0.45], [0.46], [1]]
+    >>> OneClassSVM(gamma="auto").fit(X).predict(X).tolist()
+    [-1, 1, 1, 1, -1]
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:  # noqa: ARG002
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : ignored
+            For scikit-learn's interface.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weight of each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        OneClassSVM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        X = self._validated(_RULES, X, with_y=False)
+        training = self._training(X, self._weights(sample_weight, X.shape[0]))
+
+        def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
+            return _core.fit_one_class_svm(rows, training.weights, kernel, float(self.nu), *solver, **how)
+
+        return self._fit(training, training.weights.size, fit)
+
+    @property
+    def offset_(self) -> NDArray[np.float64]:
+        """What `decision_function` takes from `score_samples`, (1,)."""
+        return -self.intercept_
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Distances from the boundary in units of the feature space: positive inside, negative outside.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._outputs(X)[:, 0]
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """`decision_function` without the offset.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """Whether rows are inside the region.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            1 inside, -1 outside and on the boundary.
+        """
+        return np.where(self.decision_function(X) > 0.0, 1, -1)
+
+
+_RULES = {"nu": real(above=0.0, most=1.0), **SOLVER_RULES}

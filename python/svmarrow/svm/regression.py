@@ -1,0 +1,366 @@
+"""Support vector regression: epsilon-SVR and nu-SVR."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from svmarrow import _core
+from svmarrow._params import real
+from svmarrow.svm._base import SOLVER_RULES, SingleMachine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._params import Rule
+    from svmarrow.svm._base import Training
+
+__all__ = ["SVR", "NuSVR"]
+
+
+class KernelRegressor(RegressorMixin, SingleMachine):
+    """Base of both."""
+
+    C: float
+
+    def _fit_regression(
+        self,
+        rules: Mapping[str, Rule],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        epsilon: float,
+        nu: float | None,
+    ) -> Self:
+        X, y = self._validated(rules, X, y, with_y=True)
+        try:
+            y = y.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must hold numbers: {error}") from None
+        training = self._training(X, self._weights(sample_weight, X.shape[0]))
+        targets = training.of_used(y)
+
+        def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
+            upper = training.weights * float(self.C)
+            return _core.fit_svr(rows, targets, upper, kernel, epsilon, nu, *solver, **how)
+
+        return self._fit(training, targets.size * (1 if nu is None else 2), fit)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite.
+        """
+        return self._outputs(X)[:, 0]
+
+
+class SVR(KernelRegressor):
+    """Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
+
+    Minimises 1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss; multiplied for each row by its sample weight.
+    epsilon : float, default=0.1
+        Half the width of the tube within which a deviation costs nothing.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf".
+        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
+        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
+        the second); it is called on blocks, never on a pair.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the targets.
+    cache_size : float or None, default=None
+        Memory for kernel rows in MB; None is a share of the free memory.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the last solution, after an early end or along a path of C or epsilon. X
+        must be the same rows in the same order, targets may differ. Coefficients outside new bounds are
+        clipped. A fit of another shape starts anew; other rows in the same number are fitted rightly, only
+        from a poor start. Ctrl-C then keeps the model as far as it is before `KeyboardInterrupt` goes on.
+    max_iter : int, default=-1
+        Most pair steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        Objectives, duality gap, violation, counts and cost of the fit.
+    support_ : ndarray of shape (n_SV,), int32
+        Training rows that are support vectors.
+    n_support_ : ndarray of shape (1,), int32
+        Number of support vectors.
+    shape_fit_ : tuple of int
+        Shape of the training data.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import SVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> SVR(C=10).fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Targets, finite numbers.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        SVR
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        return self._fit_regression(_SVR_RULES, X, y, sample_weight, epsilon=float(self.epsilon), nu=None)
+
+
+class NuSVR(KernelRegressor):
+    """Support vector regression whose parameter is the share of rows that may lie outside the tube.
+
+    nu is an upper bound of the share of rows outside the tube and a lower bound of the share of support
+    vectors; `epsilon_` is the half width that was found.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1].
+    C : float, default=1.0
+        Weight of the loss; multiplied for each row by its sample weight.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf".
+        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
+        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
+        the second); it is called on blocks, never on a pair.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
+        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the targets.
+    cache_size : float or None, default=None
+        Memory for kernel rows in MB; None is a share of the free memory.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the last solution, after an early end or along a path of nu or C. X must
+        be the same rows in the same order, targets may differ. Coefficients outside new bounds are clipped.
+        A fit of another shape starts anew; other rows in the same number are fitted rightly, only from a
+        poor start. Ctrl-C then keeps the model as far as it is before `KeyboardInterrupt` goes on.
+    max_iter : int, default=-1
+        Most pair steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+    n_jobs : int or None, default=None
+        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
+        joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half the width of the tube.
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        Objectives, duality gap, violation, counts and cost of the fit.
+    support_ : ndarray of shape (n_SV,), int32
+        Training rows that are support vectors.
+    n_support_ : ndarray of shape (1,), int32
+        Number of support vectors.
+    shape_fit_ : tuple of int
+        Shape of the training data.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import NuSVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = NuSVR(C=10, nu=0.2).fit(X, np.sin(X[:, 0]))
+    >>> outside = np.abs(model.predict(X) - np.sin(X[:, 0])) > model.epsilon_ + model.tol
+    >>> bool(outside.mean() <= 0.2)
+    True
+    """
+
+    epsilon_: float
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVR:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Targets, finite numbers.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        NuSVR
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        return self._fit_regression(_NU_RULES, X, y, sample_weight, epsilon=0.0, nu=float(self.nu))
+
+    def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
+        self.epsilon_ = -float(fitted["rho"])
+        super()._store(training, fitted, counts)
+
+
+_SVR_RULES = {"C": real(above=0.0), "epsilon": real(least=0.0), **SOLVER_RULES}
+_NU_RULES = {"nu": real(above=0.0, most=1.0), "C": real(above=0.0), **SOLVER_RULES}
