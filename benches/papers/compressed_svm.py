@@ -3,8 +3,8 @@
 ``python benches/papers/compressed_svm.py``
 
 Data: usps, letter, ijcnn1, a9a, mnist and news20_bydate from ``SVMARROW_DATA`` or ``../shared/data`` beside
-the repository. letter is standardised, pixels of mnist are divided by 255, news is 200 components of its tf-idf
-as in the paper's table 1. Everything is chosen on training rows; test rows are scored once.
+the repository. letter is standardised, pixels of mnist are divided by 255, news is 200 components of its
+tf-idf as in the paper's table 1. Everything is chosen on training rows; test rows are scored once.
 
 figure2: 600 rows of a Gaussian inside a noisy ring; the full machine, LARS with 8 vectors, and the boundary
 of 8 moved vectors after more and more steps. figure3: error against the number of vectors on letter, mnist

@@ -168,8 +168,8 @@ def exact(report: Report, options: argparse.Namespace) -> None:
     )
     report.say(
         "svmarrow computes the kernel in double precision and the factor in single, corrected to the "
-        "accuracy of one in double: the first share is of the peaks of both, the second is what a library reaches "
-        "that stays in double. Leave-one-out values need a factor and an inverse in double precision."
+        "accuracy of one in double: the first share is of the peaks of both, the second is what a library "
+        "reaches that stays in double. Leave-one-out values need a factor and an inverse in double precision."
     )
     rows = load("letter")
     Y = np.where(rows.y[:, None] == np.unique(rows.y), 1.0, -1.0)

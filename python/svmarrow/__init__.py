@@ -1,4 +1,4 @@
-"""Kernel machines down to the svmarrow: train exact and fast, shrink to the few vectors that matter, predict.
+"""Support vectors down to the marrow: kernel machines trained exact and fast, then shrunk, then served.
 
 >>> from sklearn.datasets import load_iris
 >>> from svmarrow import SVC

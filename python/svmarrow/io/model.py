@@ -45,8 +45,8 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         Anything that `svmarrow.reduced_set.as_expansion` takes, a fitted support vector machine, or an online
         learner of svmarrow (the perceptrons and `PerceptronTreeClassifier`). Machines and learners
         come back as what they were, and a learner goes on with its stream bit for bit; the others come back
-        as what they are to svmarrow, an `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector`
-        or a `KernelExpansion`.
+        as what they are to svmarrow, an `ExpansionClassifier`, an `ExpansionRegressor`, an
+        `ExpansionDetector` or a `KernelExpansion`.
     path : str or path-like
         The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
 

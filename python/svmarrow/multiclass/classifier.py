@@ -34,8 +34,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
-    of kernel rows; one system of least squares serves every code without zeros; all kernel machines predict over
-    one pool of vectors, and are compressed together. Any other binary classifier is cloned for each column.
+    of kernel rows; one system of least squares serves every code without zeros; all kernel machines predict
+    over one pool of vectors, and are compressed together. Any other binary classifier is cloned, one a column.
 
     Parameters
     ----------

@@ -39,8 +39,8 @@ PAIRWISE = {
     "precomputed": "precomputed",
 }
 TAKEN = (
-    "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted SVC, "
-    "NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor, OneVsRestClassifier or "
+    "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
+    "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor, OneVsRestClassifier or "
     "OneVsOneClassifier of scikit-learn"
 )
 
