@@ -35,7 +35,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
     of kernel rows; one system of least squares serves every code without zeros; all kernel machines predict
-    over one pool of vectors, and are compressed together. Any other binary classifier is cloned, one a column.
+    over one pool of vectors, and are compressed together. Any other binary classifier is cloned for each
+    column.
 
     Parameters
     ----------
