@@ -21,6 +21,7 @@ pub mod least_squares;
 mod linalg;
 pub mod matching_pursuit;
 pub mod multiclass;
+pub mod path;
 pub mod perceptron;
 pub mod random;
 pub mod reduced_set;

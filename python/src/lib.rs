@@ -16,8 +16,6 @@
 #![deny(unsafe_code)]
 
 mod array;
-mod cascade;
-mod construction;
 mod error;
 mod expansion;
 mod function;
@@ -29,11 +27,11 @@ mod matching_pursuit;
 mod memory;
 mod multiclass;
 mod params;
+mod path;
 mod perceptron;
 mod perceptron_tree;
 mod reduced_set;
 mod run;
-mod selection;
 mod svm;
 
 use pyo3::prelude::*;
@@ -41,10 +39,6 @@ use pyo3::prelude::*;
 // Every class is frozen and every function works on its arguments alone, so the module needs no lock of its own.
 #[pymodule(gil_used = false)]
 mod _core {
-    #[pymodule_export]
-    use crate::cascade::{Cascade, expansion_moments};
-    #[pymodule_export]
-    use crate::construction::{centres, gradient_vectors};
     #[pymodule_export]
     use crate::expansion::Expansion;
     #[pymodule_export]
@@ -68,15 +62,23 @@ mod _core {
         code_distances, decode_scores, decode_winners, leave_one_out_rows, make_code, margin_loss,
     };
     #[pymodule_export]
+    use crate::path::{path_coefficients, path_decisions};
+    #[pymodule_export]
     use crate::perceptron::{perceptron_stream, voted};
     #[pymodule_export]
     use crate::perceptron_tree::{
         PerceptronTree, box_budget_program, perceptron_tree, perceptron_tree_of, perceptron_tree_stream,
     };
     #[pymodule_export]
-    use crate::reduced_set::{path_coefficients, path_decisions, pursuit, threshold_binary, threshold_joint};
+    use crate::reduced_set::cascade::{Cascade, expansion_moments};
     #[pymodule_export]
-    use crate::selection::select_vectors;
+    use crate::reduced_set::construction::{centres, gradient_vectors};
+    #[pymodule_export]
+    use crate::reduced_set::pursuit::pursuit;
+    #[pymodule_export]
+    use crate::reduced_set::selection::select_vectors;
+    #[pymodule_export]
+    use crate::reduced_set::threshold::{threshold_binary, threshold_joint};
     #[pymodule_export]
     use crate::svm::{estimate_svm_memory, fit_one_class_svm, fit_svc, fit_svr};
 }

@@ -23,7 +23,7 @@ use svmarrow::matching_pursuit::{
 use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
 use crate::error::to_python;
 use crate::params::KernelArg;
-use crate::reduced_set::path_parts;
+use crate::path::path_parts;
 use crate::run::{Cost, run};
 use crate::svm::duration;
 
@@ -373,7 +373,7 @@ pub(crate) fn path_outputs<'py>(
     same_length("columns of the features of a path", m, columns)?;
     let (values, sizes, zero) = (values.to_vec(), indices("sizes", &sizes)?, vec![0.0; q]);
     let outputs = run(py, n_jobs, Cost::of(n, m, m), None, |_, par| {
-        svmarrow::reduced_set::path_outputs(values, (n, m), factor, projections, &zero, &sizes, par)
+        svmarrow::path::path_outputs(values, (n, m), factor, projections, &zero, &sizes, par)
     })?;
     let outputs = Array3::from_shape_vec((sizes.len(), n, q), outputs)
         .map_err(|e| PyValueError::new_err(e.to_string()))?;

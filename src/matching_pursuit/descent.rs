@@ -13,8 +13,8 @@ use super::loss::{Derivative, Objective};
 use super::{Coefficients, Fit, MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
+use crate::path::{Form, Steps, path_coefficients};
 use crate::random::Random;
-use crate::reduced_set::{Form, Steps, path_coefficients};
 use crate::simd::blas::{axpy, dot};
 use std::ops::ControlFlow;
 

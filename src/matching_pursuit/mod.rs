@@ -146,7 +146,7 @@ impl Task<'_> {
 /// Coefficients of every size.
 #[derive(Debug, Clone)]
 pub enum Coefficients {
-    /// Those of the first t functions of the basis solve L_t' A = G_t; see `reduced_set::path_coefficients`.
+    /// Those of the first t functions of the basis solve L_t' A = G_t; see `path::path_coefficients`.
     Factor {
         /// L, (m, m) row-major, lower triangular.
         factor: Vec<f64>,

@@ -14,14 +14,14 @@
 //! upper bound stands for it, and the residual norms are upper bounds too: with e_j what each replacement has lost,
 //! ||w|| <= ||sum_j w^_j|| + sum_j ||e_j||.
 
-use super::path::{Path, path_coefficients};
+use super::penalised::{Method, along, select};
 use super::pursuit::{PursuitParams, pursuit};
-use super::selection::{Method, along, select};
 use crate::control::{Monitor, Par, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
+use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 
 /// Which vectors are chosen, and how.

@@ -1,50 +1,28 @@
 //! Turning an expansion into a shorter one (Weston and Bakir, TR-132, 2004).
 //!
-//! | file | holds |
+//! | room | holds |
 //! |---|---|
-//! | `pursuit` | hyperplane matching pursuit: basic, back-fitting, pre-fitting; outputs together or apart |
-//! | `stepper` | its steps, with all candidates in view or a random few |
-//! | `space` | the inner products it needs: in feature space, or of predictions on rows |
-//! | `chunking` | any selection from more vectors than it can hold, a part at a time |
-//! | `path` | every size of one run: coefficients and decisions |
-//! | `selection` | the methods that need the whole kernel matrix, and the path along their order |
-//! | `zero_norm` | l0 |
-//! | `penalised` | l1, joint l1, LARS-SVM |
-//! | `gradient` | vectors and coefficients moved together (compressed SVM, eq. 10) |
-//! | `objective` | the losses that they are moved for |
-//! | `teacher` | where they are compared with the large machine, and what it says there |
-//! | `centres` | where they start |
-//! | `certified` | how far a projection's outputs can be from the machine's |
-//! | `cascade` | the projection answers where that decides |
-//! | `decision` | the class that outputs with bounds are certain of |
+//! | `pursuit` | vectors chosen one after the other, each the one most aligned with what is missing |
+//! | `penalised` | vectors chosen by the whole kernel matrix: rank, zero norm, l1, LARS-SVM |
+//! | `construction` | new vectors, moved together with their coefficients (compressed SVM, eq. 10) |
+//! | `certified` | how far a projection's outputs can be from the machine's, and a cascade that answers where it is certain |
+//! | `chunking` | any choice from more vectors than it can hold, a part at a time |
+//! | `coding` | what outputs mean |
 //! | `threshold` | the intercept re-optimised on training error |
+//!
+//! A choice gives a [`crate::path::Path`], from which the coefficients of every size are read.
 
-mod cascade;
-mod centres;
 mod certified;
 mod chunking;
-mod decision;
-mod gradient;
-mod objective;
-mod path;
+mod coding;
+mod construction;
 mod penalised;
 mod pursuit;
-mod selection;
-mod space;
-mod stepper;
-mod teacher;
 pub mod threshold;
-mod zero_norm;
 
-pub use cascade::{Cascade, CertainAnswers, UNDECIDED};
-pub use centres::centres;
-pub use certified::{Moments, StageSize, moments};
+pub use certified::{Cascade, CertainAnswers, Decision, Moments, StageSize, UNDECIDED, moments};
 pub use chunking::{Limits, Reducer, reduce};
-pub use decision::Decision;
-pub use gradient::{Answers, Construction, GradientParams, gradient_vectors};
-pub use objective::{Coding, Loss, Objective};
-pub use path::{Form, Path, Steps, path_coefficients, path_decisions, path_outputs};
-pub use penalised::Norm;
-pub use pursuit::{PursuitParams, Sample, Selection, pursuit};
-pub use selection::{LEVELS, Method, select};
-pub use space::Criterion;
+pub use coding::Coding;
+pub use construction::{Answers, Construction, GradientParams, Loss, Objective, centres, gradient_vectors};
+pub use penalised::{LEVELS, Method, Norm, select};
+pub use pursuit::{Criterion, PursuitParams, Sample, Selection, pursuit};

@@ -5,9 +5,8 @@ use svmarrow::control::{Par, Silent};
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel};
-use svmarrow::reduced_set::{
-    Form, Path, PursuitParams, Selection, Steps, path_coefficients, path_decisions, pursuit,
-};
+use svmarrow::path::{Form, Path, Steps, path_coefficients, path_decisions};
+use svmarrow::reduced_set::{PursuitParams, Selection, pursuit};
 
 const KERNEL: Kernel = Kernel::Rbf { gamma: 0.5 };
 

@@ -11,7 +11,7 @@ use crate::array::RowsArg;
 use crate::error::to_python;
 use crate::expansion;
 use crate::params::KernelArg;
-use crate::reduced_set::path_dict;
+use crate::path::path_dict;
 use crate::run::{Cost, run};
 use crate::svm::duration;
 

@@ -14,18 +14,7 @@
 //! Probabilities are the softmax where the largest output wins, and one sigmoid an output where signs count. In
 //! one-vs-one coding a label speaks only of the pairs of its class; the other targets stay the machine's.
 
-/// What the outputs mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coding {
-    /// Numbers: no labels.
-    Values,
-    /// One output, positive for class 1.
-    Sign,
-    /// An output for every class, the largest wins.
-    Largest,
-    /// An output for every pair a < b of classes in the order (0, 1), (0, 2), ..., positive for a.
-    Pairs,
-}
+use crate::reduced_set::coding::Coding;
 
 /// Which loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +49,6 @@ impl Objective {
             Loss::Matching => false,
             Loss::Agreement => self.label_weight > 0.0,
             Loss::Hinge | Loss::SquaredHinge => true,
-        }
-    }
-
-    /// Number of classes that q outputs can tell apart, `None` for values.
-    pub fn classes(&self, q: usize) -> Option<usize> {
-        match self.coding {
-            Coding::Values => None,
-            Coding::Sign => Some(2),
-            Coding::Largest => Some(q),
-            Coding::Pairs => Some((1 + 8 * q).isqrt().div_ceil(2)),
         }
     }
 
@@ -154,7 +133,7 @@ impl Objective {
 
     /// The sign that every output should have for each class, 0 where it does not matter: (classes, q).
     pub(crate) fn signs(&self, q: usize) -> Vec<Vec<f32>> {
-        let classes = self.classes(q).unwrap_or(0);
+        let classes = self.coding.classes(q).unwrap_or(0);
         let sign = |wanted: bool| if wanted { 1.0 } else { -1.0 };
         (0..classes)
             .map(|class| match self.coding {
@@ -242,7 +221,7 @@ mod tests {
     fn pairs_know_their_classes() {
         let objective =
             Objective { loss: Loss::Hinge, coding: Coding::Pairs, sharpness: 1.0, label_weight: 0.0 };
-        assert_eq!(objective.classes(45), Some(10));
+        assert_eq!(objective.coding.classes(45), Some(10));
         assert_eq!(objective.signs(3)[1], [-1.0, 0.0, 1.0]);
     }
 }

@@ -28,7 +28,6 @@
 //! Cost of complete steps: candidates x steps^2 / 2 multiply-adds and (about) steps x candidates kernel values; memory
 //! candidates x steps numbers.
 
-use super::path::Path;
 use super::space::{Criterion, Space, Use};
 use super::stepper::{Complete, Proposal, Rule, Sampled, Step};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
@@ -36,6 +35,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Kernel;
+use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
 use std::collections::HashMap;

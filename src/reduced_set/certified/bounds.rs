@@ -23,13 +23,13 @@
 //!
 //! Cost: m^2 kernel values once (the norms of w), p^3 / 2 and t^2 q multiply-adds for the stages.
 
-use super::objective::Coding;
-use super::path::{Form, Steps, path_coefficients};
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, diagonal, gram_symmetric, growth, rounding};
+use crate::path::{Form, Steps, path_coefficients};
+use crate::reduced_set::coding::Coding;
 use crate::simd::blas::{axpy, dot};
 
 /// Inner products of the machine that is approximated.

@@ -1,76 +1,15 @@
-//! `svmarrow::reduced_set`: the greedy path and what is read from it.
+//! `svmarrow::path`: a greedy path for Python, and what is read from it.
 
 use numpy::ndarray::Array3;
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::control::Budget;
-use svmarrow::reduced_set::{
-    self, Criterion, Form, Path, PursuitParams, Reducer, Sample, Selection, Steps, threshold,
-};
-use svmarrow::{Error, Result};
+use svmarrow::path::{self, Form, Path, Steps};
 
 use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
-use crate::error::to_python;
-use crate::expansion;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
-use crate::selection::SelectionArg;
-use crate::svm::duration;
-
-/// A matching pursuit towards an expansion, over its own vectors or over `candidates`.
-///
-/// Returns a dict: `order` (M,), `factor` (M, M) or None, `projections` (steps, q), `steps` (turns, ends) or None,
-/// `residual_norms` (M + 1,), `penalties` (M,) or None, `exact`, `orthogonal` and `stop`.
-#[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, method, settings, rows, seed, max_vectors, tolerance, max_time, progress, n_jobs))]
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn pursuit<'py>(
-    py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
-    candidates: Option<RowsArg<'py>>,
-    method: &str,
-    settings: SelectionArg,
-    rows: Option<RowsArg<'py>>,
-    seed: u64,
-    max_vectors: usize,
-    tolerance: f64,
-    max_time: Option<f64>,
-    progress: Option<Bound<'py, PyAny>>,
-    n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
-    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
-    let max_time = duration(max_time)?;
-    let rows = rows.as_ref().map(RowsArg::view).transpose()?;
-    let params = PursuitParams {
-        max_vectors,
-        tolerance,
-        selection: match method {
-            "pursuit" => Selection::BackFitting,
-            "prefit" => Selection::PreFitting,
-            "basic" => Selection::Basic,
-            other => {
-                return Err(to_python(Error::param("method", other, "one of pursuit, prefit, basic")));
-            }
-        },
-        criterion: rows.map_or(Criterion::Norm, Criterion::Predictions),
-        joint: settings.joint,
-        sample: settings.sample.map(|size| Sample { size, seed }),
-        room: settings.room(),
-        norm_bound: None,
-    };
-    let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
-    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
-        reduced_set::reduce(&target, candidates, &reducer, limits, &budget, par)
-    })?;
-    path_dict(py, path, target.outputs())
-}
 
 /// A path for Python.
 pub(crate) fn path_dict(py: Python<'_>, path: Path, q: usize) -> PyResult<Bound<'_, PyDict>> {
@@ -105,8 +44,7 @@ pub(crate) fn path_coefficients<'py>(
     let owned = OwnedSteps::new(steps.as_ref())?;
     let steps = path_steps(factor.as_ref(), &projections, owned.as_ref())?;
     let q = steps.outputs;
-    let values =
-        run(py, 1, Cost::of(size, size, q), None, |_, _| reduced_set::path_coefficients(&steps, size))?;
+    let values = run(py, 1, Cost::of(size, size, q), None, |_, _| path::path_coefficients(&steps, size))?;
     matrix_array(py, values, size, q)
 }
 
@@ -135,52 +73,11 @@ pub(crate) fn path_decisions<'py>(
     same_length("intercepts of a path", q, intercepts.len())?;
     let cost = Cost::of(x.rows(), m, x.cols().saturating_add(m));
     let values = run(py, n_jobs, cost, None, |_, par| {
-        reduced_set::path_decisions(&kernel.0, kept, &steps, intercepts, x, &sizes, par)
+        path::path_decisions(&kernel.0, kept, &steps, intercepts, x, &sizes, par)
     })?;
     let values = Array3::from_shape_vec((sizes.len(), x.rows(), q), values)
         .map_err(|e| PyValueError::new_err(e.to_string()))?;
     Ok(PyArray3::from_owned_array(py, values))
-}
-
-/// The shift of binary scores (n,) with the fewest errors; 0 where none is better.
-#[pyfunction]
-#[pyo3(signature = (scores, positive))]
-pub(crate) fn threshold_binary(
-    py: Python<'_>,
-    scores: PyReadonlyArray1<'_, f64>,
-    positive: PyReadonlyArray1<'_, bool>,
-) -> PyResult<f64> {
-    let (scores, positive) = (vector(&scores)?, vector(&positive)?);
-    same_length("positive (one for each score)", scores.len(), positive.len())?;
-    finite_scores(scores, 1).map_err(to_python)?;
-    let cost = Cost::of(scores.len(), 1, 32);
-    run(py, 1, cost, None, |_, _| Ok(threshold::binary(scores, positive, None)))
-}
-
-/// The shifts (q,) of scores (n, q), decoded by their largest, with the fewest errors found.
-#[pyfunction]
-#[pyo3(signature = (scores, labels))]
-pub(crate) fn threshold_joint<'py>(
-    py: Python<'py>,
-    scores: PyReadonlyArray2<'py, f64>,
-    labels: PyReadonlyArray1<'py, i64>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (scores, n, q) = matrix(&scores)?;
-    let labels = indices("labels", &labels)?;
-    same_length("labels (one for each row of scores)", n, labels.len())?;
-    if let Some(label) = labels.iter().find(|&&label| label >= q) {
-        return Err(to_python(Error::param("labels", label, format!("below {q}, the number of outputs"))));
-    }
-    finite_scores(scores, q).map_err(to_python)?;
-    let shifts = run(py, 1, Cost::of(n, q, 32), None, |_, _| Ok(threshold::joint(scores, &labels, q)))?;
-    Ok(PyArray1::from_vec(py, shifts))
-}
-
-fn finite_scores(scores: &[f64], q: usize) -> Result<()> {
-    match scores.iter().position(|s| !s.is_finite()) {
-        Some(at) => Err(Error::NotFinite { what: "scores", row: at / q.max(1) }),
-        None => Ok(()),
-    }
 }
 
 pub(crate) type PathParts<'a> = (&'a [f64], &'a [f64], usize, usize);

@@ -13,14 +13,14 @@
 //!
 //! Cost a row and stage: the new vectors' kernel values, p^2 / 2 for the new directions, t q for the outputs.
 
-use super::certified::{Moments, Source, Stage, StageSize, feature_space, stages};
+use super::bounds::{Moments, Source, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner, largest};
-use super::objective::Coding;
 use crate::control::{Monitor, Par, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
+use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
 /// Rows that pass through the stages together.
@@ -106,12 +106,7 @@ impl Cascade {
         par: Par,
     ) -> Result<Self> {
         let q = target.outputs();
-        let classes = match decision.coding {
-            Coding::Values => 0,
-            Coding::Sign => 2,
-            Coding::Largest => q,
-            Coding::Pairs => (1 + 8 * q).isqrt().div_ceil(2),
-        };
+        let classes = decision.coding.classes(q).unwrap_or(0);
         let fits = match decision.coding {
             Coding::Values | Coding::Largest => true,
             Coding::Sign => q == 1,
@@ -354,12 +349,12 @@ impl Cascade {
 
 #[cfg(test)]
 mod tests {
-    use super::super::certified::moments;
-    use super::super::pursuit::{PursuitParams, pursuit};
+    use super::super::bounds::moments;
     use super::*;
     use crate::control::Silent;
     use crate::data::DenseView;
     use crate::kernels::Evaluator;
+    use crate::reduced_set::pursuit::{PursuitParams, pursuit};
 
     /// A machine whose norm is mostly in few of its vectors, so that small stages decide something.
     fn machine(q: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {

@@ -90,7 +90,7 @@ impl GradientParams {
     fn check_answers(&self, answers: Option<Answers<'_>>, n: usize, q: usize) -> Result<()> {
         match answers {
             Some(Answers::Classes(labels)) => {
-                let classes = self.objective.classes(q).unwrap_or(usize::MAX);
+                let classes = self.objective.coding.classes(q).unwrap_or(usize::MAX);
                 Error::check_len("labels (one for each row)", n, labels.len())?;
                 if let Some(label) = labels.iter().find(|&&label| label >= classes) {
                     return Err(Error::param(

@@ -1,6 +1,6 @@
 //! From outputs and bounds of their errors to the class that is certain.
 
-use super::objective::Coding;
+use crate::reduced_set::coding::Coding;
 
 /// How outputs decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

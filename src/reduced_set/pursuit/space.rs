@@ -235,7 +235,7 @@ impl<'a> Space<'a> {
 }
 
 /// The error for a kernel that has no feature space.
-pub(super) fn indefinite(kernel: &Kernel, evidence: f64) -> Error {
+pub(in crate::reduced_set) fn indefinite(kernel: &Kernel, evidence: f64) -> Error {
     Error::param(
         "kernel",
         kernel.name(),

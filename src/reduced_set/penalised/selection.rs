@@ -10,16 +10,15 @@
 //!
 //! Cost and memory grow with the square of the number of vectors, and more for some: see the methods' files.
 
-use super::Path;
-use super::penalised::{Entered, Norm, Penalised};
-use super::pursuit::{PursuitParams, Selection, pursuit};
-use super::space::indefinite;
-use super::zero_norm::ZeroNorm;
+use super::l0::ZeroNorm;
+use super::l1::{Entered, Norm, Penalised};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, gram_symmetric};
 use crate::linalg::pivoted::pivoted;
+use crate::path::Path;
+use crate::reduced_set::pursuit::{PursuitParams, Selection, indefinite, pursuit};
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -113,7 +112,7 @@ pub fn select(
 }
 
 /// The path along an order of the target's own vectors; `norm_bound` as for a pursuit.
-pub(super) fn along(
+pub(in crate::reduced_set) fn along(
     target: &ExpansionView<'_>,
     order: &[usize],
     tolerance: f64,

@@ -1,0 +1,7 @@
+//! `svmarrow::reduced_set`.
+
+pub(crate) mod cascade;
+pub(crate) mod construction;
+pub(crate) mod pursuit;
+pub(crate) mod selection;
+pub(crate) mod threshold;
