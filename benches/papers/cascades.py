@@ -23,7 +23,7 @@ from common import DataMissingError, Report, arguments, load, run, splits
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from svmarrow import SVC, CalibratedCascade, ExactCascade, compress
-from svmarrow.reduced_set._stages import Work
+from svmarrow.cascade.stages import Work
 
 if TYPE_CHECKING:
     import argparse

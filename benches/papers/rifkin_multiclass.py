@@ -32,7 +32,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 
 from svmarrow import SVC, CodedClassifier, LinearRLSClassifier, RLSClassifier
-from svmarrow._decode import code_class_indices
+from svmarrow._support.decoding import code_class_indices
 from svmarrow.multiclass import BinaryErrorDisplay, OverlapDisplay, bounds, make_code
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from common import Report, arguments, load, run, seconds, splits
 from sklearn.kernel_ridge import KernelRidge
 
 from svmarrow import SVC, KernelExpansion, SelectionSettings, compress
-from svmarrow.reduced_set import as_expansion, threshold
+from svmarrow.interop import as_expansion
+from svmarrow.reduced_set import threshold
 
 if TYPE_CHECKING:
     import argparse

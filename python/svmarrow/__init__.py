@@ -9,9 +9,9 @@ True
 
 from importlib.metadata import version as _version
 
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.detector import ExpansionDetector
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.expansion import KernelExpansion
+from svmarrow.interop import as_expansion
 from svmarrow.io import load
 from svmarrow.least_squares import (
     BaggedKernelClassifier,
@@ -20,11 +20,11 @@ from svmarrow.least_squares import (
     LinearRLSRegressor,
     LowRankRLSClassifier,
     LowRankRLSRegressor,
-    LowRankSVC,
     RLSClassifier,
     RLSRegressor,
 )
 from svmarrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import CodedClassifier
 from svmarrow.perceptron import (
     BudgetPerceptron,
@@ -36,18 +36,15 @@ from svmarrow.perceptron import (
     Stoptron,
 )
 from svmarrow.reduced_set import (
-    CalibratedCascade,
     CompressionPath,
     ConstructionPath,
-    ExactCascade,
     GradientSettings,
     ReducedSet,
     SelectionSettings,
     compact,
     compress,
 )
-from svmarrow.regressor import ExpansionRegressor
-from svmarrow.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from svmarrow.svm import SVC, SVR, LowRankSVC, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
@@ -86,6 +83,7 @@ __all__ = [
     "ReducedSet",
     "SelectionSettings",
     "Stoptron",
+    "as_expansion",
     "compact",
     "compress",
     "load",

@@ -10,8 +10,8 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 import numpy as np
 from numpy.typing import NDArray
 
-from svmarrow._kernel_function import TrainingKernel
-from svmarrow._progress import ProgressCallback
+from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.progress import ProgressCallback
 
 __all__ = [
     "Cascade",

@@ -11,11 +11,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from svmarrow._progress import progress as shown_progress
+from svmarrow._support.plotting import image_axes
+from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.data import DataOptions, check_writable, read_data, write_text
+from svmarrow.cli.demo import run
 from svmarrow.cli.models import describe, read_model, read_model_and_data, write_model
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
+from svmarrow.reduced_set.compression import pursue
+from svmarrow.svm import SVC
 
 __all__ = ["app"]
 
@@ -142,8 +146,6 @@ def demo(
     Trains a machine, compresses it to every size, picks one, saves and reloads
     it, times it against scikit-learn's SVC, and draws error against size.
     """
-    from svmarrow.cli.demo import run
-
     run(output, max_loss, n_jobs)
 
 
@@ -203,8 +205,6 @@ def train(
       svmarrow train usps.npz --multi-class ovr -o usps.safetensors
       svmarrow train train.svm -o for-svm-predict.model
     """
-    from svmarrow.svm import SVC
-
     width = _gamma(gamma)
     check_writable(output)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
@@ -310,9 +310,6 @@ def compress(
         raise typer.BadParameter("--curve needs --validation, the rows that judge the sizes")
     if candidates is Candidates.rows and data is None:
         raise typer.BadParameter("--candidates rows needs --data, the rows to choose from")
-
-    from svmarrow.plotting import image_axes
-    from svmarrow.reduced_set.compression import pursue
 
     axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
     for written in (output, curve):

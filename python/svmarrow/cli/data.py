@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._progress import ProgressCallback
+    from svmarrow._support.progress import ProgressCallback
 
 __all__ = ["Data", "DataOptions", "check_writable", "read_data", "write_text"]
 

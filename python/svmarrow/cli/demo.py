@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from svmarrow import SVC, compress, load
+from svmarrow._support.plotting import SizeAccuracyDisplay, image_axes
 from svmarrow.cli.report import describe_certificate, percent, say, seconds, size, size_table
-from svmarrow.plotting import SizeAccuracyDisplay, image_axes
 
 if TYPE_CHECKING:
     from pathlib import Path

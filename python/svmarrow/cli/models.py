@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from scipy import sparse
 
 from svmarrow.cli.data import Data, DataOptions, read_data, with_columns
-from svmarrow.expansion import KernelExpansion
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop import as_expansion
 from svmarrow.io import load, load_libsvm_model, save, save_libsvm_model
-from svmarrow.reduced_set import ExpansionClassifier, as_expansion
+from svmarrow.models import ExpansionClassifier
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from svmarrow._progress import ProgressCallback
+    from svmarrow._support.progress import ProgressCallback
 
 __all__ = ["describe", "model_format", "read_classifier", "read_model", "read_model_and_data", "write_model"]
 

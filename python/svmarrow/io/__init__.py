@@ -10,7 +10,7 @@ None of them can hold code: a file from a stranger can be wrong, and is then ref
 anything. Saving is all or nothing: when it fails, an existing file is as it was.
 """
 
-from svmarrow.io.libsvm_model import load_libsvm_model, save_libsvm_model
+from svmarrow.interop.libsvm_model import load_libsvm_model, save_libsvm_model
 from svmarrow.io.model import load, save
 from svmarrow.io.svmlight import load_svmlight, save_svmlight
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.certificate import Certificate, LeaveOneOut, MachineCertificate
-from svmarrow.classifier import ExpansionClassifier
+from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
 from svmarrow.io._json import indices, labels_from_json, labels_to_json, names, typed
+from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
-    from svmarrow._decode import Decoding
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow._support.decoding import Decoding
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.svm._base import SupportVectorMachine
 
 __all__ = ["MACHINES", "build_machine", "describe_machine", "plain"]

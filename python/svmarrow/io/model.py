@@ -15,16 +15,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._validation import core_rows
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.detector import ExpansionDetector
+from svmarrow._support.rows import core_rows
 from svmarrow.exceptions import FormatError
-from svmarrow.expansion import KernelExpansion
-from svmarrow.io._convert import build_expansion, csr_or_dense
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.read import build_expansion, csr_or_dense
 from svmarrow.io._json import labels_from_json, labels_to_json, names, typed
 from svmarrow.io.machine import MACHINES, build_machine, describe_machine
 from svmarrow.io.stream import STREAMS, build_stream, describe_stream
-from svmarrow.regressor import ExpansionRegressor
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     model : object
-        Anything that `svmarrow.reduced_set.as_expansion` takes, a fitted support vector machine, or an online
+        Anything that `svmarrow.interop.as_expansion` takes, a fitted support vector machine, or an online
         learner of svmarrow (the perceptrons and `PerceptronTreeClassifier`). Machines and learners
         come back as what they were, and a learner goes on with its stream bit for bit; the others come back
         as what they are to svmarrow, an `ExpansionClassifier`, an `ExpansionRegressor`, an
@@ -73,8 +73,8 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.predict(X) == svc.predict(X)).all())
     True
     """
+    from svmarrow.interop import as_expansion
     from svmarrow.perceptron._stream import StreamClassifier
-    from svmarrow.reduced_set import as_expansion
     from svmarrow.svm._base import SupportVectorMachine
 
     arrays: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._params import check
+from svmarrow._support.parameters import check
 from svmarrow.io._json import labels_from_json, labels_to_json, names, typed
 from svmarrow.io.machine import plain
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.perceptron._stream import StreamClassifier
 
     Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -114,7 +114,7 @@ def _state(
     empty: Mapping[str, Any], expansion: KernelExpansion, numbers: Mapping[str, Any], arrays: Arrays
 ) -> dict[str, Any]:
     """A state with the same keys and types as one that has seen nothing."""
-    from svmarrow._validation import core_rows
+    from svmarrow._support.rows import core_rows
 
     state: dict[str, Any] = {}
     for key, like in empty.items():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._validation import as_rows, core_rows
-from svmarrow.io._convert import csr_or_dense
+from svmarrow._support.rows import as_rows, core_rows
+from svmarrow.interop.read import csr_or_dense
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
     from scipy import sparse
 
-    from svmarrow._progress import ProgressCallback
+    from svmarrow._support.progress import ProgressCallback
 
 __all__ = ["load_svmlight", "save_svmlight"]
 

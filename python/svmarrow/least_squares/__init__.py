@@ -5,7 +5,6 @@
 | `RLSClassifier`, `RLSRegressor` | (K + alpha I) c = y over all training rows, exact |
 | `LinearRLSClassifier`, `LinearRLSRegressor` | the linear kernel: primal, dual or conjugate gradients |
 | `LowRankRLSClassifier`, `LowRankRLSRegressor` | coefficients at a few points: rectangle, subset, nystrom |
-| `LowRankSVC` | the same for the hinge loss |
 | `BaggedKernelClassifier`, `BaggedKernelRegressor` | averages of machines on parts of the rows |
 | `fit_targets` | the same for a matrix of targets, one factorisation for all columns |
 """
@@ -14,7 +13,6 @@ from svmarrow.least_squares.bagging import BaggedKernelClassifier, BaggedKernelR
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.linear import LinearRLSClassifier, LinearRLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
-from svmarrow.least_squares.low_rank_svm import LowRankSVC
 from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.least_squares.targets import TargetFit, fit_targets
 
@@ -25,7 +23,6 @@ __all__ = [
     "LinearRLSRegressor",
     "LowRankRLSClassifier",
     "LowRankRLSRegressor",
-    "LowRankSVC",
     "RLSClassifier",
     "RLSRegressor",
     "TargetFit",

@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from svmarrow._decode import Decoding, class_indices, decision_values
-from svmarrow._params import check
-from svmarrow._validation import default_gamma, validated
+from svmarrow._support.decoding import Decoding, class_indices, decision_values
+from svmarrow._support.parameters import check
+from svmarrow._support.rows import default_gamma, validated
+from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
     import os
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._kernel_function import KernelFunction
-    from svmarrow._params import Rule
-    from svmarrow.classifier import ExpansionClassifier
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
 
@@ -191,8 +191,6 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
 
     def as_expansion(self) -> ExpansionClassifier:
         """The fitted model as a classifier made of a kernel expansion, without the training."""
-        from svmarrow.classifier import ExpansionClassifier
-
         check_is_fitted(self)
         return ExpansionClassifier(
             self.expansion_,

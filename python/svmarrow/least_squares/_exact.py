@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from svmarrow import _core
-from svmarrow._kernel_function import TrainingKernel
-from svmarrow._params import (
+from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.parameters import (
     THREADS,
     Rule,
     boolean,
@@ -26,9 +26,9 @@ from svmarrow._params import (
     real,
     refuse,
 )
-from svmarrow._progress import progress
-from svmarrow._validation import core_rows, threads
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import core_rows, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares
 from svmarrow.least_squares.targets import TargetFit, refuse_beyond_memory, solve, solved
 

@@ -12,10 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._params import THREADS, Rule, boolean, check, either, integer, none, one_of, real
-from svmarrow._validation import default_gamma, validated
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import THREADS, Rule, boolean, check, either, integer, none, one_of, real
+from svmarrow._support.rows import default_gamma, validated
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.least_squares.classification import RLSClassifier
+from svmarrow.least_squares.regression import RLSRegressor
+from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
     import os
@@ -206,8 +208,6 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         ValueError
             For parameters outside their rules, and what the machines refuse.
         """
-        from svmarrow.least_squares.classification import RLSClassifier
-
         check(self.get_params(deep=False), _RULES)
         X, y = validated(self, X, y, reset=True, with_y=True)
         check_classification_targets(y)
@@ -352,8 +352,6 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
         ValueError
             For parameters outside their rules, and what the machines refuse.
         """
-        from svmarrow.least_squares.regression import RLSRegressor
-
         check(self.get_params(deep=False), _RULES)
         X, y = validated(self, X, y, reset=True, with_y=True)
         model = RLSRegressor(leave_one_out=False) if self.estimator is None else clone(self.estimator)

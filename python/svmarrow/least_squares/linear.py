@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._params import THREADS, boolean, either, integer, one_of, real, refuse
-from svmarrow._progress import progress
-from svmarrow._validation import core_rows, threads
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import THREADS, boolean, either, integer, one_of, real, refuse
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import core_rows, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
 from svmarrow.least_squares._exact import ITERATION_RULES, warn_unconverged
 from svmarrow.least_squares.targets import solve

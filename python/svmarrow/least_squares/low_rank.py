@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from svmarrow._params import check
-from svmarrow._validation import validated
+from svmarrow._support.parameters import check
+from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, signs
 from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_pieces
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from svmarrow._validation import sample_weights
+from svmarrow._support.rows import sample_weights
 from svmarrow.least_squares._base import SquareLossRegressor
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["RLSRegressor"]
 

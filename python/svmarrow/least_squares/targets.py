@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
-from svmarrow._kernel_function import TrainingKernel
-from svmarrow._params import THREADS, boolean, check, either, function, kernel_rules, real
-from svmarrow._progress import progress
-from svmarrow._validation import as_rows, core_rows, default_gamma, threads
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["TargetFit", "fit_targets", "refuse_beyond_memory", "solve", "solved"]
 

@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow import _core
-from svmarrow._params import Rule, check, refuse
-from svmarrow._progress import progress
-from svmarrow._validation import as_rows, cache_bytes, default_gamma, threads, validated
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import Rule, check, refuse
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import as_rows, cache_bytes, default_gamma, threads, validated
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
     Dictionary,

@@ -13,15 +13,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._kernel_function import BLOCK, kernel_values
-from svmarrow._validation import core_rows
+from svmarrow._support.kernel_function import BLOCK, kernel_values
+from svmarrow._support.rows import core_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["Constant", "Dictionary", "GivenFunctions", "KernelPart", "Part"]
 

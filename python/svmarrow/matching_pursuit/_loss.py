@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from svmarrow._params import Rule, one_of
+from svmarrow._support.parameters import Rule, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

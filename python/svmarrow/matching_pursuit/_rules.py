@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from svmarrow._params import KERNELS, THREADS, Rule, boolean, either, function, integer, none, one_of, real
+from svmarrow._support.parameters import (
+    KERNELS,
+    THREADS,
+    Rule,
+    boolean,
+    either,
+    function,
+    integer,
+    none,
+    one_of,
+    real,
+)
 
 __all__ = ["RULES"]
 

@@ -11,14 +11,14 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._decode import Decoding, class_indices, decision_values
-from svmarrow._params import Rule, check, either, mapping, none, one_of, refuse
-from svmarrow._validation import default_gamma, sample_weights
-from svmarrow.classifier import ExpansionClassifier
+from svmarrow._support.decoding import Decoding, class_indices, decision_values
+from svmarrow._support.parameters import Rule, check, either, mapping, none, one_of, refuse
+from svmarrow._support.rows import default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._dictionary import KernelPart
 from svmarrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
+from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

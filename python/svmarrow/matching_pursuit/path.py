@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._params import integer, real, refuse
-from svmarrow._validation import threads
+from svmarrow._support.parameters import integer, real, refuse
+from svmarrow._support.plotting import SizeAccuracyDisplay
+from svmarrow._support.rows import threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from svmarrow.matching_pursuit._base import MatchingPursuit
     from svmarrow.matching_pursuit._dictionary import Dictionary
-    from svmarrow.plotting import SizeAccuracyDisplay
 
 __all__ = ["MatchingPath"]
 
@@ -247,8 +247,6 @@ class MatchingPath:
         ValueError
             If no function was chosen.
         """
-        from svmarrow.plotting import SizeAccuracyDisplay
-
         if len(self) == 0:
             raise ValueError("this path has no functions: there is nothing to draw")
         sizes = range(1, len(self) + 1)

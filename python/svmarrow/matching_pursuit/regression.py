@@ -10,8 +10,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._params import real
-from svmarrow._validation import sample_weights
+from svmarrow._support.parameters import real
+from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._params import Rule
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.matching_pursuit._base import Data
 
 __all__ = ["KMPRegressor"]

@@ -11,9 +11,9 @@
 Source: R. Rifkin, "Everything Old Is New Again", MIT 2002, chapter 4 and sections 5.1, 5.2 and 5.4.
 """
 
+from svmarrow._support.codes import Code, make_code
 from svmarrow.multiclass import bounds
 from svmarrow.multiclass.classifier import CodedClassifier
-from svmarrow.multiclass.codes import Code, make_code
 from svmarrow.multiclass.study import (
     BinaryErrorDisplay,
     OverlapDisplay,

@@ -10,11 +10,12 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from svmarrow._decode import code_class_indices, code_decision_values
-from svmarrow._params import THREADS, boolean, check, integer, refuse
-from svmarrow._validation import sample_weights, validated
+from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
+from svmarrow._support.decoding import code_class_indices, code_decision_values
+from svmarrow._support.parameters import THREADS, boolean, check, integer, refuse
+from svmarrow._support.rows import sample_weights, validated
 from svmarrow.least_squares._base import SquareLossClassifier
-from svmarrow.multiclass.codes import CODES, DECODERS, check_decoder, loss_of, make_code
+from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.multiclass.training import Machines, recoded, train
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.certificate import Certificate
-    from svmarrow.classifier import ExpansionClassifier
-    from svmarrow.expansion import KernelExpansion
-    from svmarrow.multiclass.codes import Code
+    from svmarrow._support.certificate import Certificate
+    from svmarrow._support.codes import Code
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["CodedClassifier"]
 
@@ -423,8 +423,6 @@ default="one-vs-all"
         TypeError
             If the machines are not expansions of one built-in kernel.
         """
-        from svmarrow.classifier import ExpansionClassifier
-
         check_is_fitted(self)
         expansion = self._machines.expansion
         if expansion is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.plotting import new_axes
+from svmarrow._support.plotting import new_axes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

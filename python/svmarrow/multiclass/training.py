@@ -12,17 +12,18 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from svmarrow._validation import default_gamma, threads
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.rows import default_gamma, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.convert import as_expansion
 from svmarrow.least_squares._base import SquareLossClassifier
+from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.svm._classifier import KernelClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.certificate import Certificate
-    from svmarrow.multiclass.codes import Code
+    from svmarrow._support.certificate import Certificate
+    from svmarrow._support.codes import Code
 
 __all__ = ["Machines", "train"]
 
@@ -303,8 +304,6 @@ def _of_one_kernel(estimator: Any, X: Any, pairwise: bool) -> Any:
 
 def _binary_expansion(machine: Any) -> KernelExpansion | None:
     """The machine as an expansion of one output, where it is one."""
-    from svmarrow.reduced_set import as_expansion
-
     try:
         converted = as_expansion(machine)
     except (TypeError, ValueError):

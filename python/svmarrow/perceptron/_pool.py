@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._progress import progress
-from svmarrow._validation import core_rows
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import core_rows
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.perceptron._stream import StreamClassifier, as_classifier, rows_of, seed_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["PoolClassifier"]
 

@@ -17,15 +17,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._decode import Decoding, class_indices, decision_values
-from svmarrow._params import THREADS, Rule, boolean, check, either, integer, none, one_of, real
-from svmarrow._validation import default_gamma, validated
-from svmarrow.classifier import ExpansionClassifier
+from svmarrow._support.decoding import Decoding, class_indices, decision_values
+from svmarrow._support.parameters import THREADS, Rule, boolean, check, either, integer, none, one_of, real
+from svmarrow._support.rows import default_gamma, validated
+from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._validation import CoreRows
+    from svmarrow._support.rows import CoreRows
 
 __all__ = ["STREAM_RULES", "StreamClassifier", "rows_of", "seed_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from svmarrow._params import Rule, integer, one_of
+from svmarrow._support.parameters import Rule, integer, one_of
 from svmarrow.perceptron._pool import NO_BUDGET, PoolClassifier
 from svmarrow.perceptron._stream import RANDOM, STREAM_RULES
 

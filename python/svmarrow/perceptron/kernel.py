@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from svmarrow import _core
-from svmarrow._params import Rule, one_of
-from svmarrow._validation import core_rows, threads
+from svmarrow._support.parameters import Rule, one_of
+from svmarrow._support.rows import core_rows, threads
 from svmarrow.perceptron._pool import PoolClassifier
 from svmarrow.perceptron._stream import STREAM_RULES
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["KernelPerceptron"]
 

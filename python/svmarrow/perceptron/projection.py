@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from svmarrow._params import Rule, real
+from svmarrow._support.parameters import Rule, real
 from svmarrow.perceptron._pool import PoolClassifier
 from svmarrow.perceptron._stream import STREAM_RULES
 

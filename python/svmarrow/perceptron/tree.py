@@ -9,18 +9,18 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._params import Rule, boolean, check, either, integer, none, one_of, real, refuse
-from svmarrow._progress import progress
-from svmarrow._validation import as_rows, core_rows, threads, validated
-from svmarrow.classifier import ExpansionClassifier, n_outputs
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import Rule, boolean, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import as_rows, core_rows, threads, validated
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.perceptron._stream import KERNELS, RANDOM, STREAM_RULES, StreamClassifier, rows_of, seed_of
-from svmarrow.reduced_set.convert import as_expansion
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._decode import Decoding
+    from svmarrow._support.decoding import Decoding
 
 __all__ = ["PerceptronTreeClassifier"]
 

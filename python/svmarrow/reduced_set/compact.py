@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
-from svmarrow._params import check, one_of
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.expansion import KernelExpansion
-from svmarrow.reduced_set.convert import as_expansion
+from svmarrow._support.parameters import check, one_of
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.score import Score, rows_for
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from svmarrow import _core
-from svmarrow._params import check, either, integer, none, one_of, real, refuse
-from svmarrow._progress import progress as shown_progress
-from svmarrow._validation import core_rows, threads
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import check, either, integer, none, one_of, real, refuse
+from svmarrow._support.progress import progress as shown_progress
+from svmarrow._support.rows import core_rows, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.convert import as_expansion, without_manners
 from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
-from svmarrow.reduced_set.convert import as_expansion, without_manners
 from svmarrow.reduced_set.made_path import ConstructionPath
 from svmarrow.reduced_set.path import CompressionPath
 from svmarrow.reduced_set.score import rows_for
@@ -25,8 +25,8 @@ from svmarrow.reduced_set.threshold import label_indices
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._progress import ProgressCallback
-    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow._support.progress import ProgressCallback
+    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["compress", "pursue"]
 
@@ -120,7 +120,7 @@ def compress(
     Parameters
     ----------
     model : object
-        Anything that `svmarrow.reduced_set.as_expansion` takes: a fitted estimator of svmarrow, a fitted
+        Anything that `svmarrow.interop.as_expansion` takes: a fitted estimator of svmarrow, a fitted
         kernel machine of scikit-learn, a model file, a `KernelExpansion` and what is made of one.
     n_vectors : int, default=None
         Number of vectors to keep: the result is one model. A path that reaches `tol` earlier gives fewer.

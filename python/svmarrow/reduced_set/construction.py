@@ -19,17 +19,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from svmarrow import _core
-from svmarrow._params import Rule, check, either, integer, none, one_of, real, refuse
-from svmarrow._validation import as_rows, core_rows, threads
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._progress import ProgressCallback
-    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow._support.progress import ProgressCallback
+    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["GradientSettings", "answers_of", "construct", "stages"]
 

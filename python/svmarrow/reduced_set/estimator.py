@@ -9,18 +9,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._params import boolean, check, integer
-from svmarrow._progress import progress
-from svmarrow.classifier import ExpansionClassifier
+from svmarrow._support.parameters import boolean, check, integer
+from svmarrow._support.progress import progress
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.compression import RULES, make, pursue
-from svmarrow.reduced_set.convert import as_expansion
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.reduced_set.compression import Method
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.selection import SelectionSettings

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow.classifier import ExpansionClassifier
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["ConstructionPath"]
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._params import check, either, integer, none, real
-from svmarrow._validation import threads
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.detector import ExpansionDetector
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import check, either, integer, none, real
+from svmarrow._support.plotting import SizeAccuracyDisplay
+from svmarrow._support.rows import threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.cost import largest_within, microseconds_per_row
 from svmarrow.reduced_set.path_numbers import PathNumbers
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._expansion_model import ExpansionModel
-    from svmarrow.plotting import SizeAccuracyDisplay
+    from svmarrow.models.base import ExpansionModel
 
 __all__ = ["CompressionPath"]
 
@@ -473,8 +473,6 @@ class CompressionPath:
         SizeAccuracyDisplay
             With ``ax_`` and ``figure_``.
         """
-        from svmarrow.plotting import SizeAccuracyDisplay
-
         return SizeAccuracyDisplay.from_path(self, X, y, ax=ax, **kwargs)
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._validation import core_rows
+from svmarrow._support.rows import core_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from svmarrow.expansion import KernelExpansion
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["PathNumbers"]
 

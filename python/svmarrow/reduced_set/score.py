@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._expansion_model import ExpansionModel
-from svmarrow._params import check, either, none, one_of
-from svmarrow._validation import as_rows
-from svmarrow.classifier import ExpansionClassifier
-from svmarrow.detector import ExpansionDetector
-from svmarrow.expansion import KernelExpansion
+from svmarrow._support.parameters import check, either, none, one_of
+from svmarrow._support.rows import as_rows
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.models.base import ExpansionModel
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.threshold import label_indices
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from svmarrow._params import boolean, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real, refuse
 
 __all__ = ["SelectionSettings", "selection_of"]
 

@@ -18,7 +18,7 @@ from svmarrow import _core
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["label_indices", "shifts"]
 

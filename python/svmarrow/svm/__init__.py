@@ -7,11 +7,13 @@
 | `SVR` | regression, deviations below epsilon cost nothing |
 | `NuSVR` | regression, nu bounds the share of rows outside the tube |
 | `OneClassSVM` | where most of the rows lie |
+| `LowRankSVC` | classification with coefficients at a few points |
 """
 
-from svmarrow.certificate import Certificate, LeaveOneOut, MachineCertificate
+from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
 from svmarrow.svm._base import MemoryEstimate
 from svmarrow.svm.classification import SVC, NuSVC
+from svmarrow.svm.low_rank import LowRankSVC
 from svmarrow.svm.one_class import OneClassSVM
 from svmarrow.svm.regression import SVR, NuSVR
 
@@ -20,6 +22,7 @@ __all__ = [
     "SVR",
     "Certificate",
     "LeaveOneOut",
+    "LowRankSVC",
     "MachineCertificate",
     "MemoryEstimate",
     "NuSVC",

@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow import _core
-from svmarrow._kernel_function import TrainingKernel
-from svmarrow._params import (
+from svmarrow._support.certificate import Certificate
+from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.parameters import (
     THREADS,
     boolean,
     check,
@@ -25,8 +26,8 @@ from svmarrow._params import (
     none,
     real,
 )
-from svmarrow._progress import progress
-from svmarrow._validation import (
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import (
     as_rows,
     cache_bytes,
     core_rows,
@@ -36,8 +37,7 @@ from svmarrow._validation import (
     threads,
     validated,
 )
-from svmarrow.certificate import Certificate
-from svmarrow.expansion import KernelExpansion
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
     import os
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._kernel_function import KernelFunction
-    from svmarrow._params import Rule
+    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
 
 __all__ = ["SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training"]
 

@@ -11,9 +11,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._decode import Decoding, check_shape, class_indices, decision_values, pairs
-from svmarrow._params import boolean, either, mapping, none, one_of
-from svmarrow._validation import sample_weights
+from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values, pairs
+from svmarrow._support.parameters import boolean, either, mapping, none, one_of
+from svmarrow._support.rows import sample_weights
+from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._params import Rule
-    from svmarrow.classifier import ExpansionClassifier
+    from svmarrow._support.parameters import Rule
 
 __all__ = ["CLASSIFIER_RULES", "KernelClassifier"]
 
@@ -167,8 +167,6 @@ class KernelClassifier(ClassifierMixin, SupportVectorMachine):
 
     def as_expansion(self) -> ExpansionClassifier:
         """The fitted model as a classifier made of a kernel expansion, without the training."""
-        from svmarrow.classifier import ExpansionClassifier
-
         check_is_fitted(self)
         return ExpansionClassifier(
             self.expansion_,

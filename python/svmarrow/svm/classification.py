@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from svmarrow._params import boolean, one_of, real
+from svmarrow._support.parameters import boolean, one_of, real
 from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._kernel_function import KernelFunction
-    from svmarrow._params import Rule
-    from svmarrow.certificate import LeaveOneOut
+    from svmarrow._support.certificate import LeaveOneOut
+    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
 
 __all__ = ["SVC", "NuSVC"]
 

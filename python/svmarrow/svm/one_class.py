@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from svmarrow import _core
-from svmarrow._params import real
+from svmarrow._support.parameters import real
 from svmarrow.svm._base import SOLVER_RULES, SingleMachine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow._kernel_function import KernelFunction
+    from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["OneClassSVM"]
 

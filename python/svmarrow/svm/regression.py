@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from svmarrow import _core
-from svmarrow._params import real
+from svmarrow._support.parameters import real
 from svmarrow.svm._base import SOLVER_RULES, SingleMachine
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._kernel_function import KernelFunction
-    from svmarrow._params import Rule
+    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
     from svmarrow.svm._base import Training
 
 __all__ = ["SVR", "NuSVR"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._params import check, one_of
-from svmarrow._validation import threads
+from svmarrow._support.codes import LOSSES, Code
+from svmarrow._support.parameters import check, one_of
+from svmarrow._support.rows import threads
 from svmarrow.multiclass.bounds.model import parts_of
 from svmarrow.multiclass.bounds.value import TIKHONOV, Bound, LeaveOneOutBound
-from svmarrow.multiclass.codes import LOSSES, Code
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._decode import code_scores
-from svmarrow._validation import as_rows, core_rows
+from svmarrow._support.codes import Code, loss_of, make_code
+from svmarrow._support.decoding import code_scores
+from svmarrow._support.rows import as_rows, core_rows
+from svmarrow.least_squares import RLSClassifier
 from svmarrow.multiclass.bounds.stability import multiclass_generalization, ramp_loss, stability
 from svmarrow.multiclass.bounds.value import Bound
-from svmarrow.multiclass.codes import Code, loss_of, make_code
+from svmarrow.svm import SVC
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -64,9 +66,6 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
     TypeError
         If it is not made of ``SVC`` or ``RLSClassifier``.
     """
-    from svmarrow.least_squares import RLSClassifier
-    from svmarrow.svm import SVC
-
     machine = getattr(model, "estimator", model)
     if not isinstance(machine, SVC | RLSClassifier):
         raise TypeError(f"{type(machine).__name__} has no bound: it must be SVC or RLSClassifier of svmarrow")

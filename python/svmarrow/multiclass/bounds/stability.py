@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from svmarrow._params import check, integer, one_of, real
+from svmarrow._support.codes import LOSSES
+from svmarrow._support.parameters import check, integer, one_of, real
 from svmarrow.multiclass.bounds.value import TIKHONOV, Bound
-from svmarrow.multiclass.codes import LOSSES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,0 +1,301 @@
+"""Codes: which classes each binary machine puts on its positive side, on its negative, and leaves out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from svmarrow import _core
+from svmarrow._support.parameters import refuse
+from svmarrow._support.rows import threads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["CODES", "DECODERS", "LOSSES", "Code", "check_decoder", "make_code"]
+
+#: Names of the codes that are made from the number of classes.
+CODES = ("one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch")
+#: Losses of the margin z = y f that decoders know.
+LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "perceptron")
+#: Decoders by their own names; a loss is one too, in total or for each machine that knows the class.
+DECODERS = ("hamming", "votes", "dag", *LOSSES, *(f"mean_{loss}" for loss in LOSSES))
+
+
+class Code:
+    """A code: a matrix with a row for each class and a column for each binary machine.
+
+    Machine i learns to tell the classes whose entry in column i is +1 from those of -1; it never sees those
+    of 0.
+
+    Parameters
+    ----------
+    matrix : array-like of int of shape (n_classes, n_columns)
+        Entries -1, 0 and 1. Every column has both signs; rows are distinct and not zero.
+
+    Attributes
+    ----------
+    matrix : ndarray of int8 of shape (n_classes, n_columns)
+        The entries, read-only.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is no code; the message names the row or column.
+
+    Examples
+    --------
+    >>> from svmarrow.multiclass import Code
+    >>> code = Code([[1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    >>> code.row_distance, code.column_distance
+    (2.0, 1.0)
+    """
+
+    __slots__ = ("_distances", "matrix")
+
+    matrix: NDArray[np.int8]
+    _distances: tuple[float, float]
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        given = np.asarray(matrix)
+        if given.ndim != 2 or given.size == 0 or given.dtype.kind not in "biuf":
+            raise refuse("code", matrix, "a matrix of a row for each class and a column for each machine")
+        entries = np.array(given, dtype=np.int8, order="C")
+        if not np.isin(given, (-1, 0, 1)).all():
+            raise refuse("code", given.tolist(), "made of -1, 0 and 1")
+        self._take(entries)
+
+    def _take(self, entries: NDArray[np.int8]) -> None:
+        # Distances of many columns take a while; what is no code is refused before they are counted.
+        object.__setattr__(self, "_distances", _core.code_distances(entries, threads(None)))
+        entries.flags.writeable = False
+        object.__setattr__(self, "matrix", entries)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Code does not change: make a new one to set {name}")
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes N."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of machines F."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def has_zeros(self) -> bool:
+        """Whether some machine leaves out a class."""
+        return not bool(self.matrix.all())
+
+    @property
+    def row_distance(self) -> float:
+        """Smallest distance of two rows, where a zero counts one half [1]_, (4.48)."""
+        return float(self._distances[0])
+
+    @property
+    def column_distance(self) -> float:
+        """Smallest distance of two columns, or of one and the opposite of the other; NaN for one column.
+
+        A zero counts one half here too. For a code without zeros it is 0 where two machines are the same but
+        for their sign.
+        """
+        return float(self._distances[1])
+
+    @property
+    def row_distances(self) -> NDArray[np.float64]:
+        """Distances of all rows, (n_classes, n_classes), on the diagonal half the zeros of each."""
+        entries = self.matrix.astype(np.float64)
+        distances: NDArray[np.float64] = 0.5 * (self.n_columns - entries @ entries.T)
+        return distances
+
+    @property
+    def largest_difference(self) -> int:
+        """G: the most columns in which two rows differ [1]_, (5.33)."""
+        rows = self.matrix
+        return max(int((rows[a] != rows[:a]).sum(axis=1).max()) for a in range(1, self.n_classes))
+
+    def distinct_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+        """The columns that differ by more than their sign.
+
+        Returns
+        -------
+        chosen : ndarray of int of shape (n_distinct,)
+            The first of each kind, rising.
+        which : ndarray of int of shape (n_columns,)
+            Place in `chosen` of each column.
+        signs : ndarray of shape (n_columns,)
+            -1 where a column is the opposite of its chosen one, else 1.
+        """
+        columns = self.matrix.T
+        first = columns[np.arange(len(columns)), (columns != 0).argmax(axis=1)]
+        upright = columns * first[:, np.newaxis]
+        _, index, inverse = np.unique(upright, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(index)
+        chosen = index[order]
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
+        which = place[inverse.reshape(-1)]
+        signs = (first * first[chosen[which]]).astype(np.float64)
+        return chosen, which, signs
+
+    def check_classes(self, n_classes: int) -> None:
+        """Raises ``ValueError`` if the code is for another number of classes."""
+        if n_classes != self.n_classes:
+            raise ValueError(
+                f"code has {self.n_classes} rows and there are {n_classes} classes: it must have a row for "
+                "each class"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Code) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash((self.matrix.shape, self.matrix.tobytes()))
+
+    def __getstate__(self) -> NDArray[np.int8]:
+        return self.matrix
+
+    def __setstate__(self, state: NDArray[np.int8]) -> None:
+        self._take(np.array(state, order="C"))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Code: {self.n_classes} classes, {self.n_columns} columns, row distance {self.row_distance:g}>"
+        )
+
+
+def make_code(
+    code: str | Code | ArrayLike,
+    n_classes: int,
+    *,
+    random_state: int | np.random.RandomState | None = None,
+    n_draws: int = 10_000,
+    n_jobs: int | None = None,
+) -> Code:
+    """The code of a name, or the caller's own, for some number of classes.
+
+    Parameters
+    ----------
+    code : str, Code or array-like of shape (n_classes, n_columns)
+        * ``"one-vs-all"``: a machine for each class against all others;
+        * ``"all-pairs"``: a machine for each pair of classes;
+        * ``"complete"``: a machine for each of the 2^(n_classes - 1) - 1 ways to part the classes in two, for
+          at most 15 classes;
+        * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two alike or opposite; where so
+          many do not exist, the complete code;
+        * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; every class takes
+          part in two fifths of the machines or more, columns may occur twice;
+        * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a binary BCH code,
+          shortened to the number of classes. More classes take a larger code of the same length, with
+          rows less far apart.
+
+        Dense and sparse codes are the best of `n_draws` by their row distance, of equal ones that whose least
+        used class takes part in the most machines; BCH codes are the best by their column distance. For two
+        classes every name gives the one column that there is, positive for the second
+        class. A matrix is taken as it is.
+    n_classes : int
+        Number of classes.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws; None always gives the same code.
+    n_draws : int, default=10000
+        Number of draws.
+    n_jobs : int or None, default=None
+        Threads; the code does not depend on it.
+
+    Returns
+    -------
+    Code
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a matrix that is no code or is for another number of classes, too many classes
+        for a complete code.
+
+    References
+    ----------
+    .. [1] R. Rifkin, "Everything Old Is New Again", MIT 2002, sections 4.2.2 and 4.3.
+
+    Examples
+    --------
+    >>> from svmarrow.multiclass import make_code
+    >>> make_code("dense", 10, random_state=0)
+    <Code: 10 classes, 34 columns, row distance 14>
+    """
+    if isinstance(code, str):
+        if code not in CODES:
+            raise refuse("code", code, ", ".join(repr(name) for name in CODES) + " or a matrix")
+        if n_draws < 1:
+            raise refuse("n_draws", n_draws, "an integer at least 1")
+        seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        return Code(_core.make_code(code, int(n_classes), seed, int(n_draws), threads(n_jobs)))
+    made = code if isinstance(code, Code) else Code(code)
+    made.check_classes(n_classes)
+    return made
+
+
+def check_decoder(decoder: str, code: Code) -> None:
+    """Raises ``ValueError`` for a decoder that is unknown or does not go with the code."""
+    if decoder not in DECODERS:
+        raise refuse("decoder", decoder, ", ".join(repr(name) for name in DECODERS))
+    if decoder == "dag":
+        _core.decode_winners(np.zeros((1, code.n_columns)), code.matrix, decoder, 1)
+
+
+def loss_of(estimator: Any) -> str | None:
+    """The loss that a binary classifier minimises, by the names here; None where it is not known."""
+    return _loss_by_name(estimator) or _loss_by_kind(estimator)
+
+
+#: What estimators call their losses.
+_NAMED = {
+    "hinge": "hinge",
+    "squared_hinge": "squared_hinge",
+    "squared_error": "square",
+    "squared": "square",
+    "square": "square",
+    "log_loss": "logistic",
+    "logistic": "logistic",
+    "exponential": "exponential",
+    "perceptron": "perceptron",
+}
+#: Losses of estimators that have no parameter for it.
+_KINDS = {
+    "SVC": "hinge",
+    "NuSVC": "hinge",
+    "LogisticRegression": "logistic",
+    "LogisticRegressionCV": "logistic",
+    "RidgeClassifier": "square",
+    "RidgeClassifierCV": "square",
+    "SquareLossClassifier": "square",
+    "KMPClassifier": "square",
+    "LinearDiscriminantAnalysis": "logistic",
+    "AdaBoostClassifier": "exponential",
+    "GradientBoostingClassifier": "logistic",
+    "HistGradientBoostingClassifier": "logistic",
+    "MLPClassifier": "logistic",
+    "Perceptron": "perceptron",
+    "KernelPerceptron": "perceptron",
+    "BudgetPerceptron": "perceptron",
+    "Stoptron": "perceptron",
+    "Forgetron": "perceptron",
+    "Projectron": "perceptron",
+    "ProjectronPlusPlus": "perceptron",
+    "PerceptronTreeClassifier": "perceptron",
+}
+
+
+def _loss_by_name(estimator: Any) -> str | None:
+    loss = getattr(estimator, "loss", None)
+    return _NAMED.get(loss) if isinstance(loss, str) else None
+
+
+def _loss_by_kind(estimator: Any) -> str | None:
+    steps = getattr(estimator, "steps", None)
+    if steps:
+        return loss_of(steps[-1][1])
+    return next((_KINDS[kind.__name__] for kind in type(estimator).__mro__ if kind.__name__ in _KINDS), None)

@@ -1,0 +1,236 @@
+"""Data in: what the estimators accept, made into what the extension module takes, if possible without a copy.
+
+A dense matrix keeps its memory if the elements of its rows lie side by side, whatever the distance of the
+rows, and its precision if that is float64, float32 or uint8. A CSR matrix keeps its memory if its columns are
+sorted and occur once. Everything else is converted once, here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from svmarrow import _core
+from svmarrow._support.parameters import THREADS, refuse
+
+__all__ = [
+    "CoreRows",
+    "as_rows",
+    "cache_bytes",
+    "canonical",
+    "core_rows",
+    "default_gamma",
+    "sample_weights",
+    "select_rows",
+    "threads",
+    "validated",
+]
+
+#: What the extension module takes as rows: an array, or ``(data, indices, indptr, shape)``.
+CoreRows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
+
+_DENSE: tuple[np.dtype[Any], ...] = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
+_SPARSE = _DENSE[:2]
+#: Elements of a dense matrix up to which the checks themselves, not the elements, are what validation costs.
+_FEW = 4096
+#: Elements of a dense matrix that are taken together in passes in double precision: 1 MB.
+_BLOCK = 2**17
+#: Share of the free memory that a fit may take for kernel rows.
+_CACHE_SHARE = 0.4
+
+
+def threads(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` stands for.
+
+    ``None`` is all cores this process may use, at most ``OMP_NUM_THREADS``; within a joblib worker it is what
+    joblib left for the worker (its ``OMP_NUM_THREADS``), else 1. Negative numbers count back from all cores,
+    as in joblib.
+    """
+    cores = int(joblib.cpu_count())
+    if n_jobs is not None:
+        if not THREADS.holds(n_jobs):
+            raise refuse("n_jobs", n_jobs, THREADS.text)
+        return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    limit = int(first) if first.isdigit() and int(first) > 0 else None
+    backend, configured = joblib.parallel.get_active_backend()
+    if limit is None and getattr(backend, "nesting_level", None):
+        limit = 1
+    if limit is None and configured is not None and configured > 1:
+        limit = int(configured)
+    return cores if limit is None else min(cores, limit)
+
+
+def cache_bytes(megabytes: float | None) -> int:
+    """The byte budget for kernel rows; ``None`` is a share of the free memory."""
+    if megabytes is None:
+        return int(_core.available_memory() * _CACHE_SHARE)
+    return int(megabytes * 2**20)
+
+
+def validated(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    reset: bool,
+    precomputed: bool = False,
+    with_y: bool = False,
+    multi_output: bool = False,
+) -> Any:
+    """scikit-learn's checks of an estimator's data; X is returned as :func:`as_rows` has it, with y if asked.
+
+    With ``reset`` the columns are remembered (``n_features_in_``), without it they are compared.
+    """
+    if precomputed and sp.issparse(X):
+        raise TypeError("sparse X is not allowed with the precomputed kernel: it must be dense")
+    kinds: tuple[np.dtype[Any], ...] = _SPARSE if sp.issparse(X) or precomputed else _DENSE
+    options: dict[str, Any] = {
+        "accept_sparse": False if precomputed else "csr",
+        "accept_large_sparse": True,
+        "dtype": [kind.type for kind in kinds],
+        "reset": reset,
+    }
+    if not with_y:
+        return _layout(validate_data(estimator, X, **options))
+    X, y = validate_data(estimator, X, y, multi_output=multi_output, **options)
+    return _layout(X), y
+
+
+def as_rows(X: Any, name: str = "X") -> Any:
+    """Rows outside an estimator: a float64, float32 or uint8 array or a canonical CSR matrix, all finite."""
+    # A few rows in the form that the core takes cost a microsecond or two; every further look doubles it.
+    if type(X) is np.ndarray and X.ndim == 2 and 0 < X.size <= _FEW and X.dtype in _DENSE:
+        flags = X.flags
+        if flags.c_contiguous and flags.aligned and np.isfinite(X).all():
+            return X
+    if sp.issparse(X):
+        kinds = [kind.type for kind in _SPARSE]
+        return canonical(
+            check_array(X, accept_sparse="csr", accept_large_sparse=True, dtype=kinds, input_name=name)
+        )
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in _DENSE and X.shape[0]:
+        if X.dtype != np.uint8 and not _is_finite(X):
+            raise ValueError(f"{name} holds NaN or infinity")
+        return _layout(X)
+    kinds = [kind.type for kind in _DENSE]
+    return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
+
+
+def _is_finite(X: NDArray[Any]) -> bool:
+    # One pass without memory settles it, unless the sum of finite numbers overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum()
+    return bool(np.isfinite(total)) or bool(np.isfinite(X).all())
+
+
+def core_rows(X: Any) -> CoreRows:
+    """Rows in the form that the extension module takes; no copy."""
+    if not isinstance(X, np.ndarray):
+        return (X.data, X.indices, X.indptr, (int(X.shape[0]), int(X.shape[1])))
+    rows: NDArray[Any] = X
+    return rows
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix with sorted columns that occur once: itself, or a copy that is put in order."""
+    X.check_format(full_check=True)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _layout(X: Any) -> Any:
+    if sp.issparse(X):
+        return canonical(X)
+    if type(X) is not np.ndarray and not isinstance(X, np.memmap):
+        X = np.asarray(X)
+    return X if _rows_are_contiguous(X) else np.array(X, order="C")
+
+
+def _rows_are_contiguous(X: NDArray[Any]) -> bool:
+    if not X.flags.aligned:
+        return False
+    if X.flags.c_contiguous:
+        return True
+    between, within = X.strides
+    base = X.base
+    return (
+        (within == X.itemsize or X.shape[1] == 1)
+        and between >= X.shape[1] * X.itemsize
+        and between % X.itemsize == 0
+        and isinstance(base, np.ndarray)
+        and base.dtype == X.dtype
+        and base.flags.aligned
+        and (base.flags.c_contiguous or base.flags.f_contiguous)
+        and (X.ctypes.data - base.ctypes.data) % X.itemsize == 0
+    )
+
+
+def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) -> Any:
+    """A copy of some rows, for a precomputed kernel of the same columns too."""
+    return X[np.ix_(rows, rows)] if precomputed else X[rows]
+
+
+def default_gamma(
+    gamma: str | float, X: Any, *, precomputed: bool, weights: NDArray[np.float64] | None = None
+) -> float:
+    """scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features.
+
+    The variance is summed in double precision, block by block, without a dense copy; with weights a row
+    counts as often as its weight says.
+    """
+    if precomputed:
+        return 1.0
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / float(X.shape[1])
+    variance = _variance(X) if weights is None else _weighted_variance(X, weights)
+    return 1.0 / (float(X.shape[1]) * variance) if variance > 0.0 else 1.0
+
+
+def _variance(X: Any) -> float:
+    size = float(X.shape[0]) * float(X.shape[1])
+    if sp.issparse(X):
+        data = X.data.astype(np.float64, copy=False)
+        mean = float(data.sum()) / size
+        return float(np.dot(data, data)) / size - mean * mean
+    step = max(1, _BLOCK // max(1, X.shape[1]))
+    blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
+    mean = float(sum(X[block].sum(dtype=np.float64) for block in blocks)) / size
+    return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size
+
+
+def _weighted_variance(X: Any, weights: NDArray[np.float64]) -> float:
+    share = weights / (float(weights.sum()) * float(X.shape[1]))
+    if sp.issparse(X):
+        data = X.data.astype(np.float64, copy=False)
+        repeated = np.repeat(share, np.diff(X.indptr))
+        mean = float(np.dot(repeated, data))
+        return float(np.dot(repeated, data * data)) - mean * mean
+    step = max(1, _BLOCK // max(1, X.shape[1]))
+    blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
+    mean = float(sum((share[block] @ X[block].astype(np.float64)).sum() for block in blocks))
+    return float(sum((share[block] @ np.square(X[block] - np.float64(mean))).sum() for block in blocks))
+
+
+def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """One finite weight a row, none negative; ``None`` stays ``None``."""
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}: it must be ({n},), one weight a row")
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    return weights

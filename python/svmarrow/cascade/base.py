@@ -1,0 +1,169 @@
+"""What cascades share: a small model answers where that is safe, the full model elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.classifier import ExpansionClassifier
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Cascade", "CascadeReport"]
+
+
+@dataclass(frozen=True)
+class CascadeReport:
+    """What a cascade did with some rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    sizes : tuple of int
+        Vectors that have been used when a stage answers, stage after stage; the last is the full model after
+        all stages.
+    answered : tuple of int
+        Rows that each stage answered, the full model last.
+    full_size : int
+        Vectors of the full model.
+    share_small : float
+        Share of the rows that did not need the full model; 1 for no rows.
+    mean_kernel_values : float
+        Kernel values a row, on average; the full model alone needs `full_size`.
+    """
+
+    n_rows: int
+    sizes: tuple[int, ...]
+    answered: tuple[int, ...]
+    full_size: int
+
+    @property
+    def share_small(self) -> float:
+        """Share of the rows that did not need the full model."""
+        return 1.0 - self.answered[-1] / self.n_rows if self.n_rows else 1.0
+
+    @property
+    def mean_kernel_values(self) -> float:
+        """Kernel values a row."""
+        total = sum(size * count for size, count in zip(self.sizes, self.answered, strict=True))
+        return total / self.n_rows if self.n_rows else 0.0
+
+    def __str__(self) -> str:
+        share = f"{100 * self.share_small:.1f} % of {self.n_rows:,} rows answered small"
+        return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a row"
+
+
+class Cascade(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """What cascades share: a full model, `predict` by parts, and the report."""
+
+    estimator: Any
+    n_jobs: int | None
+    model_: ExpansionClassifier
+
+    def _answers(self, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Class indices (n,), -1 where the full model has to answer, and the stages (n,) that answered."""
+        raise NotImplementedError
+
+    def _sizes(self) -> list[int]:
+        """Kernel values of a row that ends at each stage, the full model last."""
+        raise NotImplementedError
+
+    def _set_full(self, model: Any) -> None:
+        full = as_expansion(model)
+        if not isinstance(full, ExpansionClassifier):
+            raise TypeError(f"{model!r} is not allowed: it must be a classifier")
+        self.model_ = full
+        self.n_features_in_ = full.n_features_in_
+        if hasattr(full, "feature_names_in_"):
+            self.feature_names_in_ = full.feature_names_in_
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, (n_classes,)."""
+        check_is_fitted(self, "model_")
+        return self.model_.classes_
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels out of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        check_is_fitted(self, "model_")
+        rows = self.model_.validated(X)
+        classes, _ = self._answers(rows)
+        rest = np.flatnonzero(classes < 0)
+        if rest.size:
+            left = rows if rest.size == rows.shape[0] else rows[rest]
+            outputs = self.model_.expansion_._evaluate(left, self.n_jobs)
+            classes[rest] = self.model_.decode(outputs)
+        return self.classes_[classes]
+
+    def route(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Which stage answers each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64 of shape (n,)
+            0 for the first stage; the number of stages for the full model.
+        """
+        check_is_fitted(self, "model_")
+        return self._answers(self.model_.validated(X))[1]
+
+    def report(self, X: ArrayLike) -> CascadeReport:
+        """How many rows each stage answers, and what that costs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        CascadeReport
+            Share answered small and mean number of kernel values.
+        """
+        stages = self.route(X)
+        sizes = self._sizes()
+        return CascadeReport(
+            n_rows=len(stages),
+            sizes=tuple(sizes),
+            answered=tuple(np.bincount(stages, minlength=len(sizes)).tolist()),
+            full_size=self.model_.expansion_.n_vectors,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.classifier_tags = inner.classifier_tags
+        tags.target_tags = inner.target_tags
+        return tags

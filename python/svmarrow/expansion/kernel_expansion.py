@@ -1,0 +1,281 @@
+"""The currency between all parts: f_j(x) = sum_i B[i, j] k(x, z_i) + b_j."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from svmarrow import _core
+from svmarrow._support.kernel_function import KernelFunction, evaluate
+from svmarrow._support.parameters import KERNELS, check, either, function, integer, one_of, real
+from svmarrow._support.rows import as_rows, core_rows, threads
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["KernelExpansion"]
+
+_RULES = {
+    "kernel": either(one_of(*KERNELS), function),
+    "gamma": real(least=0.0),
+    "coef0": real(),
+    "degree": integer(least=0, most=2**31 - 1),
+}
+#: Which of gamma, coef0 and degree a kernel has.
+_HAS = {
+    "linear": (),
+    "precomputed": (),
+    "rbf": ("gamma",),
+    "laplacian": ("gamma",),
+    "chi2": ("gamma",),
+    "sigmoid": ("gamma", "coef0"),
+    "poly": ("gamma", "coef0", "degree"),
+}
+#: Multiplications below which it takes longer to ask for the number of cores than to do without them.
+_SHORT_COST = 1e6
+#: Multiplications between two looks at Ctrl-C: a second or so of one core.
+_BLOCK_COST = 1e10
+
+
+class KernelExpansion:
+    """q outputs that share m vectors and one kernel.
+
+    Every model of svmarrow is one of these: what a learner makes, what a reducer shortens, what a file holds.
+
+    Parameters
+    ----------
+    vectors : {ndarray, CSR matrix} of shape (m, d)
+        float64, float32 or uint8; kept without a copy where the memory allows. For the precomputed kernel (m,
+        1): the indices of the training rows.
+    coefficients : array-like of shape (m, q) or (m,)
+        B.
+    intercepts : array-like of shape (q,) or float
+        b.
+    kernel : str or callable, default="rbf"
+        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn; or
+        a function of two blocks of rows, which predicts and pickles but is neither compressed nor saved.
+    gamma : float, default=1.0
+        Kernel coefficient; not used by "linear" and "precomputed".
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    degree : int, default=3
+        Degree of "poly".
+
+    Attributes
+    ----------
+    vectors, coefficients, intercepts, kernel, gamma, coef0, degree
+        As given, arrays in the shapes above. Not to be written to: predictions do not follow.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not agree, numbers that are not finite, and kernel parameters out of range.
+
+    Examples
+    --------
+    >>> from svmarrow import KernelExpansion
+    >>> f = KernelExpansion([[0.0], [1.0]], [1.0, -1.0], 0.5, kernel="linear")
+    >>> f.decision_function([[2.0]])
+    array([[-1.5]])
+    """
+
+    __slots__ = (
+        "_handle",
+        "coef0",
+        "coefficients",
+        "degree",
+        "gamma",
+        "intercepts",
+        "kernel",
+        "vectors",
+    )
+
+    vectors: Any
+    coefficients: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    kernel: str | KernelFunction
+    gamma: float
+    coef0: float
+    degree: int
+    _handle: _core.Expansion | None
+
+    def __init__(
+        self,
+        vectors: Any,
+        coefficients: ArrayLike,
+        intercepts: ArrayLike,
+        kernel: str | KernelFunction = "rbf",
+        gamma: float = 1.0,
+        coef0: float = 0.0,
+        degree: int = 3,
+    ) -> None:
+        check({"kernel": kernel, "gamma": gamma, "coef0": coef0, "degree": degree}, _RULES)
+        rows = vectors if _is_empty(vectors) else as_rows(vectors, "vectors")
+        b = np.ascontiguousarray(np.atleast_1d(np.asarray(intercepts, dtype=np.float64)))
+        B = np.asarray(coefficients, dtype=np.float64)
+        B = np.ascontiguousarray(B[:, np.newaxis] if B.ndim == 1 else B)
+        if b.ndim != 1 or b.size == 0:
+            raise ValueError(f"intercepts have shape {b.shape}: they must be one number for each output")
+        if B.shape != (rows.shape[0], b.size):
+            expected = (rows.shape[0], b.size)
+            raise ValueError(
+                f"coefficients have shape {B.shape}: for these vectors and intercepts it must be {expected}"
+            )
+        if not (np.isfinite(B).all() and np.isfinite(b).all()):
+            raise ValueError("coefficients and intercepts must be finite")
+        if isinstance(kernel, str) and kernel == "precomputed" and rows.shape[1] != 1:
+            raise ValueError(
+                "vectors of the precomputed kernel have one column, the index of the training row"
+            )
+        values = (rows, B, b, kernel, float(gamma), float(coef0), int(degree))
+        for name, value in zip(_FIELDS, values, strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_handle", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a KernelExpansion does not change: make a new one to set {name}")
+
+    @property
+    def n_vectors(self) -> int:
+        """Number of vectors m."""
+        return int(self.vectors.shape[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs q."""
+        return int(self.intercepts.size)
+
+    @property
+    def kernel_spec(self) -> tuple[str, float, float, int]:
+        """(name, gamma, coef0, degree), parameters that the kernel does not have at their defaults."""
+        if callable(self.kernel):
+            raise TypeError(f"kernel={self.kernel!r} is a Python function: it must be a built-in kernel here")
+        has = _HAS[self.kernel]
+        return (
+            self.kernel,
+            self.gamma if "gamma" in has else 1.0,
+            self.coef0 if "coef0" in has else 0.0,
+            self.degree if "degree" in has else 3,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [self.coefficients, self.intercepts]
+        if sp.issparse(self.vectors):
+            arrays += [self.vectors.data, self.vectors.indices, self.vectors.indptr]
+        else:
+            arrays.append(self.vectors)
+        return sum(int(array.nbytes) for array in arrays)
+
+    def decision_function(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """The outputs for some rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; float32 and uint8 are computed in single precision, float64 in double. For the precomputed
+            kernel (n, n_train): kernel values against the training rows.
+        n_jobs : int or None, default=None
+            Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
+
+        Returns
+        -------
+        ndarray of shape (n, q), float64
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns and values that are not finite or outside the kernel's domain.
+        """
+        return self._evaluate(as_rows(X), n_jobs)
+
+    def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
+        """As :meth:`decision_function` for rows that are known to be in order."""
+        if callable(self.kernel):
+            return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
+        handle = self._handle
+        if handle is None:
+            handle = _core.Expansion(
+                core_rows(self.vectors), self.coefficients, self.intercepts, self.kernel_spec
+            )
+            object.__setattr__(self, "_handle", handle)
+        n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
+        if n * cost < _SHORT_COST and n_jobs is None:
+            return handle.decision(core_rows(X), 1)
+        n_threads = threads(n_jobs)
+        block = max(1024, int(_BLOCK_COST * n_threads / cost))
+        if n <= block:
+            return handle.decision(core_rows(X), n_threads)
+        out = np.empty((n, self.n_outputs))
+        for start in range(0, n, block):
+            rows = X[start : start + block]
+            out[start : start + block] = handle.decision(core_rows(rows), n_threads)
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the expansion as a safetensors file, all or nothing; :func:`svmarrow.load` reads it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; an old file of that name is then as it was.
+        """
+        from svmarrow.io import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name in _FIELDS:
+            object.__setattr__(self, name, state[name])
+        object.__setattr__(self, "_handle", None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KernelExpansion):
+            return NotImplemented
+        return (
+            self._kernel_identity == other._kernel_identity
+            and np.array_equal(self.coefficients, other.coefficients)
+            and np.array_equal(self.intercepts, other.intercepts)
+            and _same_rows(self.vectors, other.vectors)
+        )
+
+    @property
+    def _kernel_identity(self) -> object:
+        return self.kernel if callable(self.kernel) else self.kernel_spec
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parameters = () if callable(self.kernel) else _HAS[self.kernel]
+        has = "".join(f", {name}={getattr(self, name):g}" for name in parameters)
+        size = f"{self.n_vectors} vectors, {self.vectors.shape[1]} columns, {self.n_outputs} outputs"
+        return f"<KernelExpansion: {size}, kernel={self.kernel!r}{has}>"
+
+
+_FIELDS = ("vectors", "coefficients", "intercepts", "kernel", "gamma", "coef0", "degree")
+
+
+def _is_empty(vectors: Any) -> bool:
+    """Whether there are no vectors at all: a constant, which scikit-learn's checks would refuse."""
+    shape = getattr(vectors, "shape", None)
+    return shape is not None and len(shape) == 2 and shape[0] == 0
+
+
+def _same_rows(a: Any, b: Any) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or sp.issparse(a) != sp.issparse(b):
+        return False
+    if not sp.issparse(a):
+        return np.array_equal(a, b)
+    return (
+        np.array_equal(a.indptr, b.indptr)
+        and np.array_equal(a.indices, b.indices)
+        and np.array_equal(a.data, b.data)
+    )

@@ -1,0 +1,159 @@
+"""Points for a low-rank approximation of a kernel matrix: drawn, cluster centres, or chosen from the matrix.
+
+"ic" is the pivoted incomplete Cholesky factorisation, "trace" looks at some rows a step and takes the one
+that lessens the trace of what is missing the most, "leverage" draws rows by how much each decides its own
+value.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from svmarrow import _core
+from svmarrow._support.parameters import THREADS, Rule, boolean, either, integer, none, one_of, real
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import as_rows, core_rows, threads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["POINT_RULES", "choose_points"]
+
+SELECTIONS = ("random", "kmeans", "ic", "leverage", "trace")
+#: Rows that "trace" looks at in a step: the best of 59 is among the best 5 % with 95 % probability.
+CANDIDATES = 59
+
+POINT_RULES = {
+    "n_vectors": integer(least=1),
+    "selection": either(
+        one_of(*SELECTIONS), Rule("an array of points", lambda value: not isinstance(value, str | None))
+    ),
+    "kernel": one_of("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"),
+    "degree": integer(least=0, most=2**31 - 1),
+    "gamma": either(one_of("scale", "auto"), real(least=0.0)),
+    "coef0": real(),
+    "random_state": either(none, Rule("a seed or a generator", lambda value: not isinstance(value, str))),
+    "n_jobs": THREADS,
+    "verbose": either(boolean, integer(least=0)),
+}
+"""What estimators with coefficients at a few points allow for the choice of the points and the kernel."""
+
+
+def choose_points(
+    X: Any,
+    n_vectors: int,
+    kernel: tuple[str, float, float, int],
+    *,
+    selection: str | ArrayLike = "random",
+    alpha: float = 1.0,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: bool | int = False,
+) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.float64] | None]:
+    """Points for a low-rank approximation of the kernel matrix of X.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n, d)
+        Rows in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
+    n_vectors : int
+        How many; at most n.
+    kernel : tuple
+        (name, gamma, coef0, degree).
+    selection : str or array-like
+        As in the estimators.
+    alpha : float
+        Penalty at which "leverage" measures how much a row decides its own value.
+    random_state : int, RandomState or None
+        Seed of the draws.
+    n_jobs : int or None
+        Threads.
+    verbose : bool or int
+        Whether to show the progress.
+
+    Returns
+    -------
+    vectors : {ndarray, CSR matrix} of shape (m, d)
+        The points.
+    rows : ndarray of shape (m,) or None
+        Which rows of X they are; None where they are not.
+    remaining : ndarray of shape (m + 1,) or None
+        Trace of K - L L' after each point, for "ic" and "trace".
+    """
+    if not isinstance(selection, str):
+        points = as_rows(selection, "selection")
+        if points.shape[1] != X.shape[1]:
+            raise ValueError(f"selection has {points.shape[1]} columns: X has {X.shape[1]}")
+        return points, None, None
+    n = int(X.shape[0])
+    if n_vectors > n:
+        warnings.warn(f"n_vectors={n_vectors} is more than the {n} rows: every row is a point", stacklevel=4)
+    m = min(n_vectors, n)
+    random = check_random_state(random_state)
+    if selection == "kmeans":
+        if sp.issparse(X):
+            raise TypeError("selection='kmeans' is not allowed for sparse X: its centres would be dense")
+        if m == n:
+            return X, np.arange(n), None
+        return _centres(X, m, random), None, None
+    remaining = None
+    if selection in ("ic", "trace"):
+        with progress(verbose) as told:
+            rows, remaining = _core.select_points_by_kernel(
+                core_rows(X),
+                kernel,
+                m,
+                None if selection == "ic" else CANDIDATES,
+                int(random.randint(2**31 - 1)),
+                told.callback,
+                threads(n_jobs),
+            )
+    elif selection == "leverage" and m < n:
+        scores = _leverage(X, m, kernel, alpha, random, n_jobs, verbose)
+        rows = random.choice(n, size=m, replace=False, p=scores / scores.sum())
+        rows = np.sort(rows)
+    else:
+        rows = np.sort(random.choice(n, size=m, replace=False))
+    rows = rows.astype(np.int64)
+    return X[rows], rows, remaining
+
+
+def _centres(X: NDArray[Any], m: int, random: Any) -> NDArray[Any]:
+    from sklearn.cluster import MiniBatchKMeans
+
+    batch = max(1024, 3 * m)
+    means = MiniBatchKMeans(m, random_state=random, n_init=1, batch_size=batch, max_iter=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        centres: NDArray[Any] = means.fit(X).cluster_centers_
+    kind = np.float32 if X.dtype == np.uint8 else X.dtype
+    centres = np.ascontiguousarray(centres, dtype=kind)
+    if X.dtype == np.uint8 or (X.min(initial=0.0) >= 0.0):
+        np.maximum(centres, 0.0, out=centres)
+    return centres
+
+
+def _leverage(
+    X: Any,
+    m: int,
+    kernel: tuple[str, float, float, int],
+    alpha: float,
+    random: Any,
+    n_jobs: int | None,
+    verbose: bool | int,
+) -> NDArray[np.float64]:
+    """How much each row decides its own value, measured with as many points drawn evenly."""
+    points = X[np.sort(random.choice(X.shape[0], size=m, replace=False))]
+    zeros = np.zeros((X.shape[0], 1))
+    with progress(verbose) as told:
+        call = (told.callback, threads(n_jobs))
+        sums = _core.low_rank_sums(core_rows(X), zeros, core_rows(points), kernel, None, *call)
+        system = _core.low_rank_solve(core_rows(points), kernel, sums, alpha, False, core_rows(X), *call)
+    hat = system["hat"]
+    assert hat is not None
+    return np.clip(hat, 1e-12, 1.0)

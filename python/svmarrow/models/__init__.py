@@ -1,0 +1,10 @@
+"""A kernel expansion with a meaning: a classifier, a regressor, a detector of outliers.
+
+They are what compression, model files and conversions give back, and what a fitted learner predicts with.
+"""
+
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.regressor import ExpansionRegressor
+
+__all__ = ["ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"]

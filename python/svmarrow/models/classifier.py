@@ -1,0 +1,239 @@
+"""A kernel expansion with labels: the classifier that compression, model files and conversions give.
+
+The q outputs of the expansion are decoded as in `svmarrow.svm.SVC`:
+
+* ``"binary"``: one output, positive for the second class;
+* ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ...,
+  positive for class a; the class with the most votes wins, ties go to the first;
+* ``"ovr"``: one output for each class; the largest wins;
+* ``"code"``: one output for each column of a code, decoded as `svmarrow.multiclass.CodedClassifier` does it.
+
+It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from svmarrow._support.codes import Code, check_decoder
+from svmarrow._support.decoding import (
+    Decoding,
+    check_shape,
+    class_indices,
+    code_class_indices,
+    code_decision_values,
+    decision_margins,
+    decision_values,
+)
+from svmarrow._support.parameters import refuse
+from svmarrow.models.base import ExpansionModel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["ExpansionClassifier"]
+
+
+def n_outputs(decoding: str, n_classes: int) -> int:
+    """Number of outputs that a decoding needs for so many classes."""
+    return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
+
+
+class ExpansionClassifier(ClassifierMixin, ExpansionModel):
+    """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
+
+    Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
+    to fit a compressed model inside a pipeline or a grid search use `svmarrow.ReducedSet`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The decision functions, one output for each binary machine.
+    classes : array-like of shape (n_classes,)
+        The labels, at least two, all different.
+    decoding : {"binary", "ovo", "ovr", "code"}
+        What the outputs mean, see the module's text.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``decoding="ovo"``: whether `decision_function` returns one score a class or the raw pairwise
+        outputs.
+    break_ties : bool, default=False
+        For ``decoding="ovo"`` with ``decision_function_shape="ovr"`` and more than two classes: break ties of
+        the votes by the sums of the outputs, as scikit-learn's SVC does.
+    feature_names : array-like of str of shape (n_features,), default=None
+        Column names to expect at prediction.
+    n_features : int, default=None
+        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
+        number of training rows. None takes it from the vectors.
+    n_jobs : int, default=None
+        Threads at prediction. None means all cores that this process may use.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The expansion.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of columns at prediction.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names, where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import KernelExpansion
+    >>> from svmarrow.models.classifier import ExpansionClassifier
+    >>> expansion = KernelExpansion(np.array([[0.0], [1.0]]), [[-1.0], [1.0]], [0.0], kernel="rbf", gamma=1.0)
+    >>> model = ExpansionClassifier(expansion, ["low", "high"], "binary")
+    >>> model.predict([[0.1], [0.8]]).tolist()
+    ['low', 'high']
+    """
+
+    _kept: ClassVar[tuple[str, ...]] = (
+        "classes",
+        "decoding",
+        "decision_function_shape",
+        "break_ties",
+        "code",
+        "decoder",
+        *ExpansionModel._kept,
+    )
+    _instead: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        classes: ArrayLike,
+        decoding: Decoding,
+        *,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        feature_names: ArrayLike | None = None,
+        n_features: int | None = None,
+        code: Code | ArrayLike | None = None,
+        decoder: str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.expansion = expansion
+        self.classes = classes
+        self.decoding = decoding
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.feature_names = feature_names
+        self.n_features = n_features
+        self.code = code
+        self.decoder = decoder
+        self.n_jobs = n_jobs
+        self._check()
+
+    #: The code's matrix for ``decoding="code"``.
+    _matrix: NDArray[np.int8] | None
+
+    def _check(self) -> None:
+        labels = np.asarray(self.classes)
+        if labels.ndim != 1 or labels.size < 2 or np.unique(labels).size != labels.size:
+            raise refuse("classes", self.classes, "at least two distinct labels")
+        if self.decoding not in ("binary", "ovo", "ovr", "code"):
+            raise refuse("decoding", self.decoding, "'binary', 'ovo', 'ovr' or 'code'")
+        if (self.decoding == "code") != (self.code is not None and self.decoder is not None):
+            raise ValueError("code and decoder go with decoding='code', and it needs both")
+        if self.decoding == "binary" and labels.size != 2:
+            raise refuse("decoding", self.decoding, f"'ovo' or 'ovr' for {labels.size} classes")
+        if self.decision_function_shape not in ("ovr", "ovo"):
+            raise refuse("decision_function_shape", self.decision_function_shape, "'ovr' or 'ovo'")
+        check_shape(self.decoding, self.decision_function_shape, self.break_ties)
+        self._matrix = None
+        if self.code is not None:
+            code = self.code if isinstance(self.code, Code) else Code(self.code)
+            code.check_classes(labels.size)
+            check_decoder(str(self.decoder), code)
+            self._matrix = code.matrix
+        expected = n_outputs(self.decoding, labels.size) if self._matrix is None else self._matrix.shape[1]
+        if self.expansion.n_outputs != expected:
+            raise ValueError(
+                f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of "
+                f"{labels.size} classes needs {expected}"
+            )
+        self._check_columns()
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, (n_classes,)."""
+        return np.asarray(self.classes)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+            As scikit-learn's SVC: one number a row for two classes, else one a class, or with
+            ``decision_function_shape="ovo"`` one a pair.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.scores_of(self.outputs(X))
+
+    def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `decision_function` makes of outputs (n, q)."""
+        if self._matrix is not None:
+            return code_decision_values(outputs, self._matrix, str(self.decoder), self.n_jobs)
+        return decision_values(outputs, self.decoding, len(self.classes_), self.decision_function_shape)
+
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Index in `classes_` that wins each row of outputs (n, q)."""
+        if self._matrix is not None:
+            return code_class_indices(outputs, self._matrix, str(self.decoder), self.n_jobs)
+        return class_indices(
+            outputs,
+            self.decoding,
+            len(self.classes_),
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+        )
+
+    def margins_of(self, outputs: NDArray[np.float64], winners: NDArray[np.intp]) -> NDArray[np.float64]:
+        """How clearly the classes `winners` (n,) win in outputs (n, q), (n,)."""
+        if self._matrix is not None:
+            values = self.scores_of(outputs)
+            if values.ndim == 1:
+                return np.abs(values)
+            return decision_margins(values, "ovr", len(self.classes_), winners)
+        return decision_margins(outputs, self.decoding, len(self.classes_), winners)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels out of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.classes_[self.decode(self.outputs(X))]
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        about = f"{len(self.classes_)} classes, decoding={self.decoding!r}"
+        return f"ExpansionClassifier({self.expansion!r}, {about})"

@@ -1,0 +1,127 @@
+"""A kernel expansion that tells inside from outside: what compression makes of one-class machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from svmarrow.models.base import ExpansionModel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["ExpansionDetector"]
+
+
+class ExpansionDetector(OutlierMixin, ExpansionModel):
+    """An outlier detector made of a kernel expansion with one output, positive inside.
+
+    Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. It is fitted from the start.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The decision function.
+    feature_names : array-like of str of shape (n_features,), default=None
+        Column names to expect at prediction.
+    n_features : int, default=None
+        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
+        number of training rows. None takes it from the vectors.
+    n_jobs : int, default=None
+        Threads at prediction. None means all cores that this process may use.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The expansion.
+    offset_ : ndarray of shape (1,)
+        What `decision_function` takes from `score_samples`.
+    n_features_in_ : int
+        Number of columns at prediction.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names, where they are known.
+
+    Examples
+    --------
+    >>> from svmarrow import OneClassSVM, compress
+    >>> X = [[0], [0.44], [0.45], [0.46], [1]]
+    >>> compress(OneClassSVM(gamma="auto").fit(X), 3).predict(X).tolist()
+    [-1, 1, 1, 1, -1]
+    """
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        *,
+        feature_names: ArrayLike | None = None,
+        n_features: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.expansion = expansion
+        self.feature_names = feature_names
+        self.n_features = n_features
+        self.n_jobs = n_jobs
+        if expansion.n_outputs != 1:
+            raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")
+        self._check_columns()
+
+    @property
+    def offset_(self) -> NDArray[np.float64]:
+        """What `decision_function` takes from `score_samples`, (1,)."""
+        return -self.expansion.intercepts
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Distances from the boundary in units of the feature space: positive inside, negative outside.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.outputs(X)[:, 0]
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """`decision_function` without the offset.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Whether rows are inside the region.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            1 inside, -1 outside and on the boundary.
+        """
+        return self.inside(self.outputs(X))
+
+    def inside(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """What `predict` makes of outputs (n, 1)."""
+        return np.where(outputs[:, 0] > 0.0, 1, -1)

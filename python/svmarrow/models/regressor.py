@@ -1,0 +1,103 @@
+"""A kernel expansion that predicts numbers: what compression and conversion make of regression machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.base import RegressorMixin
+
+from svmarrow.models.base import ExpansionModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["ExpansionRegressor"]
+
+
+class ExpansionRegressor(RegressorMixin, ExpansionModel):
+    """A regressor made of a kernel expansion: its outputs are its predictions.
+
+    Compressing a regression machine gives one, and so does loading it from a file. It is fitted from the
+    start.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        One output for each target.
+    feature_names : array-like of str of shape (n_features,), default=None
+        Column names to expect at prediction.
+    n_features : int, default=None
+        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
+        number of training rows. None takes it from the vectors.
+    flat : bool, default=True
+        Whether a single target is predicted as a vector (n,) or as a column (n, 1).
+    n_jobs : int, default=None
+        Threads at prediction. None means all cores that this process may use.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The expansion.
+    n_features_in_ : int
+        Number of columns at prediction.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names, where they are known.
+
+    Examples
+    --------
+    >>> from svmarrow import KernelExpansion
+    >>> from svmarrow.models.regressor import ExpansionRegressor
+    >>> expansion = KernelExpansion([[0.0], [1.0]], [1.0, -1.0], 0.5, kernel="linear")
+    >>> ExpansionRegressor(expansion).predict([[2.0], [3.0]])
+    array([-1.5, -2.5])
+    """
+
+    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "flat", "n_jobs")
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        *,
+        feature_names: ArrayLike | None = None,
+        n_features: int | None = None,
+        flat: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.expansion = expansion
+        self.feature_names = feature_names
+        self.n_features = n_features
+        self.flat = flat
+        self.n_jobs = n_jobs
+        self._check_columns()
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_targets)
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.shaped(self.outputs(X))
+
+    def shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `predict` makes of outputs (n, q)."""
+        return outputs[:, 0] if outputs.shape[1] == 1 and self.flat else outputs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.expansion.n_outputs > 1
+        tags.target_tags.single_output = self.expansion.n_outputs == 1
+        return tags

@@ -1,0 +1,384 @@
+"""Any kernel machine as an expansion: its decision values are the model's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import svm as peer
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as gp
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import shuffle
+
+from svmarrow import (
+    SVC,
+    SVR,
+    CompressionPath,
+    ExpansionClassifier,
+    ExpansionDetector,
+    ExpansionRegressor,
+    KernelExpansion,
+    OneClassSVM,
+    compress,
+    io,
+    load,
+)
+from svmarrow.interop import as_expansion
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return StandardScaler().fit_transform(X), (y - 150) / 80
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
+    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "polynomial", "linear", "sigmoid", "laplacian", "chi2"])
+@pytest.mark.parametrize("gamma", [None, 0.05])
+def test_kernel_ridge(diabetes, kernel, gamma):
+    if kernel == "chi2" and gamma is None:
+        pytest.skip("scikit-learn's chi2 kernel needs a number")
+    X, y = diabetes
+    X = np.abs(X) if kernel == "chi2" else X
+    alpha = 100.0 if kernel == "sigmoid" else 0.5
+    model = KernelRidge(kernel=kernel, gamma=gamma, alpha=alpha, degree=2, coef0=0.7).fit(X[:200], y[:200])
+    ours = as_expansion(model)
+    assert isinstance(ours, ExpansionRegressor)
+    np.testing.assert_allclose(ours.predict(X), model.predict(X), **EXACT)
+
+
+def test_kernel_ridge_of_several_targets_sparse_rows_and_precomputed(diabetes):
+    X, y = diabetes
+    Y = np.column_stack([y, y**2, -y])
+    model = KernelRidge(kernel="rbf", gamma=0.02).fit(sp.csr_matrix(X[:200]), Y[:200])
+    np.testing.assert_allclose(as_expansion(model).predict(X), model.predict(sp.csr_matrix(X)), **EXACT)
+    column = KernelRidge(kernel="rbf").fit(X[:200], Y[:200, :1])
+    assert as_expansion(column).predict(X).shape == column.predict(X).shape == (len(y), 1)
+    K = X @ X[:200].T
+    precomputed = KernelRidge(kernel="precomputed").fit(K[:200], y[:200])
+    np.testing.assert_allclose(as_expansion(precomputed).predict(K), precomputed.predict(K), **EXACT)
+    for kernel in ("cosine", lambda a, b: a @ b):
+        model = KernelRidge(kernel=kernel).fit(X[:20], y[:20])
+        with pytest.raises(ValueError, match="of this KernelRidge is not one that an expansion has"):
+            as_expansion(model)
+
+
+COVARIANCES = [
+    None,
+    gp.RBF(2.0),
+    gp.ConstantKernel(3.0) * gp.RBF(2.0),
+    gp.ConstantKernel(2.0) * gp.RBF(3.0) + gp.WhiteKernel(0.5),
+    gp.RBF(2.0) * gp.RBF(3.0) + gp.ConstantKernel(0.7) + gp.WhiteKernel(0.1),
+    2.0 * gp.RBF(2.0) + 0.5 * gp.RBF(2.0),
+    (gp.ConstantKernel(2.0) * gp.RBF(2.0)) ** 2,
+    gp.Matern(2.0, nu=np.inf),
+    gp.RBF([2.0] * 10),
+    gp.DotProduct(0.5) + gp.WhiteKernel(1.0),
+    (0.1 * gp.DotProduct(0.5)) ** 3 + gp.WhiteKernel(1.0),
+    gp.ConstantKernel(0.4) + gp.WhiteKernel(1.0),
+]
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES, ids=str)
+@pytest.mark.parametrize("normalize_y", [False, True])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_gaussian_processes(diabetes, covariance, normalize_y, targets):
+    X, y = diabetes
+    y = y if targets == 1 else np.column_stack([y, 3 + y**2])
+    model = GaussianProcessRegressor(covariance, alpha=0.1, optimizer=None, normalize_y=normalize_y)
+    model.fit(X[:150], y[:150])
+    np.testing.assert_allclose(as_expansion(model).predict(X), model.predict(X), **EXACT)
+
+
+def test_gaussian_processes_with_fitted_parameters_compress(diabetes):
+    X, y = diabetes
+    kernel = gp.ConstantKernel(1.0) * gp.RBF(3.0) + gp.WhiteKernel(0.5)
+    model = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:200], y[:200])
+    path = compress(model, max_vectors=60)
+    assert isinstance(path[10], ExpansionRegressor)
+    assert path.scores(X[200:], y[200:])[-1] > model.score(X[200:], y[200:]) - 0.02
+
+
+@pytest.mark.parametrize(
+    ("covariance", "why"),
+    [
+        (gp.Matern(nu=1.5), "Matern"),
+        (gp.RBF(np.arange(1.0, 11.0)), "every column has its own length scale"),
+        (gp.RBF(1.0) + gp.RBF(2.0), "sums different kernels"),
+        (gp.RBF(1.0) * gp.DotProduct(), "this product"),
+        (gp.RationalQuadratic(), "RationalQuadratic"),
+        (gp.DotProduct(30.0) ** 0.5, "this power"),
+    ],
+    ids=str,
+)
+def test_covariances_that_are_no_kernel_of_an_expansion_are_refused(diabetes, covariance, why):
+    X, y = diabetes
+    model = GaussianProcessRegressor(covariance, alpha=1.0, optimizer=None).fit(X[:40], y[:40])
+    with pytest.raises(ValueError, match=f"of this Gaussian process.*{why}|kernel={why}"):
+        as_expansion(model)
+
+
+MACHINES = [
+    peer.SVC(gamma=0.3, C=2),
+    peer.NuSVC(gamma=0.3, nu=0.2),
+    SVC(gamma=0.3, C=2),
+    KernelRidge(kernel="rbf", gamma=0.3),
+    peer.SVR(gamma=0.3),
+    GaussianProcessRegressor(gp.RBF(1.5), alpha=0.3, optimizer=None),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: type(machine).__name__)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_vs_rest(iris, machine, classes):
+    X, y = iris
+    keep = y != "c" if classes == 2 else np.ones(len(y), dtype=bool)
+    model = OneVsRestClassifier(machine).fit(X[keep][:60], y[keep][:60])
+    ours = as_expansion(model)
+    assert ours.decoding == ("binary" if classes == 2 else "ovr")
+    assert (ours.predict(X) == model.predict(X)).all()
+    outputs = [
+        part.predict(X) if not hasattr(part, "decision_function") else part.decision_function(X)
+        for part in model.estimators_
+    ]
+    shift = 0.5 if classes == 2 and not hasattr(machine, "decision_function") else 0.0
+    np.testing.assert_allclose(ours.outputs(X) + shift, np.column_stack(outputs), **EXACT)
+    # A vector that several machines have is kept once.
+    assert ours.expansion_.n_vectors <= 60
+
+
+@pytest.mark.parametrize("machine", MACHINES[:3], ids=lambda machine: type(machine).__name__)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_vs_one(iris, machine, classes, sparse):
+    X, y = iris
+    keep = y != "c" if classes == 2 else np.ones(len(y), dtype=bool)
+    form = sp.csr_array if sparse else np.asarray
+    model = OneVsOneClassifier(machine).fit(form(X[keep][:60]), y[keep][:60])
+    ours = as_expansion(model)
+    assert (ours.predict(X) == model.predict(form(X))).all()
+    expected = [part.decision_function(form(X)) for part in model.estimators_]
+    sign = 1.0 if classes == 2 else -1.0
+    np.testing.assert_allclose(sign * ours.outputs(X), np.column_stack(expected), **EXACT)
+    if classes == 3:
+        np.testing.assert_allclose(ours.decision_function(X), model.decision_function(form(X)), **EXACT)
+    assert isinstance(compress(model, 10), ExpansionClassifier)
+
+
+def test_wrappers_that_are_not_one_expansion_are_refused(iris):
+    X, y = iris
+    scale = OneVsOneClassifier(peer.SVC(gamma="scale")).fit(X, y)
+    with pytest.raises(ValueError, match=r"different kernels.*gamma='scale'"):
+        as_expansion(scale)
+    labels = np.column_stack([y == "a", y != "c"]).astype(int)
+    with pytest.raises(ValueError, match="several labels"):
+        as_expansion(OneVsRestClassifier(peer.SVC()).fit(X, labels))
+    with pytest.raises(TypeError, match="LinearSVC"):
+        as_expansion(OneVsRestClassifier(peer.LinearSVC()).fit(X, y))
+    constant = OneVsRestClassifier(peer.SVC(gamma=0.3))
+    with pytest.warns(UserWarning, match="not"):
+        constant.fit(X[:60], np.where(np.arange(60) < 30, 0, 1)[:, None] * np.array([[1, 0]]))
+    with pytest.raises(ValueError, match="several labels"):
+        as_expansion(constant)
+
+
+def test_other_kinds(iris, diabetes, tmp_path):
+    X, y = iris
+    svc = SVC(gamma=0.3).fit(X, y)
+    assert (as_expansion(FrozenEstimator(svc)).predict(X) == svc.predict(X)).all()
+    io.save(svc, tmp_path / "model.safetensors")
+    assert (as_expansion(tmp_path / "model.safetensors").predict(X) == svc.predict(X)).all()
+    whole = SVC(gamma=0.3).fit(X, y == "a")
+    numbers = SVC(gamma=0.3).fit(X, (y == "a").astype(int))
+    io.save_libsvm_model(numbers, tmp_path / "model.txt")
+    again = as_expansion(str(tmp_path / "model.txt"))
+    np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X), rtol=1e-9, atol=1e-9)
+    bare = as_expansion((X[:5], np.ones((5, 2)), {"kernel": "rbf", "gamma": 0.3}))
+    assert isinstance(bare, KernelExpansion)
+    assert bare.n_outputs == 2
+    assert as_expansion((X[:5], np.ones(5), "linear")).kernel == "linear"
+    with pytest.raises(TypeError, match="2 parts"):
+        as_expansion((X, y))
+
+    class Own(RegressorMixin, BaseEstimator):
+        """Somebody's estimator that ends in an expansion."""
+
+        def fit(self, X, y):
+            self.expansion_ = KernelExpansion(X, y, 0.5, kernel="linear")
+            return self
+
+    own = as_expansion(Own().fit(*diabetes))
+    assert isinstance(own, ExpansionRegressor)
+
+
+def test_refused_by_name(iris, diabetes):
+    X, y = iris
+    for model in (Ridge().fit(*diabetes), GaussianProcessClassifier().fit(X[:30], y[:30]), 3):
+        with pytest.raises(TypeError, match=f"{type(model).__name__} is not a kernel expansion"):
+            as_expansion(model)
+    for model in (KernelRidge(), GaussianProcessRegressor(), OneVsRestClassifier(peer.SVC())):
+        with pytest.raises(NotFittedError, match=type(model).__name__):
+            as_expansion(model)
+
+
+@pytest.mark.parametrize("kind", [SVR, peer.SVR, peer.NuSVR])
+def test_compressed_regressors(diabetes, kind, tmp_path):
+    X, y = diabetes
+    model = kind(C=5, gamma=0.02).fit(X[:300], y[:300])
+    small = compress(model, 40)
+    assert isinstance(small, ExpansionRegressor)
+    assert small.score(X[300:], y[300:]) == pytest.approx(model.score(X[300:], y[300:]), abs=0.05)
+    small.save(tmp_path / "small")
+    again = load(tmp_path / "small")
+    assert isinstance(again, ExpansionRegressor)
+    assert np.array_equal(again.predict(X), small.predict(X))
+    io.save_libsvm_model(small, tmp_path / "text")
+    text = io.load_libsvm_model(tmp_path / "text")
+    assert isinstance(text, ExpansionRegressor)
+    np.testing.assert_allclose(text.predict(X), small.predict(X), rtol=1e-9)
+    assert "svm_type epsilon_svr" in (tmp_path / "text").read_text()
+    made = compress(model, 15, method="gradient")
+    assert isinstance(made, ExpansionRegressor)
+
+
+@pytest.mark.parametrize("kind", [OneClassSVM, peer.OneClassSVM])
+def test_compressed_detectors(diabetes, kind, tmp_path):
+    X, _ = diabetes
+    model = kind(nu=0.2, gamma=0.05).fit(X)
+    path = compress(model, max_vectors=80)
+    small = path[len(path)]
+    assert isinstance(small, ExpansionDetector)
+    np.testing.assert_allclose(small.score_samples(X), small.decision_function(X) + small.offset_)
+    assert (small.predict(X) == np.where(small.decision_function(X) > 0, 1, -1)).all()
+    assert path.agreement(X)[-1] == (small.predict(X) == model.predict(X)).mean() > 0.95
+    assert path.full_score(X, model.predict(X)) == 1.0
+    assert path.select(X, min_agreement=0.9).expansion_.n_vectors < len(path)
+    small.save(tmp_path / "small")
+    again = load(tmp_path / "small")
+    assert np.array_equal(again.decision_function(X), small.decision_function(X))
+    io.save_libsvm_model(small, tmp_path / "text")
+    text = io.load_libsvm_model(tmp_path / "text")
+    assert isinstance(text, ExpansionDetector)
+    assert (text.predict(X) == small.predict(X)).all()
+    assert "svm_type one_class" in (tmp_path / "text").read_text()
+    assert set(small.fit_predict.__self__.predict(X)) <= {-1, 1}
+
+
+def test_several_targets_compress_together(diabetes, tmp_path):
+    X, y = diabetes
+    Y = np.column_stack([y, np.abs(y)])
+    model = KernelRidge(kernel="rbf", gamma=0.02).fit(X, Y)
+    path = compress(model, max_vectors=100)
+    assert path[20].predict(X).shape == (len(y), 2)
+    assert path.scores(X, Y)[-1] == pytest.approx(model.score(X, Y), abs=0.1)
+    path[20].save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(X), path[20].predict(X))
+    with pytest.raises(ValueError, match="2 outputs"):
+        io.save_libsvm_model(path[20], tmp_path / "text")
+
+
+def test_choosing_the_size(diabetes, iris):
+    X, y = diabetes
+    model = SVR(C=5, gamma=0.02).fit(X[:300], y[:300])
+    path = compress(model, max_vectors=80)
+    held = X[300:], y[300:]
+    r2, mse = path.scores(*held), path.scores(*held, scoring="mse")
+    np.testing.assert_allclose(mse, -(1 - r2) * held[1].var())
+    chosen = path.select(*held, max_loss=0.02)
+    size = chosen.expansion_.n_vectors
+    full = path.full_score(*held)
+    assert r2[size - 1] >= full - 0.02 > r2[: size - 1].max(initial=-np.inf)
+    worst = -mse[size - 1] + path.full_score(*held, scoring="mse")
+    assert path.select(*held, max_loss=max(worst, 0) + 1e-9, scoring="mse").expansion_.n_vectors <= size
+    agreement = path.agreement(held[0])
+    agreed = path.select(held[0], min_agreement=0.95).expansion_.n_vectors
+    assert agreement[agreed - 1] >= 0.95 > agreement[: agreed - 1].max(initial=-np.inf)
+    outputs = model.predict(held[0])
+    plain = 1 - ((path[5].predict(held[0]) - outputs) ** 2).sum() / ((outputs - outputs.mean()) ** 2).sum()
+    assert agreement[4] == pytest.approx(plain)
+
+    Xi, yi = iris
+    labels = compress(SVC(C=5, gamma=0.3).fit(Xi[:100], yi[:100]), max_vectors=30, X=Xi[:100], y=yi[:100])
+    share = labels.agreement(Xi[100:])
+    full_labels = labels.model.predict(Xi[100:])
+    assert share[9] == (labels[10].predict(Xi[100:]) == full_labels).mean()
+    both = labels.select(Xi[100:], yi[100:], 0.05, min_agreement=0.9).expansion_.n_vectors
+    assert share[both - 1] >= 0.9
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+def test_sizes_by_bytes(iris, form):
+    X, y = iris
+    X = form(X)
+    path = compress(SVC(C=5, gamma=0.3).fit(X, y), max_vectors=30)
+    for size in path.sizes:
+        assert path.nbytes(size) == path[size].expansion_.nbytes
+    most = path.nbytes(12) + 3
+    assert path.select(max_bytes=most).expansion_.n_vectors == 12
+    best = path.select(X, y, max_bytes=most).expansion_.n_vectors
+    assert path.scores(X, y)[best - 1] == path.scores(X, y)[:12].max()
+    with pytest.raises(ValueError, match="max_bytes=10 is less than 1 vectors need"):
+        path.select(max_bytes=10)
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*within max_bytes"):
+        path.select(X, y, 0.0, max_bytes=path.nbytes(1))
+
+
+def test_sizes_by_time(rng, monkeypatch):
+    X = rng.normal(size=(3000, 40))
+    y = X[:, 0] * X[:, 1] > 0
+    path = compress(SVC(C=10, gamma=0.02).fit(X, y), max_vectors=600, n_jobs=1)
+    assert path.microseconds(X, 600) > path.microseconds(X, 6) > 0
+    with pytest.raises(ValueError, match="max_microseconds=1e-06 is not reached"):
+        path.select(X, max_microseconds=1e-6)
+    # A machine that is always equally fast.
+    monkeypatch.setattr(CompressionPath, "microseconds", lambda *given: 1.5 + 0.02 * given[-1])
+    assert path.select(X, max_microseconds=3.5).expansion_.n_vectors == 100
+    assert path.select(X, max_microseconds=100).expansion_.n_vectors == 600
+    limited = path.select(X, max_bytes=path.nbytes(50), max_microseconds=3.5)
+    assert limited.expansion_.n_vectors == 50
+
+
+def test_the_line_through_measured_times():
+    from svmarrow.reduced_set.cost import TimeModel, largest_within
+
+    line = TimeModel.fit([1, 10, 100], [1.5 + 0.02 * size for size in (1, 10, 100)])
+    assert (line.fixed, line.per_vector) == pytest.approx((1.5, 0.02))
+    assert line.largest_error < 1e-9
+    size, _ = largest_within(2.5, 200, lambda size: 1.5 + 0.02 * size)
+    assert size == 50
+    # A line that promises too much is corrected by measuring.
+    size, _ = largest_within(2.5, 200, lambda size: 1.5 + 0.02 * size + (0.3 if size > 30 else 0))
+    assert 1.5 + 0.02 * size + (0.3 if size > 30 else 0) <= 2.5
+    assert largest_within(1.0, 200, lambda size: 1.5 + 0.02 * size)[0] == 0
+    constant = TimeModel.fit([1, 2], [3.0, 2.0])
+    assert constant.per_vector == 0.0
+
+
+def test_demands_that_make_no_sense(iris):
+    X, y = iris
+    path = compress(SVC(gamma=0.3).fit(X, y), max_vectors=10)
+    with pytest.raises(ValueError, match="max_loss needs X and y"):
+        path.select(X, max_loss=0.1)
+    with pytest.raises(ValueError, match="min_agreement needs X"):
+        path.select(min_agreement=0.5)
+    with pytest.raises(ValueError, match="min_agreement=2"):
+        path.select(X, min_agreement=2)
+    with pytest.raises(ValueError, match="scoring='mse'"):
+        path.scores(X, y, scoring="mse")
+    with pytest.raises(ValueError, match="max_loss needs X and y"):
+        path.select()

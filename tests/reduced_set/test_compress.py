@@ -1,0 +1,472 @@
+"""Compression: conversion of models, the path, thresholds, selection, the meta-estimator."""
+
+import os
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm as peer
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from svmarrow import (
+    SVC,
+    CompressionPath,
+    ExpansionClassifier,
+    ExpansionDetector,
+    ExpansionRegressor,
+    KernelExpansion,
+    ReducedSet,
+    compress,
+)
+from svmarrow.interop import as_expansion
+from svmarrow.reduced_set import path as path_module
+from svmarrow.reduced_set import threshold
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:900], y[:900], X[900:], y[900:]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    return X[:350], y[:350], X[350:], y[350:]
+
+
+@pytest.fixture(scope="module", params=["ovr", "ovo"])
+def digits_svc(request, digits):
+    X, y, _, _ = digits
+    return SVC(C=10, gamma=0.001, multi_class=request.param).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def cancer_svc(cancer):
+    return SVC(C=10, gamma=0.01).fit(*cancer[:2])
+
+
+def naive_kernel(A, B, gamma):
+    return np.exp(-gamma * ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+
+
+PEERS = {
+    "binary": (peer.SVC(C=2, gamma=0.01), 2),
+    "ovo": (peer.SVC(C=2), 5),
+    "raw pairs": (peer.SVC(decision_function_shape="ovo"), 4),
+    "break ties": (peer.SVC(break_ties=True), 5),
+    "linear": (peer.SVC(kernel="linear"), 3),
+    "poly": (peer.SVC(kernel="poly", coef0=1.0, degree=2), 3),
+    "sigmoid": (peer.SVC(kernel="sigmoid", gamma=1e-4), 3),
+    "gamma auto": (peer.SVC(gamma="auto"), 3),
+    "nu": (peer.NuSVC(nu=0.1), 4),
+}
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("name", PEERS)
+def test_scikit_learn_models_keep_their_decisions(name, layout, digits):
+    estimator, classes = PEERS[name]
+    X, y, X_test, _ = digits
+    X, X_test = X / 16, X_test / 16
+    rows = np.flatnonzero(y < classes)[:300]
+    labels = np.array([f"class {label}" for label in y[rows]])
+    model = clone(estimator).fit(layout(X[rows]), labels)
+    ours = as_expansion(model)
+    assert sparse.issparse(ours.expansion_.vectors) == sparse.issparse(model.support_vectors_)
+    expected = model.decision_function(layout(X_test))
+    np.testing.assert_allclose(ours.decision_function(layout(X_test)), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(layout(X_test)), model.predict(layout(X_test)))
+
+
+def test_precomputed_kernel_is_converted_and_not_compressed(cancer):
+    X, y, X_test, _ = cancer
+    model = peer.SVC(kernel="precomputed").fit(X @ X.T, y)
+    ours = as_expansion(model)
+    assert ours.n_features_in_ == len(y)
+    np.testing.assert_allclose(ours.decision_function(X_test @ X.T), model.decision_function(X_test @ X.T))
+    with pytest.raises(ValueError, match="kernel='precomputed' cannot be compressed"):
+        compress(model, 5)
+
+
+@pytest.mark.parametrize("estimator", [peer.SVR(C=3), peer.NuSVR(), peer.OneClassSVM(nu=0.2)])
+def test_models_without_labels_keep_their_kind(estimator, cancer):
+    X, y, X_test, y_test = cancer
+    model = clone(estimator).fit(X, y.astype(float))
+    ours = as_expansion(model)
+    detects = isinstance(model, peer.OneClassSVM)
+    kind = ExpansionDetector if detects else ExpansionRegressor
+    assert isinstance(ours, kind)
+    decide = model.decision_function if detects else model.predict
+    np.testing.assert_allclose(ours.outputs(X_test)[:, 0], decide(X_test), rtol=1e-9, atol=1e-9)
+    path = compress(model, max_vectors=30)
+    assert isinstance(path[7], kind)
+    assert path[7].expansion_.n_vectors == 7
+    if not detects:
+        scores = path.scores(X_test, y_test)
+        expected = (
+            1 - ((y_test - path[12].predict(X_test)) ** 2).sum() / ((y_test - y_test.mean()) ** 2).sum()
+        )
+        assert scores[11] == pytest.approx(expected, abs=1e-9)
+
+
+def test_what_is_no_expansion_is_refused_by_name(cancer):
+    X, y, _, _ = cancer
+    with pytest.raises(TypeError, match="LinearSVC"):
+        compress(peer.LinearSVC().fit(X, y), 3)
+    with pytest.raises(TypeError, match="is a class: pass a fitted instance"):
+        compress(SVC, 3)
+    with pytest.raises(ValueError, match="kernel=<function"):
+        compress(peer.SVC(kernel=lambda a, b: a @ b.T).fit(X, y), 3)
+    for unfitted in (SVC(), peer.SVC(), peer.SVR(), ReducedSet(SVC())):
+        with pytest.raises(NotFittedError, match=type(unfitted).__name__):
+            compress(unfitted, 3)
+
+
+def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, digits):
+    X_test = digits[2]
+    path = compress(digits_svc, max_vectors=60, tol=0)
+    full = digits_svc.expansion_
+    assert len(path) == 60
+    assert path.stop == "converged"
+    gram = naive_kernel(full.vectors, full.vectors, 0.001)
+    norm2 = np.einsum("iq,ij,jq->", full.coefficients, gram, full.coefficients)
+    assert path.residual_norms[0] == pytest.approx(np.sqrt(norm2), rel=1e-5)
+    assert (np.diff(path.residual_norms) <= 1e-9 * path.residual_norms[0]).all()
+    for size in (1, 2, 17, 60):
+        small = path[size].expansion_
+        np.testing.assert_array_equal(small.vectors, full.vectors[path.order[:size]])
+        chosen = path.order[:size]
+        best = np.linalg.solve(gram[np.ix_(chosen, chosen)], gram[chosen] @ full.coefficients)
+        residual2 = norm2 - np.einsum("iq,iq->", best, gram[chosen] @ full.coefficients)
+        assert path.residual_norms[size] == pytest.approx(np.sqrt(max(residual2, 0)), rel=1e-3)
+        outputs = naive_kernel(X_test, small.vectors, 0.001) @ best + full.intercepts
+        np.testing.assert_allclose(small.decision_function(X_test), outputs, atol=2e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_scores_are_those_of_the_models(digits_svc, digits, tuned, monkeypatch):
+    X, y, X_test, y_test = digits
+    options = {"X": X, "y": y} if tuned else {}
+    path = compress(digits_svc, max_vectors=50, **options)
+    whole = path.scores(X_test, y_test)
+    assert whole.shape == (50,)
+    for size in (1, 5, 33, 50):
+        assert whole[size - 1] == pytest.approx(path[size].score(X_test, y_test), abs=1.5 / len(y_test))
+    np.testing.assert_array_equal(path.scores(X_test, y_test, [33, 5, 33]), whole[[32, 4, 32]])
+    # The same in chunks of a few rows and groups of a few sizes.
+    monkeypatch.setattr(path_module, "SCORING_BYTES", 100_000)
+    monkeypatch.setattr(path_module, "TUNING_BYTES", 1_000_000)
+    again = compress(digits_svc, max_vectors=50, **options)
+    # A threshold between two that are equally good on the training rows may turn on a last digit.
+    assert np.count_nonzero(again.scores(X_test, y_test) != whole) <= 2 * tuned
+    assert path.scores(X_test, y_test, []).shape == (0,)
+
+
+def test_a_path_of_all_vectors_ends_at_the_full_model(cancer_svc, cancer):
+    _, _, X_test, y_test = cancer
+    m = cancer_svc.expansion_.n_vectors
+    path = compress(cancer_svc, max_vectors=m, tol=0)
+    difference = path[len(path)].decision_function(X_test) - cancer_svc.decision_function(X_test)
+    assert np.abs(difference).max() < 1e-3
+    assert path.full_score(X_test, y_test) == cancer_svc.score(X_test, y_test)
+
+
+def test_a_linear_machine_needs_no_more_vectors_than_columns(cancer):
+    X, y, X_test, _ = cancer
+    svc = SVC(kernel="linear", C=0.1).fit(X, y)
+    assert svc.expansion_.n_vectors > 31
+    small = compress(svc, svc.expansion_.n_vectors, tol=1e-4)
+    assert small.expansion_.n_vectors <= X.shape[1]
+    np.testing.assert_array_equal(small.predict(X_test), svc.predict(X_test))
+
+
+@pytest.mark.parametrize("fixture", ["digits", "cancer"])
+def test_tuned_thresholds_make_no_more_training_errors(fixture, request):
+    X, y, _, _ = request.getfixturevalue(fixture)
+    for multi_class in ("ovr", "ovo"):
+        svc = SVC(C=10, gamma=0.001, multi_class=multi_class).fit(X, y)
+        plain = compress(svc, max_vectors=20).scores(X, y)
+        tuned = compress(svc, max_vectors=20, X=X, y=y).scores(X, y)
+        if fixture == "cancer" or multi_class == "ovr":
+            assert (tuned >= plain - 1e-12).all()
+        assert tuned.sum() > plain.sum()
+
+
+def test_binary_threshold_is_the_best_of_all(cancer_svc, cancer):
+    X, y, _, _ = cancer
+    plain = compress(cancer_svc, 3)
+    outputs = plain.outputs(X)[:, 0]
+    candidates = np.concatenate([[0], -outputs + 1e-9, -outputs - 1e-9])
+    fewest = min(((outputs + shift >= 0) != y).sum() for shift in candidates)
+    tuned = compress(cancer_svc, 3, X=X, y=y)
+    assert (tuned.predict(X) != y).sum() == fewest
+    assert tuned.expansion_.intercepts != plain.expansion_.intercepts
+
+
+def test_thresholds_of_pairs_look_at_their_two_classes_only():
+    expansion = KernelExpansion(np.zeros((1, 1)), np.ones((1, 3)), np.zeros(3), kernel="linear")
+    model = ExpansionClassifier(expansion, ["a", "b", "c"], "ovo")
+    labels = np.array([0, 0, 1, 1, 2])
+    outputs = np.array([[-1.0, 9, 9], [-0.5, 9, 9], [-3, 9, 9], [-4, 9, 9], [100, -9, -9]])
+    found = threshold.shifts(model, outputs, labels)
+    # Pair (a, b): a's rows are at -1 and -0.5, b's at -3 and -4; the row of class c has no say.
+    assert 1.0 < found[0] < 3.0
+    assert found[1] == 0.0
+    assert found[2] == 0.0
+
+
+def test_select_takes_the_smallest_that_is_good_enough(digits_svc, digits):
+    X, y, X_test, y_test = digits
+    path = compress(digits_svc, max_vectors=300, X=X, y=y)
+    small = path.select(X_test, y_test, max_loss=0.01)
+    size = small.expansion_.n_vectors
+    scores, full = path.scores(X_test, y_test), digits_svc.score(X_test, y_test)
+    assert scores[size - 1] >= full - 0.01 - 1e-9
+    assert (scores[: size - 1] < full - 0.01).all()
+    assert path.select(X_test, y_test, max_loss=1).expansion_.n_vectors == 1
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*the best of the sizes 1 to 3 is"):
+        compress(digits_svc, max_vectors=3).select(X_test, y_test, max_loss=0)
+    for bad in (-0.1, np.nan, "a", True):
+        with pytest.raises(ValueError, match="max_loss"):
+            path.select(X_test, y_test, max_loss=bad)
+
+
+def test_candidates_may_be_rows(cancer_svc, cancer):
+    X = cancer[0]
+    path = compress(cancer_svc, max_vectors=10, candidates="rows", X=X)
+    np.testing.assert_array_equal(path.vectors, X[path.order])
+    own = compress(cancer_svc, max_vectors=10)
+    assert path.residual_norms[1] <= own.residual_norms[1] * 1.001
+    assert set(path.order) - set(cancer_svc.support_), "some row that is no support vector is of use"
+    sparse_path = compress(cancer_svc, max_vectors=10, candidates="rows", X=sparse.csr_array(X))
+    np.testing.assert_array_equal(sparse_path.order, path.order)
+
+
+def test_layouts_and_threads_do_not_change_the_path(cancer):
+    X, y, X_test, _ = cancer
+    reference = compress(SVC(gamma=0.01, n_jobs=1).fit(X, y), max_vectors=15, n_jobs=1)
+    for model in (SVC(gamma=0.01).fit(sparse.csr_array(X), y), SVC(gamma=0.01).fit(np.asfortranarray(X), y)):
+        path = compress(model, max_vectors=15, n_jobs=2)
+        np.testing.assert_allclose(
+            path[15].decision_function(X_test), reference[15].decision_function(X_test), atol=1e-3
+        )
+    single = SVC(gamma=0.01).fit(X.astype(np.float32), y)
+    path = compress(single, max_vectors=15, X=X, y=y)
+    assert path.vectors.dtype == np.float32
+    assert path.scores(X.astype(np.float32), y)[14] == pytest.approx(path.scores(X, y)[14], abs=0.01)
+    again = compress(SVC(gamma=0.01, n_jobs=2).fit(X, y), max_vectors=15, n_jobs=2)
+    np.testing.assert_array_equal(again.order, reference.order)
+    np.testing.assert_array_equal(again.residual_norms, reference.residual_norms)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_vectors": 0}, "n_vectors=0"),
+        ({"n_vectors": -3}, "n_vectors=-3"),
+        ({"n_vectors": 2.5}, "n_vectors=2.5"),
+        ({"n_vectors": True}, "n_vectors=True"),
+        ({"max_vectors": 0}, "max_vectors=0"),
+        ({"n_vectors": 10_000}, r"n_vectors=10000 is more than there are: (\d+) vectors in the model"),
+        ({"max_vectors": 10_000}, r"max_vectors=10000 is more than there are: (\d+) vectors"),
+        ({"n_vectors": 3, "max_vectors": 4}, "exclude each other"),
+        ({"n_vectors": 3, "method": "magic"}, "method='magic'"),
+        ({"n_vectors": 3, "candidates": "stars"}, "candidates='stars'"),
+        ({"n_vectors": 3, "candidates": "rows"}, "candidates='rows' needs X"),
+        ({"n_vectors": 3, "tol": -1}, "tol=-1"),
+        ({"n_vectors": 3, "max_time": np.nan}, "max_time=nan"),
+        ({"n_vectors": 3, "n_jobs": 0}, "n_jobs=0"),
+        ({"n_vectors": 3, "y": [1]}, "y is given without X"),
+        ({"n_vectors": 3, "X": np.zeros((4, 30))}, "X without y has no use"),
+        ({"n_vectors": 3, "X": np.zeros((4, 7)), "y": [0, 0, 1, 1]}, "7 features"),
+        ({"n_vectors": 3, "X": np.zeros((4, 30)), "y": [0, 1]}, "X has 4 rows, y has shape"),
+        (
+            {"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7]},
+            r"labels that the model does not know, such as \[7\]",
+        ),
+        ({"n_vectors": 3, "X": np.full((2, 30), np.nan), "y": [0, 1]}, "NaN"),
+        ({"n_vectors": 50, "X": np.zeros((5, 30)), "candidates": "rows"}, "5 rows in X are available"),
+    ],
+)
+def test_bad_input_is_named(cancer_svc, options, message):
+    with pytest.raises(ValueError, match=message):
+        compress(cancer_svc, **options)
+
+
+def test_more_vectors_than_there_are_names_the_number(cancer_svc):
+    m = cancer_svc.expansion_.n_vectors
+    with pytest.raises(ValueError, match=f"{m} vectors in the model are available"):
+        compress(cancer_svc, m + 1)
+    path = compress(cancer_svc, max_vectors=5)
+    for size in (0, 6, -1):
+        with pytest.raises(IndexError, match="sizes 1 to 5"):
+            path[size]
+    with pytest.raises(TypeError, match=r"size=2.0"):
+        path[2.0]
+    with pytest.raises(ValueError, match="X has 3 rows, y has shape"):
+        path.scores(np.zeros((3, 30)), [0, 1])
+    with pytest.raises(ValueError, match="no use for a model without classes"):
+        compress(cancer_svc.expansion_, 3, X=np.zeros((2, 30)), y=[0, 1])
+
+
+def test_a_path_that_runs_out_of_time_is_usable(digits_svc):
+    with pytest.raises(ValueError, match="max_time=0 was over before the first vector"):
+        compress(digits_svc, max_vectors=400, tol=0, max_time=0)
+    for max_time in 2.0 ** np.arange(-12, 0):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                path = compress(digits_svc, max_vectors=400, tol=0, max_time=max_time)
+            except ValueError:
+                continue
+        assert path[len(path)].expansion_.n_vectors == len(path)
+        if len(path) < 400:
+            assert path.stop == "max_time"
+            assert [warning.category for warning in caught] == [ConvergenceWarning]
+            return
+    pytest.skip("no time limit was met between the first and the last vector")
+
+
+def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, digits):
+    X, y, X_test, y_test = digits
+    small = compress(digits_svc, 80, X=X, y=y)
+    assert isinstance(small, ExpansionClassifier)
+    assert clone(small) is small
+    again = pickle.loads(pickle.dumps(small))
+    np.testing.assert_array_equal(again.decision_function(X_test), small.decision_function(X_test))
+    with pytest.raises(TypeError, match="ReducedSet"):
+        small.fit(X, y)
+    with pytest.raises(ValueError, match="X has 3 features, but ExpansionClassifier is expecting 64"):
+        small.predict(np.zeros((2, 3)))
+    calibrated = CalibratedClassifierCV(FrozenEstimator(small)).fit(X, y)
+    assert (calibrated.predict_proba(X_test).argmax(axis=1) == y_test).mean() > 0.9
+    assert "80 vectors" in repr(small)
+    assert [model.expansion_.n_vectors for model in compress(digits_svc, max_vectors=3)] == [1, 2, 3]
+    # Compressing once more works on what is left.
+    assert compress(small, 40).expansion_.n_vectors == 40
+
+
+def test_column_names_are_remembered(cancer):
+    pandas = pytest.importorskip("pandas")
+    X, y, _, _ = cancer
+    frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+    small = compress(peer.SVC().fit(frame, y), 5)
+    assert list(small.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        small.predict(frame.rename(columns={"column 0": "other"}))
+    unnamed = compress(SVC().fit(X, y), 5)
+    assert not hasattr(unnamed, "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classes": [1]}, "at least two distinct"),
+        ({"classes": [1, 1]}, "at least two distinct"),
+        ({"decoding": "vote"}, "decoding='vote'"),
+        ({"classes": [1, 2, 3]}, "decoding='binary'"),
+        ({"decision_function_shape": "any"}, "decision_function_shape='any'"),
+        ({"decoding": "ovr"}, "needs 2"),
+        ({"n_features": 4}, "n_features=4"),
+        ({"feature_names": ["a"]}, "feature_names has 1 names"),
+    ],
+)
+def test_the_classifier_refuses_parts_that_do_not_fit(options, message):
+    expansion = KernelExpansion(np.zeros((1, 2)), [1.0], 0.0)
+    with pytest.raises(ValueError, match=message):
+        ExpansionClassifier(**{"expansion": expansion, "classes": [0, 1], "decoding": "binary", **options})
+
+
+# --- the meta-estimator ---
+
+
+# The checks compare a weighted fit with a fit on repeated rows to seven digits; the tolerance of an SVM gives
+# three. They also want the largest decision value to win: votes grant that where ties are broken so.
+@parametrize_with_checks(
+    [
+        ReducedSet(SVC(break_ties=True), n_vectors=5),
+        ReducedSet(SVC(multi_class="ovr"), candidates="rows"),
+        ReducedSet(SVC(kernel="linear", break_ties=True), n_vectors=3),
+    ],
+    expected_failed_checks=lambda _: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "equal to the tolerance of the solver"
+        for kind in ("dense", "sparse")
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_reduced_set_in_a_pipeline_and_a_search(cancer):
+    X, y, X_test, y_test = cancer
+    model = make_pipeline(StandardScaler(), ReducedSet(SVC(C=10, gamma=0.01)))
+    search = GridSearchCV(model, {"reducedset__n_vectors": [1, 8, 10_000]}, cv=3).fit(X, y)
+    assert search.cv_results_["mean_test_score"][1] > search.cv_results_["mean_test_score"][0]
+    reduced = search.best_estimator_[-1]
+    assert reduced.n_vectors_ <= reduced.estimator_.expansion_.n_vectors
+    assert search.score(X_test, y_test) > 0.9
+
+
+def test_reduced_set_delegates(digits):
+    X, y, X_test, y_test = digits
+    labels = np.array(list("zyxwvutsrq"))[y]
+    reduced = ReducedSet(peer.SVC(C=10, gamma=0.001), n_vectors=60).fit(X, labels)
+    assert reduced.n_vectors_ == reduced.expansion_.n_vectors == 60
+    np.testing.assert_array_equal(reduced.classes_, reduced.estimator_.classes_)
+    assert reduced.score(X_test, np.array(list("zyxwvutsrq"))[y_test]) > 0.9
+    same = compress(reduced.estimator_, 60, X=X, y=labels)
+    np.testing.assert_array_equal(reduced.decision_function(X_test), same.decision_function(X_test))
+    loose = ReducedSet(peer.SVC(C=10, gamma=0.001), n_vectors=60, tune_threshold=False).fit(X, labels)
+    assert (loose.expansion_.intercepts == loose.estimator_.intercept_).all()
+    weighted = ReducedSet(SVC(), n_vectors=60).fit(X, labels, sample_weight=np.ones(len(y)))
+    np.testing.assert_array_equal(weighted.expansion_.intercepts, weighted.estimator_.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_vectors": 0}, "n_vectors=0"),
+        ({"n_vectors": None}, "n_vectors=None"),
+        ({"method": "magic"}, "method='magic'"),
+        ({"candidates": "none"}, "candidates='none'"),
+        ({"tune_threshold": "yes"}, "tune_threshold='yes'"),
+        ({"tol": -1.0}, "tol=-1"),
+    ],
+)
+def test_reduced_set_names_bad_parameters(options, message, cancer):
+    X, y, _, _ = cancer
+    with pytest.raises(ValueError, match=message):
+        ReducedSet(SVC(), **options).fit(X, y)
+
+
+def test_reduced_set_refuses_what_does_not_classify(cancer):
+    X, y, _, _ = cancer
+    with pytest.raises(TypeError, match="must be a classifier"):
+        ReducedSet(peer.SVR()).fit(X, y)
+
+
+def test_usps_errors_at_two_sizes():
+    folder = Path(os.environ.get("SVMARROW_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    if not (folder / "usps.npz").exists():
+        pytest.skip("usps.npz is not in SVMARROW_DATA")
+    with np.load(folder / "usps.npz") as data:
+        X, y, X_test, y_test = (data[name] for name in ("X", "y", "X_test", "y_test"))
+    svc = SVC(C=10, gamma=1 / 128, multi_class="ovr").fit(X.astype(np.float32), y)
+    path = compress(svc, max_vectors=800)
+    errors = 1 - path.scores(X_test.astype(np.float32), y_test, [400, 800])
+    assert isinstance(path, CompressionPath)
+    assert errors[0] <= 0.060
+    assert errors[1] <= 0.046
