@@ -9,7 +9,7 @@ import reference
 from svmarrow import CodedClassifier
 from svmarrow.multiclass import Code
 
-NAMES = ["one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch"]
+NAMES = ["ovr", "ovo", "complete", "dense", "sparse", "bch"]
 LOSSES = list(reference.LOSSES)
 
 

@@ -206,10 +206,10 @@ def test_scikit_learn_contract_of_matching_pursuit(estimator, check):
 @parametrize_with_checks(
     [
         CodedClassifier(SVC(kernel="linear")),
-        CodedClassifier(SVC(), "all-pairs", "votes", n_draws=20),
-        CodedClassifier(RLSClassifier(), "dense", "hamming", n_draws=20),
-        CodedClassifier(LogisticRegression(), "sparse", n_draws=20),
-        CodedClassifier(SVC(kernel="precomputed"), "sparse", shared=False, n_draws=20),
+        CodedClassifier(SVC(), "ovo", "votes", random_state=0, n_draws=20),
+        CodedClassifier(RLSClassifier(), "dense", "hamming", random_state=0, n_draws=20),
+        CodedClassifier(LogisticRegression(), "sparse", random_state=0, n_draws=20),
+        CodedClassifier(SVC(kernel="precomputed"), "sparse", shared=False, random_state=0, n_draws=20),
     ],
 )
 def test_scikit_learn_contract_of_codes(estimator, check):

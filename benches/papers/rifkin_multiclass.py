@@ -39,22 +39,34 @@ if TYPE_CHECKING:
     import argparse
 
 PARTS = ("satimage", "yeast", "complete", "news", "speed", "errors", "bounds")
-CODES = {"OVA": "one-vs-all", "AVA": "all-pairs", "COMP": "complete", "DEN": "dense", "SPA": "sparse"}
+CODES = ("ovr", "ovo", "complete", "dense", "sparse")
 #: Errors in percent, table 4.5.
 PRINTED = {
-    "satimage": {"OVA": 7.85, "AVA": 7.85, "COMP": 7.95, "DEN": 8.2, "SPA": 8.15},
-    "yeast": {"OVA": 39.0, "AVA": 39.4, "COMP": 38.5, "DEN": 39.3, "SPA": 38.8},
-    "news": {"OVA": 12.8, "AVA": 14.8, "DEN": 14.2, "SPA": 13.3},
+    "satimage": {"ovr": 7.85, "ovo": 7.85, "complete": 7.95, "dense": 8.2, "sparse": 8.15},
+    "yeast": {"ovr": 39.0, "ovo": 39.4, "complete": 38.5, "dense": 39.3, "sparse": 38.8},
+    "news": {"ovr": 12.8, "ovo": 14.8, "dense": 14.2, "sparse": 13.3},
 }
 #: Tables 4.6 and 4.7: overlaps above the diagonal, row by row.
 OVERLAPS = {
     "satimage": (0.987, 0.995, 0.995, 0.980, 0.986, 0.986, 0.979, 0.997, 0.980, 0.980),
     "yeast": (0.888, 0.970, 0.920, 0.950, 0.906, 0.894, 0.870, 0.923, 0.967, 0.924),
 }
-#: (sigma, C) of tables 4.3 and 4.4; COMP of yeast was not tuned there, and is not here.
+#: (sigma, C) of tables 4.3 and 4.4; complete of yeast was not tuned there, and is not here.
 SETTINGS = {
-    "satimage": {"OVA": (0.25, 2), "AVA": (0.25, 8), "COMP": (0.25, 2), "DEN": (0.25, 2), "SPA": (0.25, 1)},
-    "yeast": {"OVA": (0.125, 1), "AVA": (0.25, 8), "COMP": (0.125, 1), "DEN": (0.125, 1), "SPA": (0.125, 2)},
+    "satimage": {
+        "ovr": (0.25, 2),
+        "ovo": (0.25, 8),
+        "complete": (0.25, 2),
+        "dense": (0.25, 2),
+        "sparse": (0.25, 1),
+    },
+    "yeast": {
+        "ovr": (0.125, 1),
+        "ovo": (0.25, 8),
+        "complete": (0.125, 1),
+        "dense": (0.125, 1),
+        "sparse": (0.125, 2),
+    },
 }
 
 
@@ -93,7 +105,7 @@ def machine(code: Any, sigma: float, c: float) -> CodedClassifier:
 
 def overlaps(report: Report, name: str, predictions: dict[str, np.ndarray], table: str) -> None:
     display = OverlapDisplay.from_predictions(predictions)
-    names, places = list(predictions), [list(CODES).index(name) for name in predictions]
+    names, places = list(predictions), [CODES.index(name) for name in predictions]
     printed = np.eye(5)
     printed[np.triu_indices(5, 1)] = OVERLAPS[name]
     printed = np.maximum(printed, printed.T)[np.ix_(places, places)]
@@ -119,15 +131,13 @@ def figure(report: Report, options: argparse.Namespace, shares: dict[str, np.nda
     if options.save is None:
         return
     display = BinaryErrorDisplay(shares).plot()
-    display.ax_.set_title(f"machines that err where one-vs-all does, {label}")
+    display.ax_.set_title(f"machines that err where ovr does, {label}")
     report.figure(display.figure_, label)
 
 
 def half(report: Report, shares: dict[str, np.ndarray]) -> None:
     words = ", ".join(f"{name} {100 * np.nanmean(of > 0.5):.0f} %" for name, of in shares.items())
-    report.say(
-        f"Rows that one-vs-all gets wrong where more than half of the machines concerned err: {words}."
-    )
+    report.say(f"Rows that ovr gets wrong where more than half of the machines concerned err: {words}.")
 
 
 def satimage(report: Report, options: argparse.Namespace) -> None:
@@ -136,8 +146,8 @@ def satimage(report: Report, options: argparse.Namespace) -> None:
     if options.quick:
         X, y, X_test, y_test = X[::12], y[::12], X_test[::5], y_test[::5]
     models, table = {}, []
-    for name, code_name in CODES.items():
-        code = make_code(code_name, 6, n_draws=500 if options.quick else 10_000)
+    for name in CODES:
+        code = make_code(name, 6, random_state=0, n_draws=500 if options.quick else 10_000)
 
         def error(sigma: float, c: float, code: Any = code) -> float:
             return 1.0 - machine(code, sigma, c).fit(X, y).score(X_test, y_test)
@@ -173,7 +183,7 @@ def satimage(report: Report, options: argparse.Namespace) -> None:
     predictions = {name: model.predict(X_test) for name, model in models.items()}
     overlaps(report, "satimage", predictions, "table 4.6")
     display = BinaryErrorDisplay.from_models(
-        {name: models[name] for name in list(CODES)[1:]}, X_test, y_test, predictions["OVA"]
+        {name: models[name] for name in CODES[1:]}, X_test, y_test, predictions["ovr"]
     )
     half(report, display.shares)
     figure(report, options, display.shares, "satimage")
@@ -182,7 +192,7 @@ def satimage(report: Report, options: argparse.Namespace) -> None:
 def yeast(report: Report, options: argparse.Namespace) -> None:
     X, y = yeast_rows(options)
     draws = 500 if options.quick else 10_000
-    codes = {name: make_code(CODES[name], 10, n_draws=draws) for name in CODES if name != "COMP"}
+    codes = {name: make_code(name, 10, random_state=0, n_draws=draws) for name in CODES if name != "complete"}
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     table, jobs = [], 1 if options.quick else 2
     for name, code in codes.items():
@@ -191,7 +201,7 @@ def yeast(report: Report, options: argparse.Namespace) -> None:
             model = CodedClassifier(SVC(C=c, gamma=gamma_of(sigma), n_jobs=1), code, n_jobs=1)
             return float((cross_val_predict(model, X, y, cv=folds, n_jobs=jobs) != y).mean())
 
-        if options.quick and name != "AVA":
+        if options.quick and name != "ovo":
             continue
         told = SETTINGS["yeast"][name]
         found = tuned(error)
@@ -206,7 +216,9 @@ def yeast(report: Report, options: argparse.Namespace) -> None:
 def complete(report: Report, options: argparse.Namespace) -> None:
     """The complete code of yeast: 511 machines for each row that is left out, so not all rows are."""
     X, y = yeast_rows(options)
-    codes = {name: make_code(CODES[name], 10, n_draws=500 if options.quick else 10_000) for name in CODES}
+    codes = {
+        name: make_code(name, 10, random_state=0, n_draws=500 if options.quick else 10_000) for name in CODES
+    }
     each = np.random.default_rng(0).permutation(len(y))[:: 80 if options.quick else 4]
     report.say(
         f"Leaving out a row of yeast trains 511 machines of the complete code again. {len(each)} rows, "
@@ -241,7 +253,7 @@ def studied(
     report.table(f"table 4.5, yeast, {len(each)} of {len(y)} rows left out one by one", head, table)
     overlaps(report, "yeast", predictions, "table 4.7")
     true = np.searchsorted(np.unique(y), y[each])
-    reference = np.searchsorted(np.unique(y), predictions["OVA"])
+    reference = np.searchsorted(np.unique(y), predictions["ovr"])
     wrong = np.flatnonzero(reference != true)
     shares = {}
     for name in list(codes)[1:]:
@@ -292,7 +304,8 @@ def news(report: Report, options: argparse.Namespace) -> None:
         end = len(labels) // 5
         splits.append((f"random {number + 1}", order[end:], order[:end]))
     codes = {
-        name: make_code(CODES[name], 20, n_draws=200 if options.quick else 10_000) for name in PRINTED["news"]
+        name: make_code(name, 20, random_state=0, n_draws=200 if options.quick else 10_000)
+        for name in PRINTED["news"]
     }
     errors: dict[str, list[float]] = {name: [] for name in codes}
     took = dict.fromkeys(codes, 0.0)
@@ -303,7 +316,7 @@ def news(report: Report, options: argparse.Namespace) -> None:
         X = sp.csr_array(tfidf.fit_transform(counts[train]))
         X_test = sp.csr_array(tfidf.transform(counts[test]))
         for name, code in codes.items():
-            alpha = 1.0 if name in ("OVA", "DEN") else 0.5
+            alpha = 1.0 if name in ("ovr", "dense") else 0.5
             rls = LinearRLSClassifier(alpha, solver="cg", tol=1e-4)
             start = time.perf_counter()
             model = CodedClassifier(rls, code).fit(X, labels[train])
@@ -313,7 +326,7 @@ def news(report: Report, options: argparse.Namespace) -> None:
         [
             name,
             codes[name].n_columns,
-            "1" if name in ("OVA", "DEN") else "0.5",
+            "1" if name in ("ovr", "dense") else "0.5",
             float(np.mean(of[1:])),
             PRINTED["news"][name],
             of[0],
@@ -352,17 +365,17 @@ def speed(report: Report, options: argparse.Namespace) -> None:
     # Starting scikit-learn's two processes takes longer than a quick look.
     jobs = None if options.quick else 2
     works = [
-        ("letter all-pairs", letter, own, "all-pairs", "votes", OneVsOneClassifier),
-        ("letter one-vs-all", letter, own, "one-vs-all", "loss", OneVsRestClassifier),
+        ("letter ovo", letter, own, "ovo", "votes", OneVsOneClassifier),
+        ("letter ovr", letter, own, "ovr", "loss", OneVsRestClassifier),
         ("satimage complete", satimage_, {"C": 10.0, "gamma": 4.0}, "complete", "loss", None),
         ("usps dense", usps, {"C": 10.0, "gamma": 0.0078125}, "dense", "loss", None),
     ]
     table = []
     for name, (X, y, X_test, y_test), params, code_name, decoder, wrapper in works:
         k = len(np.unique(y))
-        ours = CodedClassifier(SVC(**params), code_name, decoder, n_jobs=2)
+        ours = CodedClassifier(SVC(**params), code_name, decoder, random_state=0, n_jobs=2)
         peer = sklearn.svm.SVC(**params, cache_size=1000)
-        code = make_code(code_name, k)
+        code = make_code(code_name, k, random_state=0)
         if wrapper is not None:
             theirs = wrapper(peer, n_jobs=jobs)
         else:
@@ -463,8 +476,8 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
     step = 20 if options.quick else 8
     X, y = rows.X[::step] / 100, rows.y[::step]
     table = []
-    for name, code_name in CODES.items():
-        code = make_code(code_name, 6, n_draws=500)
+    for name in CODES:
+        code = make_code(name, 6, random_state=0, n_draws=500)
         model = CodedClassifier(RLSClassifier(1.0, gamma=8.0), code).fit(X, y)
         bound = bounds.leave_one_out(model, X, y)
         svm = CodedClassifier(SVC(C=1.0, gamma=8.0, fit_intercept=False, tol=1e-5), code).fit(X, y)

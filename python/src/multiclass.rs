@@ -31,14 +31,14 @@ pub(crate) fn make_code<'py>(
     let is_drawn = matches!(name, "dense" | "sparse" | "bch");
     let cost = if is_drawn { Cost::Unknown } else { Cost::About(0) };
     let code = run(py, n_jobs, cost, None, |monitor, par| match name {
-        "one-vs-all" => CodeMatrix::one_vs_all(n_classes),
-        "all-pairs" => CodeMatrix::all_pairs(n_classes),
+        "ovr" => CodeMatrix::one_vs_rest(n_classes),
+        "ovo" => CodeMatrix::one_vs_one(n_classes),
         "complete" => CodeMatrix::complete(n_classes),
         "dense" => multiclass::draw(Drawn::Dense, n_classes, seed, draws, monitor, par),
         "sparse" => multiclass::draw(Drawn::Sparse, n_classes, seed, draws, monitor, par),
         "bch" => multiclass::bch(n_classes, seed, draws, monitor, par),
         _ => {
-            let rule = "one of one-vs-all, all-pairs, complete, dense, sparse, bch";
+            let rule = "one of ovr, ovo, complete, dense, sparse, bch";
             Err(Error::param("code", name, rule))
         }
     })?;

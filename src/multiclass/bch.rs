@@ -35,7 +35,7 @@ pub fn bch(classes: usize, seed: u64, draws: usize, monitor: &dyn Monitor, par: 
         return Err(Error::param("n_draws", draws, "at least 1"));
     }
     if classes <= 2 {
-        return CodeMatrix::one_vs_all(classes);
+        return CodeMatrix::one_vs_rest(classes);
     }
     let Some(generator) = (1..=15).rev().map(generator).find(|g| words(*g) >= classes as u64) else {
         return Err(Error::param("code", format!("bch for {classes} classes"), "for at most 2^57 classes"));

@@ -109,7 +109,7 @@ mod tests {
         let mut random = Random::new(4);
         let losses = [MarginLoss::Hinge, MarginLoss::SquaredHinge, MarginLoss::Square, MarginLoss::Logistic];
         let decoders = losses.map(Decoder::Loss).into_iter().chain([Decoder::Hamming, Decoder::Votes]);
-        let codes = [CodeMatrix::one_vs_all(4).unwrap(), CodeMatrix::all_pairs(4).unwrap()];
+        let codes = [CodeMatrix::one_vs_rest(4).unwrap(), CodeMatrix::one_vs_one(4).unwrap()];
         for decoder in decoders {
             for code in &codes {
                 let (n, columns) = (40, code.columns());

@@ -68,7 +68,7 @@ impl CodeMatrix {
     }
 
     /// A machine for each class against all others; one for two classes, positive for the second.
-    pub fn one_vs_all(classes: usize) -> Result<Self> {
+    pub fn one_vs_rest(classes: usize) -> Result<Self> {
         if classes == 2 {
             return Self::new(2, vec![-1, 1]);
         }
@@ -80,9 +80,9 @@ impl CodeMatrix {
 
     /// A machine for each pair of classes a < b in the order (0, 1), (0, 2), ..., (1, 2), ..., positive for a; for two
     /// classes positive for the second.
-    pub fn all_pairs(classes: usize) -> Result<Self> {
+    pub fn one_vs_one(classes: usize) -> Result<Self> {
         if classes <= 2 {
-            return Self::one_vs_all(classes);
+            return Self::one_vs_rest(classes);
         }
         let columns = classes * (classes - 1) / 2;
         let mut entries = vec![0; classes * columns];
@@ -100,7 +100,7 @@ impl CodeMatrix {
     /// [`Error::Param`] for more than 15 classes.
     pub fn complete(classes: usize) -> Result<Self> {
         if classes <= 2 {
-            return Self::one_vs_all(classes);
+            return Self::one_vs_rest(classes);
         }
         if classes > MOST_COMPLETE {
             let rule = format!(
@@ -247,8 +247,8 @@ mod tests {
     fn distances_equal_those_of_the_definition() {
         for classes in 3..9 {
             for code in [
-                CodeMatrix::one_vs_all(classes).unwrap(),
-                CodeMatrix::all_pairs(classes).unwrap(),
+                CodeMatrix::one_vs_rest(classes).unwrap(),
+                CodeMatrix::one_vs_one(classes).unwrap(),
                 CodeMatrix::complete(classes).unwrap(),
             ] {
                 let found = (code.twice_row_distance(), code.twice_column_distance(Par::Sequential).unwrap());

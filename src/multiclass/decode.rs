@@ -219,8 +219,8 @@ fn check(outputs: &[f64], code: &CodeMatrix, decoder: Decoder) -> Result<usize> 
         rows * code.columns(),
         outputs.len(),
     )?;
-    if decoder == Decoder::Dag && CodeMatrix::all_pairs(code.classes()).ok().as_ref() != Some(code) {
-        return Err(Error::param("decoder", "dag", "another one for a code that is not all-pairs"));
+    if decoder == Decoder::Dag && CodeMatrix::one_vs_one(code.classes()).ok().as_ref() != Some(code) {
+        return Err(Error::param("decoder", "dag", "another one for a code that is not ovo"));
     }
     Ok(rows)
 }
@@ -385,10 +385,10 @@ mod tests {
         let mut random = Random::new(2);
         let n = 2100;
         for code in [
-            CodeMatrix::one_vs_all(4).unwrap(),
-            CodeMatrix::all_pairs(5).unwrap(),
+            CodeMatrix::one_vs_rest(4).unwrap(),
+            CodeMatrix::one_vs_one(5).unwrap(),
             CodeMatrix::complete(5).unwrap(),
-            CodeMatrix::one_vs_all(2).unwrap(),
+            CodeMatrix::one_vs_rest(2).unwrap(),
         ] {
             let outputs: Vec<f64> =
                 (0..n * code.columns()).map(|_| (4.0 * random.normal()).round() / 4.0).collect();
@@ -423,13 +423,13 @@ mod tests {
 
     #[test]
     fn the_dag_keeps_the_winner_of_all_its_pairs() {
-        let code = CodeMatrix::all_pairs(4).unwrap();
+        let code = CodeMatrix::one_vs_one(4).unwrap();
         // Class 2 beats everyone: pairs (0,1) (0,2) (0,3) (1,2) (1,3) (2,3).
         let outputs = [1.0, -1.0, 1.0, -1.0, 1.0, 1.0];
         assert_eq!(winners(&outputs, &code, Decoder::Dag, &Silent, Par::Sequential).unwrap(), [2]);
         let found = scores(&outputs, &code, Decoder::Dag, &Silent, Par::Sequential).unwrap();
         assert_eq!(found, [1.0, 2.0, 3.0, 0.0]);
-        let other = CodeMatrix::one_vs_all(4).unwrap();
+        let other = CodeMatrix::one_vs_rest(4).unwrap();
         assert!(scores(&[0.0; 4], &other, Decoder::Dag, &Silent, Par::Sequential).is_err());
     }
 }

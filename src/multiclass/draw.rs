@@ -59,7 +59,7 @@ pub fn draw(
         return Err(Error::param("n_draws", draws, "at least 1"));
     }
     if classes <= 2 {
-        return CodeMatrix::one_vs_all(classes);
+        return CodeMatrix::one_vs_rest(classes);
     }
     let columns = kind.columns(classes);
     if kind == Drawn::Dense && classes < 63 && columns as u64 >= (1_u64 << (classes - 1)) - 1 {

@@ -33,8 +33,8 @@ impl<'a> Coding<'a> {
     /// The matrix for so many classes.
     fn matrix(self, classes: usize) -> Result<Cow<'a, CodeMatrix>> {
         Ok(match self {
-            Self::OneVsOne => Cow::Owned(CodeMatrix::all_pairs(classes)?),
-            Self::OneVsRest => Cow::Owned(CodeMatrix::one_vs_all(classes)?),
+            Self::OneVsOne => Cow::Owned(CodeMatrix::one_vs_one(classes)?),
+            Self::OneVsRest => Cow::Owned(CodeMatrix::one_vs_rest(classes)?),
             Self::Code(code) => {
                 Error::check_len("rows of the code, one a class", classes, code.classes())?;
                 Cow::Borrowed(code)

@@ -45,7 +45,7 @@ Peer = sklearn.svm.SVC
 # Classifiers
 
 
-@pytest.mark.parametrize("name", ["one-vs-all", "all-pairs", "dense", "sparse", "bch"])
+@pytest.mark.parametrize("name", ["ovr", "ovo", "dense", "sparse", "bch"])
 @pytest.mark.parametrize(
     "svc",
     [
@@ -58,8 +58,8 @@ Peer = sklearn.svm.SVC
 )
 def test_together_as_one_by_one(digits, name, svc):
     X, y, X_test, y_test = digits
-    model = CodedClassifier(svc, name, n_draws=100).fit(X, y)
-    apart = CodedClassifier(svc, name, n_draws=100, shared=False).fit(X, y)
+    model = CodedClassifier(svc, name, random_state=0, n_draws=100).fit(X, y)
+    apart = CodedClassifier(svc, name, random_state=0, n_draws=100, shared=False).fit(X, y)
     scale = np.abs(apart.outputs(X_test)).max()
     assert model.outputs(X_test) == pytest.approx(apart.outputs(X_test), abs=1e-3 * scale)
     assert (model.predict(X_test) == apart.predict(X_test)).mean() > 0.997
@@ -100,8 +100,8 @@ def test_many_features_keep_kernel_rows_of_sparse_codes(rng):
     y = np.repeat(np.arange(6), 500)
     X = (rng.normal(size=(y.size, 90)) + 0.6 * rng.normal(size=(6, 90))[y]).astype(np.float32)
     svc = SVC(C=1.0, gamma=0.01, tol=1e-4)
-    for name in ("sparse", "all-pairs"):
-        wide = CodedClassifier(svc, name, n_draws=50).fit(X, y)
+    for name in ("sparse", "ovo"):
+        wide = CodedClassifier(svc, name, random_state=0, n_draws=50).fit(X, y)
         tight = CodedClassifier(clone(svc).set_params(cache_size=3.0), wide.code_).fit(X, y)
         assert wide.certificate_.stop == tight.certificate_.stop == "converged"
         scale = np.abs(wide.outputs(X[:200])).max()
@@ -109,13 +109,11 @@ def test_many_features_keep_kernel_rows_of_sparse_codes(rng):
         assert wide.certificate_.dual == pytest.approx(tight.certificate_.dual, rel=1e-5)
 
 
-@pytest.mark.parametrize(("name", "multi_class"), [("one-vs-all", "ovr"), ("all-pairs", "ovo")])
+@pytest.mark.parametrize(("name", "multi_class"), [("ovr", "ovr"), ("ovo", "ovo")])
 def test_the_codes_of_svc(digits, name, multi_class):
     X, y, X_test, _ = digits
     svc = SVC(C=5.0, gamma=0.1, multi_class=multi_class).fit(X, y)
-    model = CodedClassifier(SVC(C=5.0, gamma=0.1), name, "loss" if name == "one-vs-all" else "votes").fit(
-        X, y
-    )
+    model = CodedClassifier(SVC(C=5.0, gamma=0.1), name, "loss" if name == "ovr" else "votes").fit(X, y)
     assert (model.outputs(X_test) == svc.expansion_.decision_function(X_test)).all()
     assert (model.predict(X_test) == svc.predict(X_test)).all()
 
@@ -126,7 +124,7 @@ def test_against_scikit_learns_wrappers(digits):
     rest = OneVsRestClassifier(peer).fit(X, y)
     assert (CodedClassifier(ours).fit(X, y).predict(X_test) == rest.predict(X_test)).mean() > 0.997
     pairs = OneVsOneClassifier(peer).fit(X, y)
-    model = CodedClassifier(ours, "all-pairs", "votes").fit(X, y)
+    model = CodedClassifier(ours, "ovo", "votes").fit(X, y)
     # Ties of votes are broken differently.
     assert (model.predict(X_test) == pairs.predict(X_test)).mean() > 0.98
 
@@ -149,12 +147,12 @@ def test_against_scikit_learns_wrappers(digits):
 def test_other_binary_classifiers(estimator, loss):
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    for code in ("dense", "all-pairs"):
-        model = CodedClassifier(estimator, code).fit(X, y)
+    for code in ("dense", "ovo"):
+        model = CodedClassifier(estimator, code, random_state=0).fit(X, y)
         assert model.decoder_ == loss
         assert model.score(X, y) > 0.93
         single = clone(estimator).fit(X[y != 2], np.where(y[y != 2] == 0, 1, -1))
-        if code == "all-pairs" and loss != "exponential":
+        if code == "ovo" and loss != "exponential":
             assert model.outputs(X)[:, 0] == pytest.approx(single.decision_function(X), rel=1e-5, abs=1e-5)
     if isinstance(estimator, Peer):
         assert model.expansion_.n_vectors < len(X)
@@ -165,7 +163,9 @@ def test_other_binary_classifiers(estimator, loss):
 
 def test_perceptrons_predict_over_one_pool(digits):
     X, y, X_test, y_test = digits
-    model = CodedClassifier(KernelPerceptron(gamma=0.1, max_iter=3), "sparse", n_draws=50).fit(X, y)
+    model = CodedClassifier(
+        KernelPerceptron(gamma=0.1, max_iter=3), "sparse", random_state=0, n_draws=50
+    ).fit(X, y)
     assert model.decoder_ == "perceptron"
     pool = model.expansion_
     assert pool.n_vectors == len(np.unique(pool.vectors, axis=0))
@@ -182,7 +182,7 @@ def test_perceptrons_predict_over_one_pool(digits):
 
 def test_matching_pursuit_predicts_over_one_pool(digits):
     X, y, X_test, y_test = digits
-    model = CodedClassifier(KMPClassifier(40), "all-pairs").fit(X, y)
+    model = CodedClassifier(KMPClassifier(40), "ovo").fit(X, y)
     assert model.decoder_ == "square"
     assert model.expansion_.n_outputs == 45
     own = np.column_stack([machine.decision_function(X_test) for machine in model.estimators_])
@@ -221,8 +221,8 @@ def test_a_class_of_one_row_and_strings(digits):
     X, y, _, _ = digits
     names = np.array(["n" + str(label) for label in y], dtype=object)
     names[0] = "alone"
-    for name in ("one-vs-all", "all-pairs", "dense", "sparse"):
-        model = CodedClassifier(SVC(C=50.0, gamma=0.1), name, n_draws=50).fit(X, names)
+    for name in ("ovr", "ovo", "dense", "sparse"):
+        model = CodedClassifier(SVC(C=50.0, gamma=0.1), name, random_state=0, n_draws=50).fit(X, names)
         assert model.classes_.tolist()[0] == "alone"
         assert set(model.predict(X)) <= set(model.classes_)
         assert model.score(X, names) > 0.97
@@ -231,8 +231,8 @@ def test_a_class_of_one_row_and_strings(digits):
 def test_a_hundred_classes(rng):
     y = np.repeat(np.arange(100), 12)
     X = rng.normal(size=(100, 10))[y] + 0.1 * rng.normal(size=(y.size, 10))
-    for name in ("one-vs-all", "dense", "bch", "sparse", "all-pairs"):
-        model = CodedClassifier(SVC(C=10.0, gamma=0.2), name, n_draws=100).fit(X, y)
+    for name in ("ovr", "dense", "bch", "sparse", "ovo"):
+        model = CodedClassifier(SVC(C=10.0, gamma=0.2), name, random_state=0, n_draws=100).fit(X, y)
         assert model.outputs(X[:3]).shape == (3, model.code_.n_columns)
         assert model.score(X, y) > 0.95, name
 
@@ -240,7 +240,7 @@ def test_a_hundred_classes(rng):
 def test_the_mean_of_the_own_loss_and_of_a_named_one(digits):
     X, y, X_test, y_test = digits
     svc = SVC(C=5.0, gamma=0.1)
-    code = make_code("sparse", 10, n_draws=20)
+    code = make_code("sparse", 10, random_state=0, n_draws=20)
     for decoder, name in (("mean_loss", "mean_hinge"), ("mean_square", "mean_square")):
         model = CodedClassifier(svc, code, decoder).fit(X, y)
         assert model.decoder_ == name
@@ -258,7 +258,7 @@ def test_a_class_that_no_row_supports(digits):
     """Rows of weight 0 are no rows: the machines that need the class are refused by name."""
     X, y, _, _ = digits
     weights = (y != 3).astype(float)
-    for code in ("all-pairs", "one-vs-all"):
+    for code in ("ovo", "ovr"):
         for shared in (True, False):
             with pytest.raises(ValueError, match=r"class .*(weight|row)|positive weight"):
                 CodedClassifier(SVC(), code, shared=shared).fit(X, y, sample_weight=weights)
@@ -268,7 +268,7 @@ def test_weights_and_class_weights(digits):
     X, y, X_test, _ = digits
     weights = np.where(y == 3, 0.2, 1.0)
     svc = SVC(C=0.05, gamma=0.1, tol=1e-5)
-    by_row = CodedClassifier(svc, "dense", n_draws=20).fit(X, y, sample_weight=weights)
+    by_row = CodedClassifier(svc, "dense", random_state=0, n_draws=20).fit(X, y, sample_weight=weights)
     by_class = CodedClassifier(clone(svc).set_params(class_weight={3: 0.2}), by_row.code_).fit(X, y)
     assert by_row.outputs(X_test) == pytest.approx(by_class.outputs(X_test), abs=1e-4)
     plain = CodedClassifier(svc, by_row.code_).fit(X, y)
@@ -279,7 +279,7 @@ def test_weights_and_class_weights(digits):
 
 def test_precomputed_and_precisions(digits):
     X, y, X_test, _ = digits
-    plain = CodedClassifier(SVC(C=5.0, gamma=0.1, tol=1e-5), "sparse", n_draws=20).fit(X, y)
+    plain = CodedClassifier(SVC(C=5.0, gamma=0.1, tol=1e-5), "sparse", random_state=0, n_draws=20).fit(X, y)
     K, K_test = (reference.kernel(("rbf", 0.1, 0.0, 3), A, X) for A in (X, X_test))
     for shared in (True, False):
         model = CodedClassifier(SVC(C=5.0, kernel="precomputed", tol=1e-5), plain.code_, shared=shared)
@@ -294,7 +294,7 @@ def test_precomputed_and_precisions(digits):
 
 def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     X, y, X_test, y_test = digits
-    model = CodedClassifier(SVC(C=5.0, gamma=0.1), "dense").fit(X, y)
+    model = CodedClassifier(SVC(C=5.0, gamma=0.1), "dense", random_state=0).fit(X, y)
     path = compress(model, max_vectors=150, X=X, y=y)
     small = path[150]
     assert isinstance(small, ExpansionClassifier)
@@ -320,14 +320,14 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
 def test_a_fit_that_is_interrupted_by_time_says_so(digits):
     X, y, _, _ = digits
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        model = CodedClassifier(SVC(C=100.0, gamma=0.1, max_iter=3), "dense").fit(X, y)
+        model = CodedClassifier(SVC(C=100.0, gamma=0.1, max_iter=3), "dense", random_state=0).fit(X, y)
     assert model.certificate_.stop == "max_iter"
 
 
 def test_warm_starts_and_rows_of_no_weight(digits):
     X, y, X_test, _ = digits
     svc = SVC(C=5.0, gamma=0.1, tol=1e-5, warm_start=True)
-    model = CodedClassifier(svc, "sparse", n_draws=50).fit(X, y)
+    model = CodedClassifier(svc, "sparse", random_state=0, n_draws=50).fit(X, y)
     cold = model.certificate_.iterations
     weights = np.ones(len(y))
     weights[model.support_[:3]] = 0.0
@@ -355,14 +355,14 @@ def rls_sets(datasets):
 
 @pytest.mark.parametrize("name", ["iris", "wine", "digits", "noise"])
 @pytest.mark.parametrize("alpha", [1e-3, 0.5])
-def test_complete_and_one_vs_all_predict_alike_by_least_squares(datasets, name, alpha):
+def test_complete_and_one_vs_rest_predict_alike_by_least_squares(datasets, name, alpha):
     """The theorem of section 4.4.2, on every row seen and on others."""
     X, y = rls_sets(datasets)[name]
     X_test = np.vstack([X, X + 0.05 * np.random.default_rng(1).normal(size=X.shape)])
     plain = RLSClassifier(alpha, gamma=0.1).fit(X, y)
     for decoder in ("loss", "square"):
         complete = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "complete", decoder).fit(X, y)
-        one = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "one-vs-all", decoder).fit(X, y)
+        one = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "ovr", decoder).fit(X, y)
         assert (complete.predict(X_test) == one.predict(X_test)).all()
         assert (complete.predict(X_test) == plain.predict(X_test)).all()
         assert complete.loo_error_ == one.loo_error_ == plain.loo_error_
@@ -373,10 +373,10 @@ def test_complete_and_one_vs_all_predict_alike_by_least_squares(datasets, name, 
 def test_the_short_cut_is_training_every_column(datasets, name, fit_intercept):
     X, y = rls_sets(datasets)[name]
     rls = RLSClassifier(0.01, gamma=0.1, fit_intercept=fit_intercept)
-    for code in ("dense", "bch", "complete" if len(np.unique(y)) < 6 else "one-vs-all"):
-        short = CodedClassifier(rls, code, n_draws=50).fit(X, y)
+    for code in ("dense", "bch", "complete" if len(np.unique(y)) < 6 else "ovr"):
+        short = CodedClassifier(rls, code, random_state=0, n_draws=50).fit(X, y)
         long = CodedClassifier(rls, short.code_, shared=False).fit(X, y)
-        again = CodedClassifier.from_one_vs_all(clone(rls).fit(X, y), short.code_)
+        again = CodedClassifier.from_ovr(clone(rls).fit(X, y), short.code_)
         labels = np.unique(y, return_inverse=True)[1]
         direct = fit_targets(
             X, short.code_.matrix[labels].astype(float), 0.01, gamma=0.1, fit_intercept=fit_intercept
@@ -387,7 +387,7 @@ def test_the_short_cut_is_training_every_column(datasets, name, fit_intercept):
         assert short.loo_decision_ == pytest.approx(long.loo_decision_, abs=1e-7)
         assert short.loo_error_ == long.loo_error_
     with pytest.raises(ValueError, match="zeros"):
-        CodedClassifier.from_one_vs_all(clone(rls).fit(X, y), "all-pairs")
+        CodedClassifier.from_ovr(clone(rls).fit(X, y), "ovo")
 
 
 @given(code=codes(most_classes=4), seed=st.integers(0, 1000), decoder=st.sampled_from(["loss", "hamming"]))
@@ -407,11 +407,11 @@ def test_exact_leave_one_out_and_its_bound_by_refits(code, seed, decoder):
 
 def test_least_squares_of_sparse_codes_and_kernel_matrices(datasets):
     X, y = datasets["iris"]
-    model = CodedClassifier(RLSClassifier(0.1, gamma=0.5), "all-pairs").fit(X, y)
+    model = CodedClassifier(RLSClassifier(0.1, gamma=0.5), "ovo").fit(X, y)
     assert model.expansion_.n_vectors == len(np.unique(X, axis=0))
     K = reference.kernel(("rbf", 0.5, 0.0, 3), X, X)
     for shared in (True, False):
-        for code in ("all-pairs", "one-vs-all"):
+        for code in ("ovo", "ovr"):
             plain = CodedClassifier(RLSClassifier(0.1, gamma=0.5), code).fit(X, y)
             given_kernel = CodedClassifier(RLSClassifier(0.1, kernel="precomputed"), code, shared=shared)
             assert given_kernel.fit(K, y).outputs(K) == pytest.approx(plain.outputs(X), abs=1e-8)

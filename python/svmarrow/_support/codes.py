@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from svmarrow import _core
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import refuse, seed_of
 from svmarrow._support.rows import threads
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CODES", "DECODERS", "LOSSES", "Code", "check_decoder", "make_code"]
 
 #: Names of the codes that are made from the number of classes.
-CODES = ("one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch")
+CODES = ("ovr", "ovo", "complete", "dense", "sparse", "bch")
 #: Losses of the margin z = y f that decoders know.
 LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "perceptron")
 #: Decoders by their own names; a loss is one too, in total or for each machine that knows the class.
@@ -181,8 +180,8 @@ def make_code(
     Parameters
     ----------
     code : str, Code or array-like of shape (n_classes, n_columns)
-        * ``"one-vs-all"``: a machine for each class against all others;
-        * ``"all-pairs"``: a machine for each pair of classes;
+        * ``"ovr"``: a machine for each class against all others;
+        * ``"ovo"``: a machine for each pair of classes;
         * ``"complete"``: a machine for each of the 2^(n_classes - 1) - 1 ways to part the classes in two, for
           at most 15 classes;
         * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two alike or opposite; where so
@@ -200,7 +199,7 @@ def make_code(
     n_classes : int
         Number of classes.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws; None always gives the same code.
+        Seed of codes that are drawn; None draws anew each time.
     n_draws : int, default=10000
         Number of draws.
     n_jobs : int or None, default=None
@@ -231,7 +230,7 @@ def make_code(
             raise refuse("code", code, ", ".join(repr(name) for name in CODES) + " or a matrix")
         if n_draws < 1:
             raise refuse("n_draws", n_draws, "an integer at least 1")
-        seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        seed = seed_of(random_state)
         return Code(_core.make_code(code, int(n_classes), seed, int(n_draws), threads(n_jobs)))
     made = code if isinstance(code, Code) else Code(code)
     made.check_classes(n_classes)

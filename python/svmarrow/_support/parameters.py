@@ -14,10 +14,15 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 __all__ = [
     "KERNELS",
+    "MAX_ITER",
+    "MAX_TIME",
+    "RANDOM_STATE",
     "THREADS",
+    "VERBOSE",
     "Rule",
     "boolean",
     "check",
@@ -30,6 +35,7 @@ __all__ = [
     "one_of",
     "real",
     "refuse",
+    "seed_of",
 ]
 
 #: scikit-learn's names of the kernels.
@@ -119,6 +125,29 @@ mapping = Rule("a dict from class to weight", lambda value: isinstance(value, Ma
 
 #: ``n_jobs`` everywhere.
 THREADS = either(none, Rule("an integer other than 0", lambda value: integer().holds(value) and value != 0))
+#: ``max_iter`` of what can go on until it converges.
+MAX_ITER = either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit"))
+#: ``max_time``, seconds.
+MAX_TIME = either(none, real(least=0.0))
+#: ``verbose`` everywhere.
+VERBOSE = either(boolean, integer(least=0))
+
+
+def _is_random_state(value: object) -> bool:
+    try:
+        check_random_state(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+#: ``random_state`` everywhere, as scikit-learn has it.
+RANDOM_STATE = Rule("None, an integer from 0 to 2**32 - 1 or a numpy.random.RandomState", _is_random_state)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for the extension module: None another one each time, the same integer always the same."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def kernel_rules() -> dict[str, Rule]:

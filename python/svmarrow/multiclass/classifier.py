@@ -46,8 +46,7 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ``decision_function_shape``, ``break_ties``) has no effect here. Class weights of `svmarrow.SVC` and
         `svmarrow.NuSVC` are about the classes of y, not about the two sides of a column; with their
         ``warm_start=True`` a further `fit` goes on from the last solution, if code and rows are the same.
-    code : {"one-vs-all", "all-pairs", "complete", "dense", "sparse", "bch"}, Code or array-like, \
-default="one-vs-all"
+    code : {"ovr", "ovo", "complete", "dense", "sparse", "bch"}, Code or array-like, default="ovr"
         The code, see `make_code`; a matrix has a row for each class in the order of `classes_`.
     decoder : str, default="loss"
         How a class is made of the machines' outputs f. Rows M_r of the code stand for the classes.
@@ -61,12 +60,12 @@ default="one-vs-all"
         * ``"hamming"``: the class whose row is nearest to the signs of the outputs, (4.42); zeros, of the
           code or of an output, count one half;
         * ``"votes"``: every machine votes for the classes of its side, an output of 0 for the negative one;
-        * ``"dag"``: for ``code="all-pairs"``: the first and the last class of a list meet, the loser leaves,
+        * ``"dag"``: for ``code="ovo"``: the first and the last class of a list meet, the loser leaves,
           until one is left [2]_; an output of 0 is for the second of the pair.
 
         Of equals the first class wins. For two classes and one column the sign of the output decides.
     random_state : int, RandomState instance or None, default=None
-        Seed of codes that are drawn; None always gives the same code.
+        Seed of codes that are drawn; None draws another code at each `fit`.
     n_draws : int, default=10000
         Draws of which the best is kept, for codes that are drawn.
     shared : bool, default=True
@@ -119,7 +118,8 @@ default="one-vs-all"
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow import SVC, CodedClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = CodedClassifier(SVC(C=10, gamma=0.001), code="dense").fit(X[:1000], y[:1000])
+    >>> model = CodedClassifier(SVC(C=10, gamma=0.001), code="dense", random_state=0)
+    >>> model = model.fit(X[:1000], y[:1000])
     >>> model.code_, model.score(X[1000:], y[1000:]) > 0.95
     (<Code: 10 classes, 34 columns, row distance 14>, True)
     """
@@ -127,7 +127,7 @@ default="one-vs-all"
     def __init__(
         self,
         estimator: Any,
-        code: str | Code | ArrayLike = "one-vs-all",
+        code: str | Code | ArrayLike = "ovr",
         decoder: str = "loss",
         *,
         random_state: int | np.random.RandomState | None = None,
@@ -216,12 +216,12 @@ default="one-vs-all"
                 self.loo_error_ = float((won != labels).mean())
 
     @classmethod
-    def from_one_vs_all(
+    def from_ovr(
         cls, model: Any, code: str | Code | ArrayLike, decoder: str = "loss", **parameters: Any
     ) -> CodedClassifier:
         """The machines of another code from a fitted least-squares classifier, without training.
 
-        Solutions of least squares are linear in the targets: those of one-vs-all give those of every column
+        Solutions of least squares are linear in the targets: those of one-vs-rest give those of every column
         that leaves out no class (thesis (4.67) to (4.80)).
 
         Parameters
@@ -253,7 +253,7 @@ default="one-vs-all"
         >>> from svmarrow import CodedClassifier, RLSClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> plain = RLSClassifier().fit(X, y)
-        >>> coded = CodedClassifier.from_one_vs_all(plain, "complete")
+        >>> coded = CodedClassifier.from_ovr(plain, "complete")
         >>> bool((coded.predict(X) == plain.predict(X)).all())
         True
         """

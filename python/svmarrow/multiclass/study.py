@@ -1,8 +1,8 @@
-"""How alike codes err: overlaps of predictions, and binary errors where one-vs-all went wrong.
+"""How alike codes err: overlaps of predictions, and binary errors where one machine a class went wrong.
 
 An error-correcting code corrects something only where its machines err apart. The thesis looks at it in two
 ways: the share of rows that two codes put into the same class (tables 4.6 and 4.7), and, on the rows that a
-reference such as one-vs-all gets wrong, the share of the machines that err among those that tell the true
+reference such as the code "ovr" gets wrong, the share of the machines that err among those that tell the true
 class from the mistaken one (figures 4-2 and 4-3).
 """
 
@@ -77,7 +77,7 @@ def binary_errors(model: CodedClassifier, X: Any, y: ArrayLike, reference: Array
     y : array-like of shape (n,)
         Their labels.
     reference : array-like of shape (n,)
-        Labels that the reference predicted, the thesis's one-vs-all for example.
+        Labels that the reference predicted, those of ``code="ovr"`` for example, as in the thesis.
 
     Returns
     -------

@@ -147,7 +147,7 @@ def _one_system(
     sample_weight: NDArray[np.float64] | None,
     n_jobs: int | None,
 ) -> Machines:
-    """Least squares: solutions are linear in the targets, so those of one-vs-all give those of every code."""
+    """Least squares: solutions are linear in the targets, so those of one-vs-rest give every code's."""
     machine: Any = clone(estimator)
     if n_jobs is not None:
         machine.set_params(n_jobs=n_jobs)
@@ -156,7 +156,7 @@ def _one_system(
 
 
 def recoded(machine: Any, code: Code) -> Machines:
-    """The machines of a code without zeros from a fitted one-vs-all classifier of square loss."""
+    """The machines of a code without zeros from a fitted one-vs-rest classifier of square loss."""
     mixing = _mixing_matrix(code)
     full = machine.expansion_
     left_out = getattr(machine, "loo_decision_", None)
@@ -175,9 +175,9 @@ def recoded(machine: Any, code: Code) -> Machines:
 
 
 def _mixing_matrix(code: Code) -> NDArray[np.float64]:
-    """What takes one-vs-all outputs of square loss to those of a code without zeros (thesis (4.67)).
+    """What takes one-vs-rest outputs of square loss to those of a code without zeros (thesis (4.67)).
 
-    With u_j the solution for the targets [class is j], one-vs-all has g_j = 2 u_j - s, where s = sum_j u_j,
+    With u_j the solution for the targets [class is j], one-vs-rest has g_j = 2 u_j - s, where s = sum_j u_j,
     and a column of the code sum_j M_ji u_j. From sum_j g_j = (2 - N) s follows u_j = (g_j - sum_i g_i /
     (N - 2)) / 2. Two classes have one output g = u_1 - u_0.
     """

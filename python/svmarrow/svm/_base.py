@@ -16,12 +16,14 @@ from svmarrow import _core
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
+    MAX_ITER,
+    MAX_TIME,
     THREADS,
+    VERBOSE,
     boolean,
     check,
     either,
     function,
-    integer,
     kernel_rules,
     none,
     real,
@@ -58,10 +60,10 @@ SOLVER_RULES = {
     "tol": real(above=0.0),
     "cache_size": either(none, real(above=0.0)),
     "warm_start": boolean,
-    "max_iter": either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit")),
-    "max_time": either(none, real(least=0.0)),
+    "max_iter": MAX_ITER,
+    "max_time": MAX_TIME,
     "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
+    "verbose": VERBOSE,
 }
 #: Bytes of training rows below which memory is not worth a look.
 _SMALL = 2**26

@@ -108,7 +108,7 @@ def _code_of(model: Any, loss: str) -> tuple[Code, str]:
         return model.code_, model.decoder_
     k = len(model.classes_)
     pairs = getattr(model, "multi_class", "ovr") == "ovo" and k > 2
-    return make_code("all-pairs" if pairs else "one-vs-all", k), "votes" if pairs else loss
+    return make_code("ovo" if pairs else "ovr", k), "votes" if pairs else loss
 
 
 def _diagonal(expansion: Any, rows: Any) -> NDArray[np.float64]:

@@ -230,7 +230,7 @@ def multiclass_generalization(
     gamma : float
         Width of the ramp, chosen before the data are seen.
     difference : int
-        G: the most columns in which two rows of the code differ; 2 for one-vs-all
+        G: the most columns in which two rows of the code differ; 2 for "ovr"
         (`Code.largest_difference`).
 
     Returns
