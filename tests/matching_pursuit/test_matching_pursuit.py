@@ -98,7 +98,10 @@ def test_path(datasets):
     X, y = datasets["moons"]
     model = KMPClassifier(40, gamma=2.0).fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
     path = model.path_
-    assert path.sizes.tolist() == list(range(41))
+    assert list(path.sizes) == [model.n_vectors_ for model in path] == list(range(41))
+    assert len(path) == 41
+    assert path.order.tolist() == model.support_.tolist()
+    assert path.residual_norms is None
     scores = path.scores(X[400:], y[400:])
     assert scores == pytest.approx(1.0 - path.validation_error)
     for size in (0, 3, 40):
@@ -223,8 +226,8 @@ def test_basic_pursuit_is_figure_1(problem):
         np.add.at(a, order, np.array(steps))
         assert model.expansion_.coefficients == pytest.approx(a[model.support_], abs=1e-8)
         # Chosen again and again: fewer functions than steps.
-        assert len(model.path_) < len(model.path_.sizes) - 1 == 40
-        assert model.path_.sizes[model.path_.step_of(5)] == 5
+        assert model.path_.sizes[-1] < len(model.path_.step_sizes) - 1 == 40
+        assert model.path_.step_sizes[model.path_.step_of(5)] == 5
 
 
 class Quartic:
@@ -404,7 +407,7 @@ def test_early_stopping_takes_the_best_size(datasets):
     assert given.n_vectors_ == np.argmin(losses)
     assert len(losses) == np.argmin(losses) + 6 < 61
     cross = KMPClassifier(40, gamma=20.0, early_stopping=True, cv=4).fit(X, y)
-    assert cross.n_vectors_ == max(1, np.argmin(cross.path_.cv_curve)) == len(cross.path_)
+    assert cross.n_vectors_ == max(1, np.argmin(cross.path_.cv_curve)) == cross.path_.sizes[-1]
     with pytest.raises(ValueError, match="belong together"):
         given.fit(X, y, X_val=X)
 
@@ -414,7 +417,7 @@ def test_time_and_tolerance(problem):
     model = KMPRegressor(100, gamma=0.5, tol=0.3, fit_intercept=False).fit(X, y)
     residual = np.linalg.norm(y - model.predict(X)) / np.linalg.norm(y)
     assert (
-        residual <= 0.3 < np.linalg.norm(y - model.path_[len(model.path_) - 1].predict(X)) / np.linalg.norm(y)
+        residual <= 0.3 < np.linalg.norm(y - model.path_[model.n_vectors_ - 1].predict(X)) / np.linalg.norm(y)
     )
     with pytest.raises(ValueError, match="max_time=0"):
         KMPRegressor(100, max_time=0.0).fit(X, y)

@@ -191,13 +191,13 @@ class MatchingPursuit(BaseEstimator):
                 data = data.part(train)
         path = self._pursue(data, watched, size, random)
         path.cv_curve = cross
-        step = len(path.sizes) - 1
+        step = len(path.step_sizes) - 1
         if self.early_stopping and watched is not None:
             step = int(np.argmin(self._measure(path)))
         self._take(path, step)
         if path.stop == "max_time":
             warnings.warn(
-                f"{type(self).__name__} ended early (max_time) with {len(path)} functions of "
+                f"{type(self).__name__} ended early (max_time) with {path.sizes[-1]} functions of "
                 f"{self.n_vectors}. The model is usable; raise max_time",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -215,7 +215,7 @@ class MatchingPursuit(BaseEstimator):
             watched = (data.X[test], np.ascontiguousarray(data.targets[test]))
             path = self._pursue(data.part(train), watched, self.n_vectors, random)
             measure = self._measure(path)
-            curves.append(measure[[path.step_of(size) for size in range(len(path) + 1)]])
+            curves.append(measure[[path.step_of(size) for size in path.sizes]])
         shortest = min(curve.size for curve in curves)
         mean: NDArray[np.float64] = np.mean([curve[:shortest] for curve in curves], axis=0)
         return mean
@@ -347,7 +347,7 @@ class MatchingPursuit(BaseEstimator):
 
     def _take(self, path: MatchingPath, step: int) -> None:
         """The model after a step of a path."""
-        dictionary, order = path._dictionary, path._kept[: int(path.sizes[step])]
+        dictionary, order = path._dictionary, path._kept[: int(path.step_sizes[step])]
         coefficients = path.coefficients(step)
         q = coefficients.shape[1]
         intercept = np.zeros(q)
@@ -372,7 +372,7 @@ class MatchingPursuit(BaseEstimator):
         places = np.concatenate(support)
         rank = np.argsort(places[:, 0], kind="stable")
         self.path_ = path
-        self.n_vectors_ = int(path.sizes[step])
+        self.n_vectors_ = int(path.step_sizes[step])
         self.n_iter_ = step
         self.intercept_ = intercept
         self.function_coef_ = functions

@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.parameters import integer, real, refuse
-from svmarrow._support.plotting import SizeAccuracyDisplay
+from svmarrow._support.parameters import real, refuse
+from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.matching_pursuit._base import MatchingPursuit
     from svmarrow.matching_pursuit._dictionary import Dictionary
 
-__all__ = ["MatchingPath"]
-
-SCORING_BYTES = 64 << 20
-"""Outputs of all sizes held at once while scoring."""
+__all__ = ["MatchingPath", "PursuitModel"]
 
 
-class MatchingPath:
+class PursuitModel(Protocol):
+    """What a path asks of the estimator whose sizes it holds."""
+
+    n_jobs: int | None
+
+    def _at_step(self, path: MatchingPath, step: int) -> Any:
+        """The fitted estimator after a step."""
+
+    def _rows(self, X: Any) -> Any:
+        """Rows as the extension module takes them."""
+
+    def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        """Predictions of outputs (sizes, n, q)."""
+
+    def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
+        """Scores of the predictions of several sizes."""
+
+
+class MatchingPath(SizePath):
     """Models of every size out of one fit of a matching pursuit.
 
     ``path[s]`` is the fitted estimator with s functions, ready to predict; nothing is fitted again. The
-    intercept that is there from the start does not count; a constant that was a candidate does.
+    intercept that is there from the start does not count; a constant that was a candidate does. Where several
+    steps have the same number of functions, the last of them is the model of that size.
 
     Attributes
     ----------
-    sizes : ndarray of int of shape (n_steps + 1,)
-        Number of functions after each step, from 0 on.
+    sizes : range
+        The sizes: 0, the intercept alone, up to all functions.
+    step_sizes : ndarray of int of shape (n_steps + 1,)
+        Number of functions after each step, from 0 on: the "basic" pursuit may come back to a function.
     training_loss : ndarray of shape (n_steps + 1,)
         Mean loss of the training rows, all outputs together.
     validation_loss : ndarray of shape (n_steps + 1,) or (0,)
@@ -46,6 +63,8 @@ class MatchingPath:
         By size, the mean over the folds of the measure that chose the size, where cross-validation did.
     order : ndarray of int of shape (n_functions,)
         Candidates in the order of the choice.
+    residual_norms : None
+        Nothing is approximated but the targets: see `training_loss`.
     stop : str
         Why the pursuit ended: ``"converged"`` (size or tolerance reached, no candidate left that helps, or no
         better validation measure for `n_iter_no_change` steps), ``"max_time"``.
@@ -58,22 +77,22 @@ class MatchingPath:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> path = KMPClassifier(n_vectors=30).fit(X[:300], y[:300]).path_
-    >>> len(path), path[5].n_vectors_
-    (30, 5)
+    >>> path.sizes, path[5].n_vectors_
+    (range(0, 31), 5)
     >>> small = path.select(X[300:], y[300:])
     >>> small.score(X[300:], y[300:]) > 0.95
     True
     """
 
     def __init__(
-        self, estimator: MatchingPursuit, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool
+        self, estimator: PursuitModel, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool
     ) -> None:
         self._estimator = estimator
         self._constant = int(constant)
         self.cv_curve: NDArray[np.float64] | None = None
         self.order: NDArray[np.int64] = fitted["order"]
         self._dictionary, self._kept = dictionary.only(self.order)
-        self.sizes: NDArray[np.int64] = fitted["sizes"]
+        self.step_sizes: NDArray[np.int64] = fitted["sizes"]
         self.training_loss: NDArray[np.float64] = fitted["training_loss"]
         self.validation_loss: NDArray[np.float64] = fitted["validation_loss"]
         self.validation_error: NDArray[np.float64] = fitted["validation_error"]
@@ -83,48 +102,26 @@ class MatchingPath:
         self._projections: NDArray[np.float64] = (
             fitted["coefficients"] if self._factor is None else fitted["projections"]
         )
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes + self._constant)])
+        self._starts = np.concatenate([[0], np.cumsum(self.step_sizes + self._constant)])
 
-    def __len__(self) -> int:
-        return int(self.sizes[-1])
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[size] for size in range(1, len(self) + 1))
+    @property
+    def sizes(self) -> range:
+        """The sizes, from 0 on."""
+        return range(int(self.step_sizes[-1]) + 1)
 
     def __repr__(self) -> str:
-        return f"MatchingPath(sizes 0 to {len(self)}, of {type(self._estimator).__name__})"
+        return f"MatchingPath(sizes {self._listed_sizes()}, of {type(self._estimator).__name__})"
 
-    def __getitem__(self, size: int) -> Any:
-        """Fitted estimator with so many functions; the last step of that size.
-
-        Parameters
-        ----------
-        size : int
-            From 0, the constant alone, to ``len(path)``.
-
-        Returns
-        -------
-        KMPClassifier or KMPRegressor
-
-        Raises
-        ------
-        IndexError
-            If there is no such size.
-        """
+    def _model(self, size: int) -> Any:
         return self._estimator._at_step(self, self.step_of(size))
 
-    def step_of(self, size: Any) -> int:
+    def step_of(self, size: int) -> int:
         """The last step at which there were so many functions."""
-        rule = integer()
-        if not rule.holds(size):
-            raise TypeError(f"size={size!r} is not allowed: it must be {rule.text}")
-        if not 0 <= size <= len(self):
-            raise IndexError(f"size={size} is not on this path: it has the sizes 0 to {len(self)}")
-        return int(np.searchsorted(self.sizes, size, side="right")) - 1
+        return int(np.searchsorted(self.step_sizes, self._checked_size(size), side="right")) - 1
 
     def coefficients(self, step: int) -> NDArray[np.float64]:
         """Coefficients (functions, q) after a step, in the order of the choice, an intercept first."""
-        size = int(self.sizes[step]) + self._constant
+        size = int(self.step_sizes[step]) + self._constant
         if self._factor is None:
             return self._projections[self._starts[step] : self._starts[step + 1]]
         return _core.path_coefficients(self._factor, self._projections, size)
@@ -137,7 +134,7 @@ class MatchingPath:
         X : {array-like, sparse matrix} of shape (n, n_features)
             Rows.
         sizes : sequence of int, default=None
-            Which sizes, rising; None means all from 0 on.
+            Which sizes, rising; None means all.
 
         Returns
         -------
@@ -146,14 +143,14 @@ class MatchingPath:
         return self._outputs(self._estimator._rows(X), self._steps(sizes))
 
     def _steps(self, sizes: Sequence[int] | None) -> list[int]:
-        steps = [self.step_of(size) for size in (range(len(self) + 1) if sizes is None else sizes)]
+        steps = [self.step_of(size) for size in (self.sizes if sizes is None else sizes)]
         if any(first >= second for first, second in pairwise(steps)):
             raise ValueError("sizes must rise")
         return steps
 
     def _outputs(self, rows: Any, steps: Sequence[int]) -> NDArray[np.float64]:
         n_jobs = threads(self._estimator.n_jobs)
-        largest = int(self.sizes[max(steps)])
+        largest = int(self.step_sizes[max(steps)])
         values = self._dictionary.values(rows, self._kept[:largest], n_jobs)
         if self._constant:
             values = np.column_stack([np.ones(rows.shape[0]), values])
@@ -165,7 +162,7 @@ class MatchingPath:
             np.ascontiguousarray(values),
             np.ascontiguousarray(self._factor[:m, :m]),
             np.ascontiguousarray(self._projections[:m]),
-            self.sizes[list(steps)] + self._constant,
+            self.step_sizes[list(steps)] + self._constant,
             n_jobs,
         )
 
@@ -179,7 +176,7 @@ class MatchingPath:
         y : array-like of shape (n,) or (n, q)
             Labels or targets.
         sizes : sequence of int, default=None
-            Which sizes, rising; None means all from 0 on.
+            Which sizes, rising; None means all.
 
         Returns
         -------
@@ -191,10 +188,9 @@ class MatchingPath:
         if np.shape(y)[:1] != (rows.shape[0],):
             raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {np.shape(y)}")
         q = self._projections.shape[1]
-        step = max(1, SCORING_BYTES // (8 * (len(steps) * q + len(self))))
         parts = [
-            self._estimator._decoded(self._outputs(rows[start : start + step], steps))
-            for start in range(0, rows.shape[0], step)
+            self._estimator._decoded(self._outputs(rows[chunk], steps))
+            for chunk in scoring_chunks(rows.shape[0], len(steps) * q + self.sizes[-1])
         ]
         return self._estimator._scores(np.concatenate(parts, axis=1), y)
 
@@ -221,38 +217,5 @@ class MatchingPath:
         scores = self.scores(X, y)
         return self[int(np.flatnonzero(scores >= scores.max() - max_loss - 1e-12)[0])]
 
-    def plot(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **kwargs: Any) -> SizeAccuracyDisplay:
-        """Draw the error against the number of functions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,) or (n, q)
-            Labels or targets.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-        **kwargs : Any
-            Passed to Matplotlib's ``plot``.
-
-        Returns
-        -------
-        SizeAccuracyDisplay
-            With ``ax_`` and ``figure_``.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib.
-        ValueError
-            If no function was chosen.
-        """
-        if len(self) == 0:
-            raise ValueError("this path has no functions: there is nothing to draw")
-        sizes = range(1, len(self) + 1)
-        display = SizeAccuracyDisplay(
-            sizes,
-            self.scores(X, y, sizes),
-            score_name="accuracy" if hasattr(self._estimator, "classes_") else "R^2",
-        )
-        return display.plot(ax=ax, **{"label": "pursuit", **kwargs})
+    def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:  # noqa: ARG002
+        return {"score_name": "accuracy" if hasattr(self._estimator, "classes_") else "R^2"}
