@@ -10,8 +10,9 @@ use svmarrow::Error;
 use svmarrow::control::{Budget, Monitor, Par};
 use svmarrow::kernels::KernelFunction;
 use svmarrow::svm::{
-    Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, Regression,
-    RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class, fit_regression,
+    Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, OneClass,
+    Regression, RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class,
+    fit_regression,
 };
 
 use crate::array::{RowsArg, index_array, indices, matrix_array, vector};
@@ -177,8 +178,8 @@ pub(crate) fn fit_one_class_svm<'py>(
     let limits = Limits::new(tol, cache_bytes, shrinking, max_iter, max_time)?;
     let call = Call { progress, n_jobs, keep_interrupted };
     let (model, interrupted) = call.fit(py, &kernel, &limits, |kernel, params, monitor, par| {
-        let start = start.as_ref().map(StartParts::view);
-        fit_one_class(kernel, rows, weights, nu, start, params, monitor, par)
+        let task = OneClass { weights, nu, start: start.as_ref().map(StartParts::view) };
+        fit_one_class(kernel, rows, &task, params, monitor, par)
     })?;
     machine_model(py, model, interrupted)
 }

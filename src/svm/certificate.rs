@@ -9,9 +9,34 @@
 //! which for C-SVC is 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)) with l = -b, and so on through the family. It never
 //! lies below the dual objective; the difference is the gap.
 
-use super::params::Certificate;
 use super::problem::DualProblem;
 use crate::control::StopReason;
+
+/// What a fitted machine vouches for.
+///
+/// Objectives are those of the maximisation form: dual <= optimum <= primal, so `gap` bounds the distance to the
+/// optimum of both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Certificate {
+    /// sum alpha - 1/2 alpha'Q alpha.
+    pub dual: f64,
+    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
+    pub primal: f64,
+    /// primal - dual.
+    pub gap: f64,
+    /// Largest violation of the optimality conditions, in units of f.
+    pub violation: f64,
+    /// Pair steps.
+    pub iterations: u64,
+    /// Blocks solved.
+    pub rounds: u64,
+    /// Support vectors.
+    pub support: usize,
+    /// Support vectors at their upper bound C.
+    pub bounded: usize,
+    /// Why the machine stopped.
+    pub stop: StopReason,
+}
 
 /// The certificate of a machine with intercept `b` and margin `rho`.
 pub(super) fn certify(

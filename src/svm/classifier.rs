@@ -5,11 +5,15 @@
 //! one segment. One-vs-one machines see the columns of two classes, those of a sparse code of about half: a segment
 //! for each class, so that k(x, own class) is computed once for all machines of x's class (thesis 4.5).
 
-use super::fit::{Columns, Start, check, check_nu, finish};
+use super::certificate::Certificate;
+use super::columns::{Columns, Effort};
+use super::decomposition::solve;
 use super::leave_one_out::{LeaveOneOut, leave_one_out};
 use super::machine::Machine;
-use super::params::{Certificate, Effort, SvmParams};
+use super::params::SvmParams;
 use super::problem::DualProblem;
+use super::start::Start;
+use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -110,52 +114,39 @@ pub fn fit_classifier<'a>(
     par: Par,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
-    let kernel = kernel.into();
-    check(kernel, rows, upper, params)?;
-    let counts = check_task(rows.rows(), task)?;
-    let n = rows.rows();
+    let training = Training { kernel: kernel.into(), rows, params, monitor, par };
+    training.check(upper)?;
+    let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
     let code = coding.matrix(classes)?;
     let segments = Segments::of(&code);
     let order = by_class(labels, &counts, &segments);
     let sizes: Vec<usize> =
         segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).collect();
-    let mut end = 0;
-    let ranges = sizes.iter().map(|&size| {
-        end += size;
-        end - size..end
-    });
     let size_of = |machine: &Vec<usize>| machine.iter().map(|&s| sizes[s]).sum::<usize>();
     let machine_size = segments.of_machine.iter().map(size_of).max().unwrap_or(n);
-    let mut columns = Columns::new(kernel, rows, order, ranges.collect(), machine_size, params, par);
+    let mut columns = Columns::new(&training, order, &sizes, machine_size);
 
     let q = code.columns();
     let mut machines = Vec::with_capacity(q);
     for (j, segments) in segments.of_machine.iter().enumerate() {
-        let positions: Vec<usize> =
-            segments.iter().flat_map(|&s| columns.segments[s].positions.clone()).collect();
-        let of_rows =
-            |values: &[f64]| -> Vec<f64> { positions.iter().map(|&p| values[columns.order[p]]).collect() };
-        let signs: Vec<bool> =
-            positions.iter().map(|&p| code.entry(labels[columns.order[p]], j) > 0).collect();
-        let diagonal = positions.iter().map(|&p| columns.diagonal[p]).collect();
+        let positions = || segments.iter().flat_map(|&s| columns.segments[s].positions.clone());
+        let rows: Vec<usize> = positions().map(|position| columns.order[position]).collect();
+        let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).collect();
+        let signs: Vec<bool> = rows.iter().map(|&row| code.entry(labels[row], j) > 0).collect();
+        let diagonal = positions().map(|position| columns.diagonal[position]).collect();
         let mut problem = match task.loss {
-            ClassifierLoss::Hinge => DualProblem::hinge(&signs, &of_rows(upper), diagonal),
-            ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, &of_rows(upper), diagonal),
-            ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, &of_rows(upper), nu, diagonal)?,
+            ClassifierLoss::Hinge => DualProblem::hinge(&signs, &upper, diagonal),
+            ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, &upper, diagonal),
+            ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, &upper, nu, diagonal)?,
         };
         problem.anchored = !task.fit_intercept;
         if let Some(start) = task.start {
-            problem.start_from(&of_rows(&start.of_machine(n, j, q)?));
+            problem.start_from(&start.of_machine(n, j, q, &rows)?);
         }
-        let cold = problem.beta.iter().all(|b| *b == 0.0);
-        let mut machine = Machine::new(problem, segments, &columns.segments, &columns.order, params.tuning);
-        if !cold {
-            machine.renew_gradient(&columns.segments, par);
-        }
-        machines.push(machine);
+        machines.push(Machine::new(problem, segments, &columns, &training));
     }
-    columns.solve(&mut machines, params, monitor, par);
-    Ok(collect(&machines, &columns, kernel, task))
+    solve(&mut machines, &mut columns, &training);
+    Ok(collect(&machines, &columns, training.kernel, task))
 }
 
 fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
@@ -237,15 +228,15 @@ fn collect(
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let mut estimates = Vec::new();
     for (j, machine) in machines.iter().enumerate() {
-        let (b, rho, certificate) = finish(machine);
+        let (b, rho, certificate) = machine.outcome();
         if !is_nu {
-            estimates.push(leave_one_out(&machine.problem, kernel, b, certificate.violation));
+            estimates.push(leave_one_out(machine.problem(), kernel, b, certificate.violation));
         }
         // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };
         for (first, positions) in machine.parts() {
             for (offset, position) in positions.enumerate() {
-                let beta = machine.problem.beta[first + offset];
+                let beta = machine.problem().beta[first + offset];
                 if beta != 0.0 {
                     coefficient_of[position].push((j, scale * beta));
                 }

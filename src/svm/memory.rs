@@ -5,7 +5,7 @@
 //!
 //! Cost: one look at the structure of sparse rows, nothing for dense ones.
 
-use super::fit::{depth, precision};
+use super::columns::{depth, is_cached, precision};
 use super::params::SvmParams;
 use crate::data::Rows;
 use crate::kernels::{KernelFunction, Precision, packed_bytes};
@@ -41,7 +41,7 @@ pub fn estimate_memory<'a>(
     let single = packed_bytes(kernel, rows);
     let packed = if precision(kernel, rows) == Precision::Double { 2 * single } else { single };
     let largest = machines.iter().copied().max().unwrap_or(0);
-    let is_cached = depth(kernel, rows) > tuning.cheap && largest > tuning.whole;
+    let is_cached = is_cached(depth(kernel, rows), largest, params);
     let all_rows = 4 * n * n;
     let cache =
         if is_cached { params.cache_bytes.saturating_sub(packed).min(all_rows).max(8 * n) } else { 0 };

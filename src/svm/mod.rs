@@ -12,40 +12,54 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `params` | parameters and the certificate of a fit |
+//! | `params` | parameters |
 //! | `problem` | builders of the dual problem |
-//! | `decomposition` | the outer tier: rounds of blocks, kernel rows in batches, all machines in step |
-//! | `machine` | one machine: its columns, a round, shrinking |
+//! | `start` | warm starts |
+//! | `training` | what every fit is given, and its checks |
+//! | `columns` | packed rows in segments, caches of kernel rows |
+//! | `decomposition` | the outer tier: rounds of five steps, all machines in step |
+//! | `sharing` | which kernel rows machines still have in common |
+//! | `machine` | one machine: its columns, its block, its gradients |
+//! | `shrinking` | variables set aside and taken back |
 //! | `working_set` | which variables make the next block |
+//! | `nested` | a large block solved by blocks of its own |
 //! | `subproblem` | the inner tier: pair steps within a block |
-//! | `bias` | the intercept |
+//! | `intercept` | the intercept |
 //! | `certificate` | objectives, duality gap, violation |
 //! | `leave_one_out` | bounds for the errors on rows left out |
 //! | `memory` | what a fit will take |
-//! | `fit` | what the fits of the family share: columns, caches, warm starts, certificates |
-//! | `classifier` | one-vs-one and one-vs-rest on shared kernel rows |
-//! | `regression`, `one_class` | the single machines |
+//! | `classifier` | the machines of a code on shared kernel rows |
+//! | `single` | the fit of one machine of one output |
+//! | `regression`, `one_class` | the members of the family that are single machines |
 
-mod bias;
 mod certificate;
 mod classifier;
+mod columns;
 mod decomposition;
-mod fit;
+mod intercept;
 mod leave_one_out;
 mod machine;
 mod memory;
-mod middle;
+mod nested;
 mod one_class;
 mod params;
 mod problem;
 mod regression;
+mod sharing;
+mod shrinking;
+mod single;
+mod start;
 mod subproblem;
+mod training;
 mod working_set;
 
+pub use certificate::Certificate;
 pub use classifier::{Classification, ClassifierLoss, Coding, SvcModel, fit_classifier};
-pub use fit::{MachineModel, Start};
+pub use columns::Effort;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
-pub use one_class::fit_one_class;
-pub use params::{Certificate, Effort, SvmParams, Tuning};
+pub use one_class::{OneClass, fit_one_class};
+pub use params::{SvmParams, Tuning};
 pub use regression::{Regression, RegressionLoss, fit_regression};
+pub use single::MachineModel;
+pub use start::Start;

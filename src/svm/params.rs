@@ -1,6 +1,5 @@
-//! What a fit is told, and what it vouches for.
+//! What a fit is told.
 
-use crate::control::StopReason;
 use crate::error::{Error, Result};
 
 /// Parameters of every support vector machine.
@@ -81,43 +80,4 @@ impl SvmParams {
         }
         Ok(())
     }
-}
-
-/// What a fitted machine vouches for.
-///
-/// Objectives are those of the maximisation form: dual <= optimum <= primal, so `gap` bounds the distance to the
-/// optimum of both.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Certificate {
-    /// sum alpha - 1/2 alpha'Q alpha.
-    pub dual: f64,
-    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
-    pub primal: f64,
-    /// primal - dual.
-    pub gap: f64,
-    /// Largest violation of the optimality conditions, in units of f.
-    pub violation: f64,
-    /// Pair steps.
-    pub iterations: u64,
-    /// Blocks solved.
-    pub rounds: u64,
-    /// Support vectors.
-    pub support: usize,
-    /// Support vectors at their upper bound C.
-    pub bounded: usize,
-    /// Why the machine stopped.
-    pub stop: StopReason,
-}
-
-/// What the fit of all machines together cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Effort {
-    /// Kernel values computed.
-    pub kernel_values: u64,
-    /// Kernel rows that were asked for and cached.
-    pub cache_hits: u64,
-    /// Kernel rows that were asked for and computed.
-    pub cache_misses: u64,
-    /// Wall-clock time.
-    pub seconds: f64,
 }

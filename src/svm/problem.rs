@@ -150,21 +150,16 @@ impl DualProblem {
         problem
     }
 
-    /// nu-SVR, from a feasible point: variables are the rows twice, alpha and then -alpha*.
-    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: &[f64]) -> Self {
+    /// nu-SVR, from a feasible point: variables are the rows twice, alpha and then -alpha*, as in `diagonal`.
+    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: Vec<f64>) -> Self {
         let n = targets.len();
-        let twice = |first: &dyn Fn(usize) -> f64, second: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            (0..n).map(first).chain((0..n).map(second)).collect()
-        };
-        let mut problem = Self::new(
-            twice(&|i| -targets[i], &|i| -targets[i]),
-            twice(&|_| 0.0, &|i| -c[i]),
-            twice(&|i| c[i], &|_| 0.0),
-            twice(&|i| diagonal[i], &|i| diagonal[i]),
-        );
+        let (zeros, minus) = (vec![0.0; n], |values: &[f64]| values.iter().map(|v| -v).collect::<Vec<f64>>());
+        let (linear, bounds) = (minus(targets).repeat(2), c.repeat(2));
+        let lower = [&zeros, &*minus(c)].concat();
+        let mut problem = Self::new(linear, lower, [c, &zeros].concat(), diagonal);
         let total = 0.5 * nu * c.iter().sum::<f64>();
-        problem.fill(0..n, total, &[c, c].concat(), 1.0);
-        problem.fill(n..2 * n, total, &[c, c].concat(), -1.0);
+        problem.fill(0..n, total, &bounds, 1.0);
+        problem.fill(n..2 * n, total, &bounds, -1.0);
         problem.group = (0..2 * n).map(|v| u8::from(v >= n)).collect();
         problem
     }
@@ -176,83 +171,6 @@ impl DualProblem {
             self.beta[v] = sign * share;
             total -= share;
         }
-    }
-
-    /// Takes other coefficients, clipped to the bounds and brought back to the sums they must keep. The gradient is the
-    /// caller's to renew.
-    pub(super) fn start_from(&mut self, beta: &[f64]) {
-        let sums = self.sums();
-        if sums.iter().any(|sum| *sum != 0.0) {
-            self.start_from_one_sided(beta, sums);
-            return;
-        }
-        for (v, &start) in beta.iter().enumerate() {
-            self.beta[v] = start.clamp(self.lower[v], self.upper[v]);
-        }
-        if self.anchored {
-            return;
-        }
-        // The heavier side is scaled down; both sides of zero keep their bounds.
-        let side = |positive: bool| self.beta.iter().filter(|b| (**b > 0.0) == positive).sum::<f64>().abs();
-        let (up, down) = (side(true), side(false));
-        if (up - down).abs() <= 1e-12 * (up + down) {
-            // Rounding: scaling would only lift coefficients off their bounds.
-            return;
-        }
-        let (heavy, scale) =
-            if up > down { (true, down / up) } else { (false, up / down.max(f64::MIN_POSITIVE)) };
-        for b in self.beta.iter_mut().filter(|b| (**b > 0.0) == heavy) {
-            *b *= scale;
-        }
-    }
-
-    /// [`DualProblem::start_from`] where the coefficients of a group have one sign and a sum that is not zero: scaled to
-    /// the sum (which undoes the division by rho in a model of nu-SVC), clipped, and filled up, first those in use.
-    fn start_from_one_sided(&mut self, beta: &[f64], sums: [f64; GROUPS]) {
-        for (v, &start) in beta.iter().enumerate() {
-            let sign = if self.lower[v] < 0.0 { -1.0 } else { 1.0 };
-            self.beta[v] = if start * sign > 0.0 { start } else { 0.0 };
-        }
-        let scales = self.sums();
-        for v in 0..self.len() {
-            let g = usize::from(self.group[v]);
-            if scales[g] != 0.0 {
-                self.beta[v] *= sums[g] / scales[g];
-            }
-            self.beta[v] = self.beta[v].clamp(self.lower[v], self.upper[v]);
-            let bound = if self.lower[v] < 0.0 { self.lower[v] } else { self.upper[v] };
-            if (self.beta[v] - bound).abs() <= 1e-12 * bound.abs() {
-                // Rounding must not lift a coefficient off its bound.
-                self.beta[v] = bound;
-            }
-        }
-        let mut missing = self.sums();
-        for g in 0..GROUPS {
-            missing[g] = sums[g] - missing[g];
-            if missing[g].abs() <= 1e-12 * sums[g].abs() {
-                // Rounding, again.
-                missing[g] = 0.0;
-            }
-        }
-        for in_use in [true, false] {
-            for v in 0..self.len() {
-                let share = &mut missing[usize::from(self.group[v])];
-                if (self.beta[v] != 0.0) == in_use && share.abs() > 0.0 {
-                    let to = (self.beta[v] + *share).clamp(self.lower[v], self.upper[v]);
-                    *share -= to - self.beta[v];
-                    self.beta[v] = to;
-                }
-            }
-        }
-    }
-
-    /// Sum of the coefficients of each group.
-    fn sums(&self) -> [f64; GROUPS] {
-        let mut sums = [0.0; GROUPS];
-        for (&b, &group) in self.beta.iter().zip(&self.group) {
-            sums[usize::from(group)] += b;
-        }
-        sums
     }
 
     /// The problem of some of the variables, the others held fixed: their part stays in the gradients.

@@ -1,8 +1,10 @@
 //! Support vector regression: epsilon-SVR and nu-SVR (Chang and Lin 2011; see `problem` for the duals).
 
-use super::fit::{MachineModel, Start, check, check_nu, single};
 use super::params::SvmParams;
 use super::problem::DualProblem;
+use super::single::{MachineModel, fit_single};
+use super::start::Start;
+use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -43,29 +45,26 @@ pub fn fit_regression<'a>(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<MachineModel> {
-    let kernel = kernel.into();
-    check(kernel, rows, task.upper, params)?;
+    let training = Training { kernel: kernel.into(), rows, params, monitor, par };
+    let &Regression { targets, upper, loss, start } = task;
+    training.check(upper)?;
     let n = rows.rows();
-    Error::check_len("targets", n, task.targets.len())?;
-    if let Some(row) = task.targets.iter().position(|y| !y.is_finite()) {
+    Error::check_len("targets", n, targets.len())?;
+    if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
         return Err(Error::NotFinite { what: "y", row });
     }
-    match task.loss {
+    match loss {
         RegressionLoss::Epsilon(epsilon) => {
             if !(epsilon >= 0.0 && epsilon.is_finite()) {
                 return Err(Error::param("epsilon", epsilon, "finite and not negative"));
             }
-            let build = |diagonal: &[f64]| {
-                Ok(DualProblem::regression(task.targets, task.upper, epsilon, diagonal.to_vec()))
-            };
-            single(kernel, rows, (0..n).collect(), build, task.start, params, monitor, par)
+            let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
+            fit_single(&training, (0..n).collect(), start, build)
         }
         RegressionLoss::Nu(nu) => {
             check_nu(nu)?;
-            let build = |diagonal: &[f64]| {
-                Ok(DualProblem::nu_regression(task.targets, task.upper, nu, &diagonal[..n]))
-            };
-            single(kernel, rows, (0..n).chain(0..n).collect(), build, task.start, params, monitor, par)
+            let build = |diagonal: Vec<f64>| DualProblem::nu_regression(targets, upper, nu, diagonal);
+            fit_single(&training, (0..n).chain(0..n).collect(), start, build)
         }
     }
 }

@@ -13,7 +13,7 @@
 //! Tried and dropped: making most steps among the unbounded variables alone (the reduced working set of thesis 2.4.1).
 //! It shortens the scans, but since the blocks are small and their scans vectorised, no workload became faster.
 //!
-//! A block of uncached kernel values is computed by [`computed`]; larger ones are solved by blocks of their own (`middle`).
+//! A block of uncached kernel values is computed by [`write_block`]; larger ones are solved by blocks of their own (`nested`).
 //!
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
@@ -27,6 +27,15 @@ use std::ops::Range;
 
 /// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
 const SMALLEST_CURVATURE: f64 = 1e-12;
+
+/// When the solution of a block is good enough.
+#[derive(Clone, Copy)]
+pub(super) struct Goal {
+    /// Largest violation.
+    pub(super) tolerance: f64,
+    /// Most pair steps.
+    pub(super) max_steps: u64,
+}
 
 /// A block of variables with their kernel values, each group padded to whole vectors with variables that cannot move.
 pub(super) struct Subproblem {
@@ -132,8 +141,8 @@ impl Subproblem {
         if self.kink > 0.0 && self.beta[i] > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] }
     }
 
-    /// Makes pair steps until the block's violation is at most `tolerance` or `max_steps` are made; returns their number.
-    pub(super) fn solve(&mut self, tolerance: f64, max_steps: u64) -> u64 {
+    /// Makes pair steps until the goal is reached; returns their number.
+    pub(super) fn solve(&mut self, goal: Goal) -> u64 {
         let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
         loop {
             let mut worst = (f64::NEG_INFINITY, 0, 0.0, 0);
@@ -153,7 +162,7 @@ impl Subproblem {
                 }
             }
             let (violation, g, derivative, i) = worst;
-            if violation <= tolerance || steps >= max_steps {
+            if violation <= goal.tolerance || steps >= goal.max_steps {
                 return steps;
             }
             let range = self.groups[g].clone();
@@ -185,7 +194,7 @@ impl Subproblem {
 }
 
 /// Writes a block's matrix afresh: `rows` are the rows of its members, as [`Subproblem::new`] has them.
-pub(super) fn computed(
+pub(super) fn write_block(
     source: &KernelRows<'_>,
     rows: &[usize],
     kernel: &mut [f32],

@@ -7,8 +7,8 @@ use svmarrow::data::{CsrView, DenseView, IndexSlice, Rows};
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel};
 use svmarrow::svm::{
-    Classification, ClassifierLoss, Coding, Regression, RegressionLoss, Start, SvcModel, SvmParams, Tuning,
-    fit_classifier, fit_one_class, fit_regression,
+    Classification, ClassifierLoss, Coding, OneClass, Regression, RegressionLoss, Start, SvcModel, SvmParams,
+    Tuning, fit_classifier, fit_one_class, fit_regression,
 };
 
 const KERNELS: [Kernel; 5] = [
@@ -355,8 +355,8 @@ fn every_member_of_the_family_closes_its_gap() {
                 let model = fit_regression(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
                 closed(&format!("{loss:?}"), model.certificate);
             }
-            let model =
-                fit_one_class(kernel, x, &weights, 0.2, None, &params, &Silent, Par::Threads).unwrap();
+            let task = OneClass { weights: &weights, nu: 0.2, start: None };
+            let model = fit_one_class(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
             closed("one-class", model.certificate);
             let total: f64 = weights.iter().sum();
             assert!((model.coefficients.iter().sum::<f64>() - 0.2 * total).abs() < 1e-9);

@@ -6,8 +6,8 @@ use svmarrow::control::{Par, Silent, StopReason};
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
 use svmarrow::svm::{
-    Classification, ClassifierLoss, Coding, Regression, RegressionLoss, Start, SvcModel, SvmParams, Tuning,
-    estimate_memory, fit_classifier, fit_one_class, fit_regression,
+    Classification, ClassifierLoss, Coding, OneClass, Regression, RegressionLoss, Start, SvcModel, SvmParams,
+    Tuning, estimate_memory, fit_classifier, fit_one_class, fit_regression,
 };
 
 const KERNEL: Kernel = Kernel::Rbf { gamma: 0.6 };
@@ -102,7 +102,8 @@ fn nu_machines_go_on_from_their_solution() {
     assert!((warm.certificates[0].dual / cold.certificates[0].dual - 1.0).abs() < 1e-5);
 
     let one_class = |nu: f64, start: Option<Start<'_>>| {
-        fit_one_class(KERNEL, x, &weights, nu, start, &params, &Silent, Par::Threads).unwrap()
+        let task = OneClass { weights: &weights, nu, start };
+        fit_one_class(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
     let first = one_class(0.3, None);
     let start = Some(Start { support: &first.support, coefficients: &first.coefficients });

@@ -13,7 +13,7 @@
 //! takes (changed coefficients) x (variables) kernel values, never stored.
 
 use super::problem::DualProblem;
-use super::subproblem::{Subproblem, computed};
+use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
 use crate::cache::Arenas;
 use crate::control::Par;
@@ -22,34 +22,35 @@ use crate::kernels::KernelRows;
 /// Share of the large block's violation that one of its blocks is solved to.
 const SHARE: f64 = 0.3;
 
-/// Solves the problem of the variables of a large block by blocks of `size` until the violation is at most `tolerance`
-/// or `max_steps` are made; returns coefficients and the number of pair steps. `rows` are the variables' rows.
-#[allow(clippy::too_many_arguments)]
+/// Solves the problem of the variables of a large block by blocks of `size` until the goal is reached; returns
+/// coefficients and the number of pair steps. `rows` are the variables' rows.
 pub(super) fn solve(
     mut problem: DualProblem,
     rows: &[usize],
     source: &KernelRows<'_>,
     size: usize,
     memory: &Arenas,
-    tolerance: f64,
-    max_steps: u64,
+    goal: Goal,
     par: Par,
 ) -> (Vec<f64>, u64) {
     let source = source.with_columns(rows, par);
     let mut set = WorkingSet::new(size);
     let mut steps = 0;
-    while steps < max_steps {
+    while steps < goal.max_steps {
         let survey = problem.survey();
         let gap = survey.violation();
-        if gap <= tolerance {
+        if gap <= goal.tolerance {
             break;
         }
         set.choose(&problem, &survey.extremes);
         let members: Vec<usize> = set.members.iter().map(|&v| rows[v]).collect();
         let mut block = Subproblem::new(&problem, &set.members, memory, |kernel, stride, slots| {
-            computed(&source, &members, kernel, stride, slots, par);
+            write_block(&source, &members, kernel, stride, slots, par);
         });
-        let made = block.solve((SHARE * gap).max(0.5 * tolerance), max_steps - steps);
+        let made = block.solve(Goal {
+            tolerance: (SHARE * gap).max(0.5 * goal.tolerance),
+            max_steps: goal.max_steps - steps,
+        });
         let (beta, _) = block.finish(memory);
         if made == 0 {
             break;

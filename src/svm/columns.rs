@@ -1,0 +1,163 @@
+//! The columns of all machines of a fit: training rows packed for kernel values, cut into *segments* (the classes of a
+//! one-vs-one problem), each with a cache of kernel rows where a value costs more than to store it and to read it back.
+//!
+//! Rows and columns are *positions* in the order in which the fit has put the training rows. Every segment's cache holds
+//! the same number of rows. Cost: the packed rows, and of the cache what they leave of the budget.
+
+use super::params::SvmParams;
+use super::training::Training;
+use crate::cache::RowCache;
+use crate::control::{Par, StopReason};
+use crate::data::Rows;
+use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision};
+use std::ops::{ControlFlow, Range};
+use std::time::Instant;
+
+/// Multiply-adds between two looks at the monitor while rows are computed: a few tenths of a second.
+const ROW_WORK: usize = 10_000_000_000;
+/// What a value of a function of the caller's is taken to cost, in features: always worth a cache.
+const FUNCTION_DEPTH: usize = 1 << 12;
+
+/// What the fit of all machines together cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Effort {
+    /// Kernel values computed.
+    pub kernel_values: u64,
+    /// Kernel rows that were asked for and cached.
+    pub cache_hits: u64,
+    /// Kernel rows that were asked for and computed.
+    pub cache_misses: u64,
+    /// Wall-clock time.
+    pub seconds: f64,
+}
+
+/// A range of columns with its packed rows, and a cache of their kernel rows.
+pub(super) struct Segment<'a> {
+    pub(super) positions: Range<usize>,
+    pub(super) source: KernelRows<'a>,
+    pub(super) cache: Option<RowCache>,
+}
+
+impl Segment<'_> {
+    /// A cached row.
+    pub(super) fn row(&self, position: usize) -> &[f32] {
+        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
+    }
+}
+
+/// The columns of all machines, packed, and how the rows behind them are ordered.
+pub(super) struct Columns<'a> {
+    pub(super) segments: Vec<Segment<'a>>,
+    pub(super) order: Vec<usize>,
+    /// K_ii by position.
+    pub(super) diagonal: Vec<f64>,
+    depth: usize,
+    start: Instant,
+}
+
+impl<'a> Columns<'a> {
+    /// Packs the rows in the given order, cut into segments of the given sizes; the largest machine has `machine_size`
+    /// variables.
+    pub(super) fn new(
+        training: &Training<'a>,
+        order: Vec<usize>,
+        sizes: &[usize],
+        machine_size: usize,
+    ) -> Self {
+        let start = Instant::now();
+        let &Training { kernel, rows, params, par, .. } = training;
+        let precision = precision(kernel, rows);
+        let mut end = 0;
+        let packed = sizes.iter().map(|&size| {
+            end += size;
+            let positions = end - size..end;
+            let source = KernelRows::new(kernel, rows, &order[positions.clone()], precision, par);
+            Segment { positions, source, cache: None }
+        });
+        let mut segments: Vec<Segment<'_>> = packed.collect();
+        let depth = depth(kernel, rows);
+        if is_cached(depth, machine_size, params) {
+            let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
+            let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
+            for segment in &mut segments {
+                let len = segment.positions.len();
+                segment.cache = Some(RowCache::new(order.len(), len, per_column * len));
+            }
+        }
+        let diagonal = segments[0].source.diagonal(&order);
+        Self { segments, order, diagonal, depth, start }
+    }
+
+    /// Whether kernel rows are cached, else values are computed again.
+    pub(super) fn are_cached(&self) -> bool {
+        self.segments[0].cache.is_some()
+    }
+
+    /// Computes the rows that are wanted of each segment and missing, in batches between which the monitor is asked.
+    pub(super) fn fetch(
+        &mut self,
+        wanted: &[Vec<usize>],
+        par: Par,
+        tick: impl Fn() -> ControlFlow<StopReason>,
+    ) -> ControlFlow<StopReason> {
+        for (segment, wanted) in self.segments.iter_mut().zip(wanted) {
+            let Some(cache) = &mut segment.cache else { continue };
+            let mut missing = cache.claim(wanted);
+            let batch = (ROW_WORK / (segment.positions.len() * self.depth.max(16)).max(1)).max(96);
+            while !missing.is_empty() {
+                let rest = missing.split_off(batch.min(missing.len()));
+                let rows: Vec<usize> = missing.iter().map(|&position| self.order[position]).collect();
+                segment.source.compute(&rows, &mut cache.slots_mut(&missing), par);
+                missing = rest;
+                if !missing.is_empty()
+                    && let ControlFlow::Break(reason) = tick()
+                {
+                    cache.forget(missing);
+                    return ControlFlow::Break(reason);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What everything so far cost.
+    pub(super) fn effort(&self) -> Effort {
+        let caches = || self.segments.iter().filter_map(|s| s.cache.as_ref());
+        Effort {
+            kernel_values: self.segments.iter().map(|s| s.source.values_computed()).sum(),
+            cache_hits: caches().map(|cache| cache.hits).sum(),
+            cache_misses: caches().map(|cache| cache.misses).sum(),
+            seconds: self.start.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
+pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Precision {
+    let bounded = kernel.built_in().constant_diagonal().is_some();
+    if bounded || !rows.is_f64() { Precision::Single } else { Precision::Double }
+}
+
+/// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.
+pub(super) fn is_cached(depth: usize, machine_size: usize, params: &SvmParams) -> bool {
+    depth > params.tuning.cheap && machine_size > params.tuning.whole
+}
+
+/// Features that a kernel value really touches, an estimate.
+pub(super) fn depth(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
+    match kernel {
+        KernelFunction::BuiltIn(Kernel::Precomputed) => return 0,
+        KernelFunction::Blocks(_) => return FUNCTION_DEPTH,
+        KernelFunction::BuiltIn(_) => {}
+    }
+    if !rows.is_sparse() {
+        return rows.cols();
+    }
+    let sample = rows.rows().clamp(1, 256);
+    let mut stored = 0;
+    for i in 0..sample.min(rows.rows()) {
+        rows.for_each_in_row(i * rows.rows() / sample, |_, _| stored += 1);
+    }
+    // A sparse entry costs about as much as two dense ones.
+    2 * stored / sample
+}

@@ -1,0 +1,117 @@
+//! Warm starts: coefficients of an earlier fit, brought back to the bounds and sums of the problem at hand.
+//!
+//! Cost: a few passes over the variables; the gradients that belong to the start are the machine's to renew.
+
+use super::problem::{DualProblem, GROUPS};
+use crate::error::{Error, Result};
+
+/// Coefficients to start from, of a machine or of all machines of a classifier.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// Training rows with a coefficient.
+    pub support: &'a [usize],
+    /// (support, q) row-major, as in the model.
+    pub coefficients: &'a [f64],
+}
+
+impl Start<'_> {
+    /// The coefficients that one of `q` machines has for the training rows named by `order`.
+    pub(super) fn of_machine(
+        &self,
+        rows: usize,
+        machine: usize,
+        q: usize,
+        order: &[usize],
+    ) -> Result<Vec<f64>> {
+        Error::check_len("coefficients to start from", self.support.len() * q, self.coefficients.len())?;
+        let mut beta = vec![0.0; rows];
+        for (&row, coefficients) in self.support.iter().zip(self.coefficients.chunks_exact(q)) {
+            let coefficient = coefficients[machine];
+            if row >= rows || !coefficient.is_finite() {
+                let value = format!("row {row}: {coefficient}");
+                return Err(Error::param("start", value, format!("finite, for rows below {rows}")));
+            }
+            beta[row] = coefficient;
+        }
+        Ok(order.iter().map(|&row| beta[row]).collect())
+    }
+}
+
+impl DualProblem {
+    /// Takes other coefficients, clipped to the bounds and brought back to the sums they must keep. The gradient is the
+    /// caller's to renew.
+    pub(super) fn start_from(&mut self, beta: &[f64]) {
+        let sums = self.sums();
+        if sums.iter().any(|sum| *sum != 0.0) {
+            self.start_from_one_sided(beta, sums);
+            return;
+        }
+        for (v, &start) in beta.iter().enumerate() {
+            self.beta[v] = start.clamp(self.lower[v], self.upper[v]);
+        }
+        if self.anchored {
+            return;
+        }
+        // The heavier side is scaled down; both sides of zero keep their bounds.
+        let side = |positive: bool| self.beta.iter().filter(|b| (**b > 0.0) == positive).sum::<f64>().abs();
+        let (up, down) = (side(true), side(false));
+        if (up - down).abs() <= 1e-12 * (up + down) {
+            // Rounding: scaling would only lift coefficients off their bounds.
+            return;
+        }
+        let (heavy, scale) =
+            if up > down { (true, down / up) } else { (false, up / down.max(f64::MIN_POSITIVE)) };
+        for b in self.beta.iter_mut().filter(|b| (**b > 0.0) == heavy) {
+            *b *= scale;
+        }
+    }
+
+    /// [`DualProblem::start_from`] where the coefficients of a group have one sign and a sum that is not zero: scaled to
+    /// the sum (which undoes the division by rho in a model of nu-SVC), clipped, and filled up, first those in use.
+    fn start_from_one_sided(&mut self, beta: &[f64], sums: [f64; GROUPS]) {
+        for (v, &start) in beta.iter().enumerate() {
+            let sign = if self.lower[v] < 0.0 { -1.0 } else { 1.0 };
+            self.beta[v] = if start * sign > 0.0 { start } else { 0.0 };
+        }
+        let scales = self.sums();
+        for v in 0..self.len() {
+            let g = usize::from(self.group[v]);
+            if scales[g] != 0.0 {
+                self.beta[v] *= sums[g] / scales[g];
+            }
+            self.beta[v] = self.beta[v].clamp(self.lower[v], self.upper[v]);
+            let bound = if self.lower[v] < 0.0 { self.lower[v] } else { self.upper[v] };
+            if (self.beta[v] - bound).abs() <= 1e-12 * bound.abs() {
+                // Rounding must not lift a coefficient off its bound.
+                self.beta[v] = bound;
+            }
+        }
+        let mut missing = self.sums();
+        for g in 0..GROUPS {
+            missing[g] = sums[g] - missing[g];
+            if missing[g].abs() <= 1e-12 * sums[g].abs() {
+                // Rounding, again.
+                missing[g] = 0.0;
+            }
+        }
+        for in_use in [true, false] {
+            for v in 0..self.len() {
+                let share = &mut missing[usize::from(self.group[v])];
+                if (self.beta[v] != 0.0) == in_use && share.abs() > 0.0 {
+                    let to = (self.beta[v] + *share).clamp(self.lower[v], self.upper[v]);
+                    *share -= to - self.beta[v];
+                    self.beta[v] = to;
+                }
+            }
+        }
+    }
+
+    /// Sum of the coefficients of each group.
+    fn sums(&self) -> [f64; GROUPS] {
+        let mut sums = [0.0; GROUPS];
+        for (&b, &group) in self.beta.iter().zip(&self.group) {
+            sums[usize::from(group)] += b;
+        }
+        sums
+    }
+}
