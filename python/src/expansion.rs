@@ -54,6 +54,30 @@ impl Expansion {
     }
 }
 
+/// An expansion, from the tuple `(vectors, coefficients, intercepts, kernel)`.
+pub(crate) struct ExpansionArg<'py> {
+    vectors: RowsArg<'py>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray1<'py, f64>,
+    kernel: KernelArg,
+}
+
+impl<'py> FromPyObject<'_, 'py> for ExpansionArg<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (vectors, coefficients, intercepts, kernel) = object.extract()?;
+        Ok(Self { vectors, coefficients, intercepts, kernel })
+    }
+}
+
+impl ExpansionArg<'_> {
+    /// The core's view.
+    pub(crate) fn view(&self) -> PyResult<ExpansionView<'_>> {
+        view(&self.vectors, &self.coefficients, &self.intercepts, &self.kernel)
+    }
+}
+
 /// The core's view of an expansion in NumPy's memory.
 pub(crate) fn view<'a>(
     vectors: &'a RowsArg<'_>,

@@ -1,8 +1,9 @@
 //! Kernels and enumerations: from what Python passes to the core's closed types.
 
 use pyo3::prelude::*;
-use svmarrow::Error;
 use svmarrow::kernels::Kernel;
+use svmarrow::reduced_set::Coding;
+use svmarrow::{Error, Result};
 
 use crate::error::to_python;
 
@@ -19,6 +20,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
             .map_err(|_| to_python(Error::param("degree", degree, "between 0 and 4294967295")))?;
         Kernel::from_name(&name, gamma, coef0, degree).map(Self).map_err(to_python)
     }
+}
+
+/// What outputs mean, by its name.
+pub(crate) fn coding_of(name: &str) -> Result<Coding> {
+    Ok(match name {
+        "values" => Coding::Values,
+        "binary" => Coding::Sign,
+        "ovr" => Coding::Largest,
+        "ovo" => Coding::Pairs,
+        other => return Err(Error::param("coding", other, "one of values, binary, ovr, ovo")),
+    })
 }
 
 /// The tuple of a kernel; a parameter that the kernel does not have is told as its default.

@@ -33,14 +33,13 @@ pub(crate) fn path_dict(py: Python<'_>, path: Path, q: usize) -> PyResult<Bound<
 
 /// The coefficients (size, q) of the first `size` vectors of a path.
 #[pyfunction]
-#[pyo3(signature = (factor, projections, size, steps=None))]
+#[pyo3(signature = (path, size))]
 pub(crate) fn path_coefficients<'py>(
     py: Python<'py>,
-    factor: Option<PyReadonlyArray2<'py, f64>>,
-    projections: PyReadonlyArray2<'py, f64>,
+    path: PathArg<'py>,
     size: usize,
-    steps: Option<StepsArg<'py>>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (factor, projections, steps) = path;
     let owned = OwnedSteps::new(steps.as_ref())?;
     let steps = path_steps(factor.as_ref(), &projections, owned.as_ref())?;
     let q = steps.outputs;
@@ -48,22 +47,24 @@ pub(crate) fn path_coefficients<'py>(
     matrix_array(py, values, size, q)
 }
 
+/// The vectors of a path: `(vectors, intercepts, kernel)`.
+type KeptArg<'py> = (RowsArg<'py>, PyReadonlyArray1<'py, f64>, KernelArg);
+
+/// The numbers of a path: `(factor, projections, steps)`, of which the first or the last is None.
+type PathArg<'py> = (Option<PyReadonlyArray2<'py, f64>>, PyReadonlyArray2<'py, f64>, Option<StepsArg<'py>>);
+
 /// The decisions (sizes, n, q) of a path at increasing sizes, every kernel value computed once.
 #[pyfunction]
-#[pyo3(signature = (kernel, kept, factor, projections, intercepts, x, sizes, n_jobs, steps=None))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (path, kept, x, sizes, n_jobs))]
 pub(crate) fn path_decisions<'py>(
     py: Python<'py>,
-    kernel: KernelArg,
-    kept: RowsArg<'py>,
-    factor: Option<PyReadonlyArray2<'py, f64>>,
-    projections: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
+    path: PathArg<'py>,
+    kept: KeptArg<'py>,
     x: RowsArg<'py>,
     sizes: PyReadonlyArray1<'py, i64>,
     n_jobs: usize,
-    steps: Option<StepsArg<'py>>,
 ) -> PyResult<Bound<'py, PyArray3<f64>>> {
+    let ((factor, projections, steps), (kept, intercepts, kernel)) = (path, kept);
     let (kept, x) = (kept.view()?, x.view()?);
     let owned = OwnedSteps::new(steps.as_ref())?;
     let steps = path_steps(factor.as_ref(), &projections, owned.as_ref())?;

@@ -4,7 +4,7 @@
 # shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 import numpy as np
@@ -69,6 +69,8 @@ _Kernel: TypeAlias = tuple[str, float, float, int]
 _Path: TypeAlias = str | os.PathLike[str]
 _Floats: TypeAlias = NDArray[np.float64]
 _Indices: TypeAlias = NDArray[np.int64]
+_Expansion: TypeAlias = tuple[_Rows, _Floats, _Floats, _Kernel]
+_PathNumbers: TypeAlias = tuple[_Floats | None, _Floats, tuple[_Indices, _Indices] | None]
 
 _Code: TypeAlias = NDArray[np.int8]
 _FitKernel: TypeAlias = _Kernel | TrainingKernel
@@ -213,66 +215,28 @@ def estimate_svm_memory(
     x: _Rows, kernel: _Kernel | Callable[..., Any], machines: list[int], cache_bytes: int, n_jobs: int
 ) -> dict[str, int]: ...
 def pursuit(
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
+    expansion: _Expansion,
     candidates: _Rows | None,
-    method: str,
-    settings: dict[str, Any],
     rows: _Rows | None,
-    seed: int,
-    max_vectors: int,
-    tolerance: float,
-    max_time: float | None,
+    settings: dict[str, Any],
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _Pursuit: ...
 def select_vectors(
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
-    method: str,
-    settings: dict[str, Any],
-    max_vectors: int,
-    tolerance: float,
-    max_time: float | None,
-    progress: ProgressCallback | None,
-    n_jobs: int,
+    expansion: _Expansion, settings: dict[str, Any], progress: ProgressCallback | None, n_jobs: int
 ) -> _Pursuit: ...
 def centres(x: _Rows, groups: _Indices | None, count: int, seed: int, n_jobs: int) -> NDArray[np.float32]: ...
 def gradient_vectors(
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
-    start: NDArray[np.float32],
-    sizes: Sequence[int],
+    expansion: _Expansion,
     x: _Rows,
-    labels: _Indices | None,
-    answers: _Floats | None,
+    answers: _Indices | _Floats | None,
     settings: dict[str, Any],
-    max_time: float | None,
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> list[_Construction]: ...
-def path_coefficients(
-    factor: _Floats | None,
-    projections: _Floats,
-    size: int,
-    steps: tuple[_Indices, _Indices] | None = None,
-) -> _Floats: ...
+def path_coefficients(path: _PathNumbers, size: int) -> _Floats: ...
 def path_decisions(
-    kernel: _Kernel,
-    kept: _Rows,
-    factor: _Floats | None,
-    projections: _Floats,
-    intercepts: _Floats,
-    x: _Rows,
-    sizes: _Indices,
-    n_jobs: int,
-    steps: tuple[_Indices, _Indices] | None = None,
+    path: _PathNumbers, kept: tuple[_Rows, _Floats, _Kernel], x: _Rows, sizes: _Indices, n_jobs: int
 ) -> _Floats: ...
 def matching_pursuit(
     parts: list[tuple[Any, ...]],
@@ -359,28 +323,15 @@ def perceptron_tree_of(
 ) -> dict[str, Any]: ...
 def box_budget_program(q: _Floats, w: _Floats, most: float, tolerance: float) -> _Floats: ...
 def expansion_moments(
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
-    kept: _Rows,
-    n_jobs: int,
+    expansion: _Expansion, kept: _Rows, n_jobs: int
 ) -> tuple[_Floats, _Floats, _Floats]: ...
 
 @final
 class Cascade:
     def __new__(
         cls,
-        vectors: _Rows,
-        coefficients: _Floats,
-        intercepts: _Floats,
-        kernel: _Kernel,
-        kept: _Rows,
-        factor: _Floats,
-        projections: _Floats,
-        products: _Floats,
-        at_kept: _Floats,
-        masses: _Floats,
+        expansion: _Expansion,
+        path: dict[str, Any],
         stages: list[tuple[int, int]],
         coding: str,
         break_ties: bool,

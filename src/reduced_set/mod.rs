@@ -20,9 +20,11 @@ mod penalised;
 mod pursuit;
 pub mod threshold;
 
-pub use certified::{Cascade, CertainAnswers, Decision, Moments, StageSize, UNDECIDED, moments};
+pub use certified::{Cascade, CertainAnswers, Decision, Moments, Projection, StageSize, UNDECIDED, moments};
 pub use chunking::{Limits, Reducer, reduce};
 pub use coding::Coding;
-pub use construction::{Answers, Construction, GradientParams, Loss, Objective, centres, gradient_vectors};
+pub use construction::{
+    Answers, Construction, Examples, GradientParams, Loss, Objective, centres, gradient_vectors,
+};
 pub use penalised::{LEVELS, Method, Norm, select};
 pub use pursuit::{Criterion, PursuitParams, Sample, Selection, pursuit};

@@ -255,24 +255,27 @@ def test_hostile_sparse_matrix_through_the_estimator():
         lambda: pursuit(2, 0.0, None, None, 1, sample=0),
         lambda: pursuit(2, 0.0, None, None, 1, chunk=2),
         lambda: pursuit(2, 0.0, None, None, 1, max_memory=1e-6),
-        lambda: _core.path_coefficients(None, np.ones((2, 1)), 1),
-        lambda: _core.path_coefficients(np.eye(2), np.ones((2, 1)), 1, (np.array([0, 1]), np.array([1, 2]))),
-        lambda: _core.path_coefficients(None, np.ones((2, 1)), 1, (np.array([0, 2]), np.array([1, 2]))),
-        lambda: _core.path_coefficients(None, np.ones((2, 1)), 1, (np.array([0, 1]), np.array([2, 3]))),
-        lambda: _core.path_coefficients(np.ones((2, 2)), np.ones((2, 1)), 3),
-        lambda: _core.path_coefficients(np.ones((2, 3)), np.ones((2, 1)), 1),
+        lambda: _core.path_coefficients((None, np.ones((2, 1)), None), 1),
+        lambda: _core.path_coefficients(
+            (np.eye(2), np.ones((2, 1)), (np.array([0, 1]), np.array([1, 2]))), 1
+        ),
+        lambda: _core.path_coefficients((None, np.ones((2, 1)), (np.array([0, 2]), np.array([1, 2]))), 1),
+        lambda: _core.path_coefficients((None, np.ones((2, 1)), (np.array([0, 1]), np.array([2, 3]))), 1),
+        lambda: _core.path_coefficients((np.ones((2, 2)), np.ones((2, 1)), None), 3),
+        lambda: _core.path_coefficients((np.ones((2, 3)), np.ones((2, 1)), None), 1),
         lambda: _core.path_decisions(
-            RBF,
-            np.ones((2, 2)),
-            np.eye(2),
-            np.ones((2, 1)),
-            np.zeros(1),
+            (np.eye(2), np.ones((2, 1)), None),
+            (np.ones((2, 2)), np.zeros(1), RBF),
             np.ones((4, 2)),
             np.array([2, 1]),
             1,
         ),
         lambda: _core.path_decisions(
-            RBF, np.ones((2, 2)), np.eye(2), np.ones((2, 1)), np.zeros(1), np.ones((4, 3)), np.array([1]), 1
+            (np.eye(2), np.ones((2, 1)), None),
+            (np.ones((2, 2)), np.zeros(1), RBF),
+            np.ones((4, 3)),
+            np.array([1]),
+            1,
         ),
         lambda: _core.threshold_binary(np.ones(2), np.ones(3, dtype=bool)),
         lambda: _core.threshold_binary(np.array([np.nan]), np.ones(1, dtype=bool)),
@@ -285,11 +288,13 @@ def test_contradictions_are_value_errors(act):
         act()
 
 
-def pursuit(*control, method="pursuit", rows=None, **settings):
+def pursuit(max_vectors, tolerance, max_time, progress, n_jobs, method="pursuit", rows=None, **settings):
     """A pursuit of five vectors."""
     target = (np.arange(10.0).reshape(5, 2), np.ones((5, 1)), np.zeros(1), RBF)
     given = as_arguments(SelectionSettings()) | settings
-    return _core.pursuit(*target, None, method, given, rows, 0, *control)
+    given |= {"method": method, "max_vectors": max_vectors, "tolerance": tolerance}
+    given |= {"seed": 0, "max_time": max_time}
+    return _core.pursuit(target, None, rows, given, progress, n_jobs)
 
 
 # Threads, signals, progress

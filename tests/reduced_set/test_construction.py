@@ -217,21 +217,17 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
         "mixing": 0.0,
         "places": 0,
         "seed": 0,
+        "start": start,
+        "sizes": [5],
+        "max_time": None,
     }
 
     def run(steps):
         return _core.gradient_vectors(
-            Z,
-            full.coefficients,
-            full.intercepts,
-            full.kernel_spec,
-            start,
-            [5],
+            full.core_parts,
             X,
             labels,
-            None,
             {**settings, "steps": steps},
-            None,
             None,
             1,
         )[0]

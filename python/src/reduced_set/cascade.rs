@@ -1,40 +1,29 @@
 //! `svmarrow::reduced_set`, the cascade with certain answers.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
-use svmarrow::reduced_set::{self, Coding, Decision, Moments, StageSize, UNDECIDED};
-use svmarrow::{Error, Result};
+use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
 use crate::array::{RowsArg, index_array, matrix, matrix_array, same_length};
 use crate::error::to_python;
-use crate::expansion;
-use crate::params::KernelArg;
+use crate::expansion::ExpansionArg;
+use crate::params::coding_of;
+use crate::path::path_parts;
 use crate::run::{Cost, run};
 
-fn coding_of(name: &str) -> Result<Coding> {
-    Ok(match name {
-        "values" => Coding::Values,
-        "binary" => Coding::Sign,
-        "ovr" => Coding::Largest,
-        "ovo" => Coding::Pairs,
-        other => return Err(Error::param("coding", other, "one of values, binary, ovr, ovo")),
-    })
-}
+type Matrix<'py> = Bound<'py, PyArray2<f64>>;
+type Indices<'py> = Bound<'py, PyArray1<i64>>;
 
 /// <w_a, w_b> (q, q), <w_j, phi(s)> (M, q) and the sums and masses (2, q) of an expansion and the kept vectors s.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, kept, n_jobs))]
-#[allow(clippy::type_complexity)]
+#[pyo3(signature = (expansion, kept, n_jobs))]
 pub(crate) fn expansion_moments<'py>(
     py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    expansion: ExpansionArg<'py>,
     kept: RowsArg<'py>,
     n_jobs: usize,
-) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
-    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+) -> PyResult<(Matrix<'py>, Matrix<'py>, Matrix<'py>)> {
+    let target = expansion.view()?;
     let kept = kept.view()?;
     let q = target.outputs();
     let moments = run(py, n_jobs, Cost::Unknown, None, |_, par| reduced_set::moments(&target, kept, par))?;
@@ -43,6 +32,18 @@ pub(crate) fn expansion_moments<'py>(
         matrix_array(py, moments.at_kept, kept.rows(), q)?,
         matrix_array(py, [moments.sums, moments.masses].concat(), 2, q)?,
     ))
+}
+
+/// A path whose sizes are orthogonal projections, with what [`expansion_moments`] gives for its vectors.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ProjectionArg<'py> {
+    kept: RowsArg<'py>,
+    factor: PyReadonlyArray2<'py, f64>,
+    projections: PyReadonlyArray2<'py, f64>,
+    products: PyReadonlyArray2<'py, f64>,
+    at_kept: PyReadonlyArray2<'py, f64>,
+    masses: PyReadonlyArray2<'py, f64>,
 }
 
 /// The stages of a path, made ready to answer where they are certain.
@@ -54,57 +55,45 @@ pub(crate) struct Cascade {
 #[pymethods]
 impl Cascade {
     #[new]
-    #[pyo3(signature = (vectors, coefficients, intercepts, kernel, kept, factor, projections, products, at_kept, masses, stages, coding, break_ties, n_jobs))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (expansion, path, stages, coding, break_ties, n_jobs))]
     fn new(
         py: Python<'_>,
-        vectors: RowsArg<'_>,
-        coefficients: PyReadonlyArray2<'_, f64>,
-        intercepts: PyReadonlyArray1<'_, f64>,
-        kernel: KernelArg,
-        kept: RowsArg<'_>,
-        factor: PyReadonlyArray2<'_, f64>,
-        projections: PyReadonlyArray2<'_, f64>,
-        products: PyReadonlyArray2<'_, f64>,
-        at_kept: PyReadonlyArray2<'_, f64>,
-        masses: PyReadonlyArray2<'_, f64>,
+        expansion: ExpansionArg<'_>,
+        path: ProjectionArg<'_>,
         stages: Vec<(usize, usize)>,
         coding: &str,
         break_ties: bool,
         n_jobs: usize,
     ) -> PyResult<Self> {
-        let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-        let kept = kept.view()?;
-        let (factor, m, columns) = matrix(&factor)?;
-        same_length("columns of the factor of a path", m, columns)?;
+        let (target, kept) = (expansion.view()?, path.kept.view()?);
+        let (factor, projections, m, _) = path_parts(&path.factor, &path.projections)?;
         same_length("kept vectors of a path", m, kept.rows())?;
-        let (projections, _, _) = matrix(&projections)?;
-        let (masses, two, q) = matrix(&masses)?;
+        let (masses, two, q) = matrix(&path.masses)?;
         same_length("rows of the masses", 2, two)?;
         let moments = Moments {
-            products: matrix(&products)?.0.to_vec(),
-            at_kept: matrix(&at_kept)?.0.to_vec(),
+            products: matrix(&path.products)?.0.to_vec(),
+            at_kept: matrix(&path.at_kept)?.0.to_vec(),
             sums: masses[..q].to_vec(),
             masses: masses[q..].to_vec(),
         };
+        let projection = Projection { target, kept, factor, projections, moments: &moments };
         let sizes: Vec<StageSize> =
             stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
         let cascade = run(py, n_jobs, Cost::Unknown, None, |_, par| {
-            reduced_set::Cascade::new(&target, kept, factor, projections, &moments, &sizes, decision, par)
+            reduced_set::Cascade::new(&projection, &sizes, decision, par)
         })?;
         Ok(Self { cascade })
     }
 
     /// The certain classes (n,), -1 where there is none, and the stages (n,) that decided.
     #[pyo3(signature = (x, n_jobs))]
-    #[allow(clippy::type_complexity)]
     fn answer<'py>(
         &self,
         py: Python<'py>,
         x: RowsArg<'py>,
         n_jobs: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+    ) -> PyResult<(Indices<'py>, Indices<'py>)> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
         let found = run(py, n_jobs, cost, None, |monitor, par| self.cascade.answer(rows, monitor, par))?;
@@ -115,14 +104,13 @@ impl Cascade {
 
     /// The outputs (n, q) of a stage and how far each can be from the machine's (n, q).
     #[pyo3(signature = (x, stage, n_jobs))]
-    #[allow(clippy::type_complexity)]
     fn outputs_with_bounds<'py>(
         &self,
         py: Python<'py>,
         x: RowsArg<'py>,
         stage: usize,
         n_jobs: usize,
-    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+    ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
         let (outputs, bounds) =

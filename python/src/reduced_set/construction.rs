@@ -4,13 +4,13 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::control::Budget;
-use svmarrow::reduced_set::{self, Answers, Coding, GradientParams, Loss, Objective};
+use svmarrow::reduced_set::{self, Answers, Examples, GradientParams, Loss, Objective};
 use svmarrow::{Error, Result};
 
 use crate::array::{RowsArg, indices, matrix, matrix_array};
 use crate::error::to_python;
-use crate::expansion;
-use crate::params::KernelArg;
+use crate::expansion::ExpansionArg;
+use crate::params::coding_of;
 use crate::run::{Cost, run};
 use crate::svm::duration;
 
@@ -36,7 +36,9 @@ pub(crate) fn centres<'py>(
 /// The settings of a gradient run as Python passes them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct GradientArg {
+pub(crate) struct GradientArg<'py> {
+    start: PyReadonlyArray2<'py, f32>,
+    sizes: Vec<usize>,
     loss: String,
     coding: String,
     sharpness: f64,
@@ -49,9 +51,10 @@ pub(crate) struct GradientArg {
     mixing: f64,
     places: usize,
     seed: u64,
+    max_time: Option<f64>,
 }
 
-impl GradientArg {
+impl GradientArg<'_> {
     fn params(&self) -> Result<GradientParams> {
         let loss = match self.loss.as_str() {
             "matching" => Loss::Matching,
@@ -62,13 +65,7 @@ impl GradientArg {
                 return Err(Error::param("loss", other, "one of matching, agreement, hinge, squared_hinge"));
             }
         };
-        let coding = match self.coding.as_str() {
-            "values" => Coding::Values,
-            "binary" => Coding::Sign,
-            "ovr" => Coding::Largest,
-            "ovo" => Coding::Pairs,
-            other => return Err(Error::param("coding", other, "one of values, binary, ovr, ovo")),
-        };
+        let coding = coding_of(&self.coding)?;
         Ok(GradientParams {
             objective: Objective { loss, coding, sharpness: self.sharpness, label_weight: self.label_weight },
             steps: self.steps,
@@ -83,51 +80,53 @@ impl GradientArg {
     }
 }
 
-/// Vectors and coefficients moved together from `start` to imitate an expansion on the rows `x`.
+/// What is known of the rows besides the machine.
+#[derive(FromPyObject)]
+pub(crate) enum AnswersArg<'py> {
+    /// Classes (n,).
+    Classes(PyReadonlyArray1<'py, i64>),
+    /// Numbers (n, q).
+    Values(PyReadonlyArray2<'py, f64>),
+}
+
+/// Vectors and coefficients moved together from the start of `settings` to imitate an expansion on the rows `x`.
 ///
-/// `labels` (n,) are classes, `answers` (n, q) numbers. Returns a list, one dict for each of the increasing `sizes`:
-/// `vectors` (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
+/// `answers` are classes (n,) or numbers (n, q). Returns a list, one dict for each of the increasing sizes: `vectors`
+/// (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
 #[pyfunction]
-#[pyo3(signature = (
-    vectors, coefficients, intercepts, kernel, start, sizes, x, labels, answers, settings, max_time, progress, n_jobs
-))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (expansion, x, answers, settings, progress, n_jobs))]
 pub(crate) fn gradient_vectors<'py>(
     py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
-    start: PyReadonlyArray2<'py, f32>,
-    sizes: Vec<usize>,
+    expansion: ExpansionArg<'py>,
     x: RowsArg<'py>,
-    labels: Option<PyReadonlyArray1<'py, i64>>,
-    answers: Option<PyReadonlyArray2<'py, f64>>,
-    settings: GradientArg,
-    max_time: Option<f64>,
+    answers: Option<AnswersArg<'py>>,
+    settings: GradientArg<'py>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    let (rows, (start, _, d)) = (x.view()?, matrix(&start)?);
+    let target = expansion.view()?;
+    let (rows, (start, _, d)) = (x.view()?, matrix(&settings.start)?);
     let q = target.outputs();
     Error::check_len("columns of the start", rows.cols(), d).map_err(to_python)?;
-    let labels = labels.as_ref().map(|labels| indices("labels", labels)).transpose()?;
-    let values = answers.as_ref().map(matrix).transpose()?;
-    let known = match (&labels, values) {
-        (_, Some((values, _, columns))) => {
+    let classes = match &answers {
+        Some(AnswersArg::Classes(classes)) => indices("labels", classes)?,
+        _ => Vec::new(),
+    };
+    let answers = match &answers {
+        Some(AnswersArg::Values(values)) => {
+            let (values, _, columns) = matrix(values)?;
             Error::check_len("columns of the answers (one for each output)", q, columns)
                 .map_err(to_python)?;
             Some(Answers::Values(values))
         }
-        (Some(labels), None) => Some(Answers::Classes(labels)),
-        (None, None) => None,
+        Some(AnswersArg::Classes(_)) => Some(Answers::Classes(&classes)),
+        None => None,
     };
-    let max_time = duration(max_time)?;
-    let params = settings.params().map_err(to_python)?;
+    let (params, max_time) = (settings.params().map_err(to_python)?, duration(settings.max_time)?);
+    let (examples, sizes) = (Examples { rows, answers }, &settings.sizes);
     let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
-        reduced_set::gradient_vectors(&target, start, &sizes, rows, known, &params, &budget, par)
+        reduced_set::gradient_vectors(&target, start, sizes, &examples, &params, &budget, par)
     })?;
     made.into_iter()
         .map(|made| {

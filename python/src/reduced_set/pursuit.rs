@@ -1,6 +1,5 @@
 //! `svmarrow::reduced_set`: matching pursuit.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
@@ -10,44 +9,36 @@ use svmarrow::reduced_set::{self, Criterion, PursuitParams, Reducer, Sample, Sel
 use super::selection::SelectionArg;
 use crate::array::RowsArg;
 use crate::error::to_python;
-use crate::expansion;
-use crate::params::KernelArg;
+use crate::expansion::ExpansionArg;
 use crate::path::path_dict;
 use crate::run::{Cost, run};
 use crate::svm::duration;
 
-/// A matching pursuit towards an expansion, over its own vectors or over `candidates`.
+/// A matching pursuit towards an expansion, over its own vectors or over `candidates`; with `rows` it compares
+/// predictions on them.
 ///
-/// Returns a dict: `order` (M,), `factor` (M, M) or None, `projections` (steps, q), `steps` (turns, ends) or None,
-/// `residual_norms` (M + 1,), `penalties` (M,) or None, `exact`, `orthogonal` and `stop`.
+/// Returns a dict: `order` (M,), `factor` (M, M) or None, `projections` (steps, q), `steps` (the vector of each step, the
+/// number of steps of each size) or None, `residual_norms` (M + 1,), `penalties` (M,) or None, `exact`, `orthogonal` and
+/// `stop`.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, candidates, method, settings, rows, seed, max_vectors, tolerance, max_time, progress, n_jobs))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (expansion, candidates, rows, settings, progress, n_jobs))]
 pub(crate) fn pursuit<'py>(
     py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    expansion: ExpansionArg<'py>,
     candidates: Option<RowsArg<'py>>,
-    method: &str,
-    settings: SelectionArg,
     rows: Option<RowsArg<'py>>,
-    seed: u64,
-    max_vectors: usize,
-    tolerance: f64,
-    max_time: Option<f64>,
+    settings: SelectionArg,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let target = expansion.view()?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
-    let max_time = duration(max_time)?;
+    let max_time = duration(settings.max_time)?;
     let rows = rows.as_ref().map(RowsArg::view).transpose()?;
     let params = PursuitParams {
-        max_vectors,
-        tolerance,
-        selection: match method {
+        max_vectors: settings.max_vectors,
+        tolerance: settings.tolerance,
+        selection: match settings.method.as_str() {
             "pursuit" => Selection::BackFitting,
             "prefit" => Selection::PreFitting,
             "basic" => Selection::Basic,
@@ -57,7 +48,7 @@ pub(crate) fn pursuit<'py>(
         },
         criterion: rows.map_or(Criterion::Norm, Criterion::Predictions),
         joint: settings.joint,
-        sample: settings.sample.map(|size| Sample { size, seed }),
+        sample: settings.sample.map(|size| Sample { size, seed: settings.seed }),
         room: settings.room(),
         norm_bound: None,
     };

@@ -1,16 +1,13 @@
 //! `svmarrow::reduced_set`, the selections that need the whole kernel matrix.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::control::Budget;
 use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, Reducer};
 use svmarrow::{Error, Result};
 
-use crate::array::RowsArg;
 use crate::error::to_python;
-use crate::expansion;
-use crate::params::KernelArg;
+use crate::expansion::ExpansionArg;
 use crate::path::path_dict;
 use crate::run::{Cost, run};
 use crate::svm::duration;
@@ -19,6 +16,11 @@ use crate::svm::duration;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SelectionArg {
+    pub(crate) method: String,
+    pub(crate) max_vectors: usize,
+    pub(crate) tolerance: f64,
+    pub(crate) seed: u64,
+    pub(crate) max_time: Option<f64>,
     pub(crate) joint: bool,
     inverse_weights: bool,
     cost: f64,
@@ -31,9 +33,9 @@ pub(crate) struct SelectionArg {
 }
 
 impl SelectionArg {
-    fn method(&self, name: &str) -> Result<Method> {
+    fn kind(&self) -> Result<Method> {
         let norm = if self.joint { Norm::Joint } else { Norm::Each };
-        Ok(match name {
+        Ok(match self.method.as_str() {
             "rank" => Method::Rank { tolerance: self.rank_tolerance },
             "l0" => Method::ZeroNorm { norm, gamma: self.gamma, levels: LEVELS },
             "l1" => Method::L1 { norm, inverse_weights: self.inverse_weights, penalty: self.penalty },
@@ -55,24 +57,17 @@ impl SelectionArg {
 
 /// The path of an expansion along the order in which a method chooses its vectors; a dict as `pursuit` gives.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, method, settings, max_vectors, tolerance, max_time, progress, n_jobs))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (expansion, settings, progress, n_jobs))]
 pub(crate) fn select_vectors<'py>(
     py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
-    method: &str,
+    expansion: ExpansionArg<'py>,
     settings: SelectionArg,
-    max_vectors: usize,
-    tolerance: f64,
-    max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let target = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    let (method, max_time) = (settings.method(method).map_err(to_python)?, duration(max_time)?);
+    let target = expansion.view()?;
+    let (method, max_time) = (settings.kind().map_err(to_python)?, duration(settings.max_time)?);
+    let SelectionArg { max_vectors, tolerance, .. } = settings;
     let (reducer, limits) = (Reducer::Matrix { method, max_vectors, tolerance }, settings.limits());
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);

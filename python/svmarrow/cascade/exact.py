@@ -258,12 +258,7 @@ class ExactCascade(Cascade):
             "projections": path._projections,
         }
         self._path["products"], self._path["at_kept"], self._path["masses"] = _core.expansion_moments(
-            core_rows(expansion.vectors),
-            expansion.coefficients,
-            expansion.intercepts,
-            expansion.kernel_spec,
-            core_rows(path.vectors),
-            threads(self.n_jobs),
+            expansion.core_parts, core_rows(path.vectors), threads(self.n_jobs)
         )
         if not isinstance(self.stages, str):
             self._prepare(self._path, _as_pairs(self.stages))
@@ -303,16 +298,8 @@ class ExactCascade(Cascade):
             assert self._parts is not None
             expansion = self.model_.expansion_
             self._handle = _core.Cascade(
-                core_rows(expansion.vectors),
-                expansion.coefficients,
-                expansion.intercepts,
-                expansion.kernel_spec,
-                core_rows(self._parts["kept"]),
-                self._parts["factor"],
-                self._parts["projections"],
-                self._parts["products"],
-                self._parts["at_kept"],
-                self._parts["masses"],
+                expansion.core_parts,
+                {**self._parts, "kept": core_rows(self._parts["kept"])},
                 self.stages_,
                 self.model_.decoding,
                 bool(self.model_.break_ties),

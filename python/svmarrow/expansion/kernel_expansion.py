@@ -150,6 +150,13 @@ class KernelExpansion:
         return int(self.intercepts.size)
 
     @property
+    def core_parts(
+        self,
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64], tuple[str, float, float, int]]:
+        """Vectors, coefficients, intercepts and kernel as the extension module takes them."""
+        return core_rows(self.vectors), self.coefficients, self.intercepts, self.kernel_spec
+
+    @property
     def kernel_spec(self) -> tuple[str, float, float, int]:
         """(name, gamma, coef0, degree), parameters that the kernel does not have at their defaults."""
         if callable(self.kernel):
@@ -200,9 +207,7 @@ class KernelExpansion:
             return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
         handle = self._handle
         if handle is None:
-            handle = _core.Expansion(
-                core_rows(self.vectors), self.coefficients, self.intercepts, self.kernel_spec
-            )
+            handle = _core.Expansion(*self.core_parts)
             object.__setattr__(self, "_handle", handle)
         n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
         if n * cost < _SHORT_COST and n_jobs is None:

@@ -124,7 +124,7 @@ class MatchingPath(SizePath):
         size = int(self.step_sizes[step]) + self._constant
         if self._factor is None:
             return self._projections[self._starts[step] : self._starts[step + 1]]
-        return _core.path_coefficients(self._factor, self._projections, size)
+        return _core.path_coefficients((self._factor, self._projections, None), size)
 
     def outputs(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Outputs of several sizes at once, every function's value computed once.

@@ -365,36 +365,24 @@ def pursue(
     if not np.any(expansion.coefficients):
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
     checked = _checked_size(size, parameter, pool.shape[0], candidates, clip=clip)
-    target = (
-        core_rows(expansion.vectors),
-        expansion.coefficients,
-        expansion.intercepts,
-        expansion.kernel_spec,
-    )
     jobs = threads(n_jobs)
+    drawn = random_state is not None and method in PURSUITS
+    seed = int(check_random_state(random_state).randint(2**31 - 1)) if drawn else 0
+    given = as_arguments(chosen) | {
+        "method": method,
+        "max_vectors": checked,
+        "tolerance": float(tol),
+        "seed": seed,
+        "max_time": max_time,
+    }
     if method in PURSUITS:
         rivals = None if candidates == "vectors" else core_rows(pool)
         compared = core_rows(expansion.vectors if rows is None else rows) if by_predictions else None
-        seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        path = _core.pursuit(
-            *target,
-            rivals,
-            method,
-            as_arguments(chosen),
-            compared,
-            seed,
-            checked,
-            float(tol),
-            max_time,
-            progress,
-            jobs,
-        )
+        path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
+    elif candidates != "vectors":
+        raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
     else:
-        if candidates != "vectors":
-            raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
-        path = _core.select_vectors(
-            *target, method, as_arguments(chosen), checked, float(tol), max_time, progress, jobs
-        )
+        path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
     if len(path["order"]) == 0:
         raise _nothing_chosen(source, chosen, path["stop"], max_time)
     if path["stop"] in ("max_time", "interrupted"):

@@ -322,22 +322,18 @@ def construct(
         cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
         given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))
     made = _core.gradient_vectors(
-        core_rows(full.vectors),
-        full.coefficients,
-        full.intercepts,
-        full.kernel_spec,
-        _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
-        [int(size) for size in sizes],
+        full.core_parts,
         core_rows(rows),
-        labels,
-        answers,
+        labels if answers is None else answers,
         {
             **given,
+            "start": _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
+            "sizes": [int(size) for size in sizes],
             # The machines of a code are compared one by one.
             "coding": "values" if coding == "code" else coding,
             "seed": seed,
+            "max_time": max_time,
         },
-        max_time,
         progress,
         threads(n_jobs),
     )

@@ -30,7 +30,7 @@ class PathNumbers:
 
     def coefficients(self, size: int) -> NDArray[np.float64]:
         """The coefficients (size, q) of a size."""
-        return _core.path_coefficients(self.triangle, self.projections, size, self.steps)
+        return _core.path_coefficients((self.triangle, self.projections, self.steps), size)
 
     def outputs(
         self, expansion: KernelExpansion, kept: Any, rows: Any, sizes: Sequence[int], jobs: int
@@ -42,13 +42,13 @@ class PathNumbers:
             used = int(self.steps[1][largest - 1])
             steps = self.steps[0][:used], self.steps[1][:largest]
         return _core.path_decisions(
-            expansion.kernel_spec,
-            core_rows(kept),
-            None if triangle is None else np.ascontiguousarray(triangle[:largest, :largest]),
-            np.ascontiguousarray(self.projections[:used]),
-            expansion.intercepts,
+            (
+                None if triangle is None else np.ascontiguousarray(triangle[:largest, :largest]),
+                np.ascontiguousarray(self.projections[:used]),
+                steps,
+            ),
+            (core_rows(kept), expansion.intercepts, expansion.kernel_spec),
             core_rows(rows),
             np.array(sizes, dtype=np.int64),
             jobs,
-            steps,
         )

@@ -124,23 +124,30 @@ pub(super) struct Stage {
     pub(super) tau: f64,
 }
 
-/// A path and its machine: what stages are made of.
-pub(super) struct Source<'a> {
-    pub(super) target: ExpansionView<'a>,
-    pub(super) kept: Rows<'a>,
+/// A machine and a path whose sizes are its orthogonal projections: what stages are made of.
+pub struct Projection<'a> {
+    /// The machine.
+    pub target: ExpansionView<'a>,
+    /// The M vectors of the path.
+    pub kept: Rows<'a>,
     /// L, (M, M).
-    pub(super) factor: &'a [f64],
+    pub factor: &'a [f64],
     /// G, (M, q).
-    pub(super) projections: &'a [f64],
-    pub(super) moments: &'a Moments,
-    pub(super) coding: Coding,
+    pub projections: &'a [f64],
+    /// Of the machine and the vectors of the path.
+    pub moments: &'a Moments,
 }
 
 /// Makes the stages, which increase in both sizes.
 ///
 /// # Errors
 /// [`Error::Param`] where they do not, [`Error::Shape`] where the arrays disagree.
-pub(super) fn stages(source: &Source<'_>, sizes: &[StageSize], par: Par) -> Result<Vec<Stage>> {
+pub(super) fn stages(
+    source: &Projection<'_>,
+    sizes: &[StageSize],
+    coding: Coding,
+    par: Par,
+) -> Result<Vec<Stage>> {
     let (q, m) = (source.target.outputs(), source.kept.rows());
     Error::check_len("products of the outputs", q * q, source.moments.products.len())?;
     Error::check_len("products with the kept vectors", m * q, source.moments.at_kept.len())?;
@@ -161,7 +168,7 @@ pub(super) fn stages(source: &Source<'_>, sizes: &[StageSize], par: Par) -> Resu
     let Some(last) = sizes.last() else { return Ok(Vec::new()) };
     let deltas = feature_space(&source.target)?;
     let shared = Shared::new(source, last, deltas, par)?;
-    sizes.iter().map(|&size| shared.stage(source, size)).collect()
+    sizes.iter().map(|&size| shared.stage(source, size, coding)).collect()
 }
 
 /// What all stages share.
@@ -176,7 +183,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(source: &Source<'_>, last: &StageSize, deltas: (f64, f64), par: Par) -> Result<Self> {
+    fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), par: Par) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
         let first: Vec<usize> = (0..t).collect();
         let kept = source.kept.gather(&first);
@@ -188,7 +195,7 @@ impl Shared {
         Ok(Self { deltas, gram, t, lengths, directions })
     }
 
-    fn stage(&self, source: &Source<'_>, size: StageSize) -> Result<Stage> {
+    fn stage(&self, source: &Projection<'_>, size: StageSize, coding: Coding) -> Result<Stage> {
         let StageSize { vectors: t, directions: p } = size;
         let (q, m, total) = (source.target.outputs(), source.kept.rows(), source.target.len());
         let (sums, masses) = (&source.moments.sums, &source.moments.masses);
@@ -233,7 +240,7 @@ impl Shared {
             .map(|j| (squares[j].max(0.0) + error_of_squared(both(j), values_error(j))).sqrt())
             .collect();
         let mut pair_radius = Vec::new();
-        if source.coding == Coding::Largest {
+        if coding == Coding::Largest {
             pair_radius = vec![0.0; q * q];
             for j in 0..q {
                 for k in 0..j {

@@ -13,12 +13,11 @@
 //!
 //! Cost a row and stage: the new vectors' kernel values, p^2 / 2 for the new directions, t q for the outputs.
 
-use super::bounds::{Moments, Source, Stage, StageSize, feature_space, stages};
+use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner, largest};
 use crate::control::{Monitor, Par, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
@@ -89,22 +88,18 @@ struct Place {
 }
 
 impl Cascade {
-    /// Takes a path (`kept`, `factor`, `projections`) of the machine `target`, whose `moments` are known.
+    /// Makes the stages of a path.
     ///
     /// # Errors
     /// [`Error::Param`] for stages that do not increase and kernels without a feature space, [`Error::Shape`] where the
     /// arrays disagree.
-    #[allow(clippy::too_many_arguments)]
     pub fn new(
-        target: &ExpansionView<'_>,
-        kept: Rows<'_>,
-        factor: &[f64],
-        projections: &[f64],
-        moments: &Moments,
+        projection: &Projection<'_>,
         sizes: &[StageSize],
         decision: Decision,
         par: Par,
     ) -> Result<Self> {
+        let Projection { target, kept, factor, moments, .. } = projection;
         let q = target.outputs();
         let classes = decision.coding.classes(q).unwrap_or(0);
         let fits = match decision.coding {
@@ -119,8 +114,7 @@ impl Cascade {
                 format!("one for {q} outputs"),
             ));
         }
-        let source = Source { target: *target, kept, factor, projections, moments, coding: decision.coding };
-        let stages = stages(&source, sizes, par)?;
+        let stages = stages(projection, sizes, decision.coding, par)?;
         let mut columns = Vec::with_capacity(stages.len());
         let mut from = 0;
         for stage in &stages {
@@ -353,6 +347,7 @@ mod tests {
     use super::*;
     use crate::control::Silent;
     use crate::data::DenseView;
+    use crate::expansion::ExpansionView;
     use crate::kernels::Evaluator;
     use crate::reduced_set::pursuit::{PursuitParams, pursuit};
 
@@ -407,17 +402,14 @@ mod tests {
                     .map(|&t| StageSize { vectors: t, directions: t.div_ceil(2) })
                     .collect();
                 let decision = Decision { coding, break_ties: false };
-                let cascade = Cascade::new(
-                    &target,
-                    kept.view(),
-                    &path.factor,
-                    &path.projections,
-                    &known,
-                    &sizes,
-                    decision,
-                    Par::Sequential,
-                )
-                .unwrap();
+                let projection = Projection {
+                    target,
+                    kept: kept.view(),
+                    factor: &path.factor,
+                    projections: &path.projections,
+                    moments: &known,
+                };
+                let cascade = Cascade::new(&projection, &sizes, decision, Par::Sequential).unwrap();
                 let evaluator = Evaluator::new(&target).unwrap();
                 let x: Vec<f64> = (0..900).map(|i| (f64::from(i * i) * 0.13).cos() * 2.5).collect();
                 let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();

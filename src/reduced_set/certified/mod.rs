@@ -10,6 +10,6 @@ mod bounds;
 mod cascade;
 mod decision;
 
-pub use bounds::{Moments, StageSize, moments};
+pub use bounds::{Moments, Projection, StageSize, moments};
 pub use cascade::{Cascade, CertainAnswers, UNDECIDED};
 pub use decision::Decision;

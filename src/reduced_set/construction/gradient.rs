@@ -20,9 +20,10 @@
 
 use super::centres::centres;
 use super::objective::Objective;
+use super::params::{Answers, Examples, GradientParams};
 use super::teacher::Teacher;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
-use crate::data::{DenseView, Rows};
+use crate::data::DenseView;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
@@ -34,89 +35,6 @@ use std::ops::ControlFlow;
 const STEPS_PER_TICK: usize = 16;
 /// Rows of a batch that are made by one task.
 const ROWS_PER_TASK: usize = 48;
-
-/// Parameters of moving.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GradientParams {
-    /// What is minimised.
-    pub objective: Objective,
-    /// Number of steps for each size.
-    pub steps: usize,
-    /// Rows of a step.
-    pub batch: usize,
-    /// Length of a first step in each feature of a vector, as a share of the features' root mean square deviation.
-    pub vector_rate: f64,
-    /// Length of a first step in each coefficient, as a share of the coefficients' root mean square.
-    pub coefficient_rate: f64,
-    /// Displacement of rows as a share of each feature's standard deviation.
-    pub noise: f64,
-    /// Largest share of the way that a displaced row is moved towards another row.
-    pub mixing: f64,
-    /// Places that each row is displaced to, besides its own.
-    pub places: usize,
-    /// Of the batches and displacements.
-    pub seed: u64,
-}
-
-/// What is known of the rows besides the machine's outputs.
-#[derive(Debug, Clone, Copy)]
-pub enum Answers<'a> {
-    /// The class of each row, (n,).
-    Classes(&'a [usize]),
-    /// The numbers that the outputs should have, (n, q).
-    Values(&'a [f64]),
-}
-
-impl GradientParams {
-    fn check(&self) -> Result<()> {
-        let rule = |name, value: f64, holds: bool, rule: &str| {
-            if holds { Ok(()) } else { Err(Error::param(name, value, rule)) }
-        };
-        rule("batch", self.batch as f64, self.batch >= 1, "at least 1")?;
-        for (name, value) in [
-            ("vector_rate", self.vector_rate),
-            ("coefficient_rate", self.coefficient_rate),
-            ("noise", self.noise),
-        ] {
-            rule(name, value, value.is_finite() && value >= 0.0, "finite and not negative")?;
-        }
-        rule("mixing", self.mixing, (0.0..=1.0).contains(&self.mixing), "in [0, 1]")?;
-        let s = self.objective.sharpness;
-        rule("sharpness", s, s.is_finite() && s > 0.0, "finite and positive")?;
-        let w = self.objective.label_weight;
-        rule("label_weight", w, (0.0..=1.0).contains(&w), "in [0, 1]")
-    }
-
-    fn check_answers(&self, answers: Option<Answers<'_>>, n: usize, q: usize) -> Result<()> {
-        match answers {
-            Some(Answers::Classes(labels)) => {
-                let classes = self.objective.coding.classes(q).unwrap_or(usize::MAX);
-                Error::check_len("labels (one for each row)", n, labels.len())?;
-                if let Some(label) = labels.iter().find(|&&label| label >= classes) {
-                    return Err(Error::param(
-                        "labels",
-                        label,
-                        format!("below {classes}, the number of classes"),
-                    ));
-                }
-            }
-            Some(Answers::Values(values)) => {
-                Error::check_len("answers (one for each row and output)", n * q, values.len())?;
-                if let Some(at) = values.iter().position(|v| !v.is_finite()) {
-                    return Err(Error::NotFinite { what: "answers", row: at / q });
-                }
-                if self.objective.needs_labels() {
-                    return Err(Error::param("labels", "numbers", "classes for a loss on labels"));
-                }
-            }
-            None if self.objective.needs_labels() => {
-                return Err(Error::param("labels", "None", "given for a loss on labels"));
-            }
-            None => {}
-        }
-        Ok(())
-    }
-}
 
 /// A small expansion made by moving.
 #[derive(Debug, Clone)]
@@ -133,7 +51,7 @@ pub struct Construction {
     pub stop: Stop,
 }
 
-/// Moves the vectors and the coefficients that fit them best, to imitate `target` on `rows`, or to do better than it
+/// Moves the vectors and the coefficients that fit them best, to imitate `target` on the examples, or to do better than it
 /// where the objective asks for the answers; one result for each of the increasing `sizes`, fewer where the monitor
 /// ended the run.
 ///
@@ -143,17 +61,16 @@ pub struct Construction {
 /// [`Error::Param`] for parameters outside their rules, labels that are missing or not below the number of classes, a
 /// start that is empty or too short, sizes that do not increase or exceed both start and rows, or a precomputed kernel;
 /// [`Error::Shape`] where sizes disagree.
-#[allow(clippy::too_many_arguments)]
 pub fn gradient_vectors(
     target: &ExpansionView<'_>,
     start: &[f32],
     sizes: &[usize],
-    rows: Rows<'_>,
-    answers: Option<Answers<'_>>,
+    examples: &Examples<'_>,
     params: &GradientParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Vec<Construction>> {
+    let Examples { rows, answers } = *examples;
     let (n, d, q) = (rows.rows(), rows.cols(), target.outputs());
     params.check()?;
     if target.kernel == Kernel::Precomputed {
@@ -182,7 +99,7 @@ pub fn gradient_vectors(
     if let Some(&last) = sizes.last().filter(|&&last| last > given + n) {
         return Err(Error::param("sizes", last, format!("at most {}, the start and one a row", given + n)));
     }
-    params.check_answers(answers, n, q)?;
+    params.check_answers(examples, q)?;
     target.kernel.check_rows("rows", rows)?;
     target.kernel.check_rows("start", DenseView::new(start, given, d)?.into())?;
 

@@ -11,8 +11,8 @@
 //!
 //! Cost: rows x (1 + places) outputs of the machine; memory as many single precision numbers a machine output.
 
-use super::gradient::{Answers, GradientParams};
 use super::objective::{Loss, Objective};
+use super::params::{Answers, GradientParams};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::data::{DenseView, Rows};
 use crate::error::Result;
