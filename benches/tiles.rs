@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use svmarrow::control::Par;
-use svmarrow::data::{DenseView, Rows};
+use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
 
@@ -32,7 +32,7 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
 }
 
 fn view(data: &[f32], rows: usize, features: usize) -> Rows<'_> {
-    DenseView::new(data, rows, features).expect("the sizes are this file's").into()
+    Rows::from_shape((rows, features), data).expect("the sizes are this file's")
 }
 
 fn kernel_rows(criterion: &mut Criterion) {

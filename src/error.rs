@@ -32,6 +32,16 @@ pub enum Error {
         /// The size that was given.
         found: usize,
     },
+    /// A dense matrix whose rows cannot be read as slices one after the other.
+    #[error(
+        "a dense matrix with strides {strides:?} (in elements): the elements of a row must be side by side and rows \
+         must not overlap or run backwards; make it row-major first (numpy.ascontiguousarray, or ndarray's \
+         as_standard_layout)"
+    )]
+    Layout {
+        /// Elements from a row to the next, and from a column to the next.
+        strides: [isize; 2],
+    },
     /// An array holds NaN or an infinity.
     #[error("{what} holds a value that is not finite, first at row {row}")]
     NotFinite {

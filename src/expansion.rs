@@ -22,9 +22,9 @@ pub struct ExpansionView<'a> {
 
 impl<'a> ExpansionView<'a> {
     /// Checks that the sizes agree and the numbers are finite.
-    pub fn new(
+    pub fn new<'r: 'a>(
         kernel: Kernel,
-        vectors: Rows<'a>,
+        vectors: Rows<'r>,
         coefficients: &'a [f64],
         intercepts: &'a [f64],
     ) -> Result<Self> {
@@ -44,7 +44,16 @@ impl<'a> ExpansionView<'a> {
         if let Some(row) = intercepts.iter().position(|c| !c.is_finite()) {
             return Err(Error::NotFinite { what: "intercepts", row });
         }
-        Ok(Self { kernel, vectors, coefficients, intercepts })
+        Ok(Self { kernel, vectors: vectors.reborrow(), coefficients, intercepts })
+    }
+
+    /// The same expansion for a shorter time, as [`Rows::reborrow`].
+    pub fn reborrow<'b>(self) -> ExpansionView<'b>
+    where
+        'a: 'b,
+    {
+        let Self { kernel, vectors, coefficients, intercepts } = self;
+        ExpansionView { kernel, vectors: vectors.reborrow(), coefficients, intercepts }
     }
 
     /// Number of outputs q.

@@ -1,71 +1,53 @@
 //! NumPy arrays in by view, results out by move.
 //!
-//! A dense matrix may have any row stride as long as the elements of a row lie side by side. Where the rows do not
-//! follow each other, the elements between them belong to another array, the one that NumPy calls `base`: the view
-//! is then a slice of the base, which is contiguous, so that no pointer is ever followed by hand.
+//! A dense matrix is viewed as it lies, as an ndarray view; which layouts of it the core takes is the core's to say.
 //!
 //! A sparse matrix is the tuple `(data, indices, indptr, shape)`; the core checks its structure.
 
 use numpy::ndarray::Array2;
 use numpy::{
-    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use svmarrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
+use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::{Error, Result};
 
 use crate::error::to_python;
 
-/// A dense matrix and the contiguous memory that it lies in.
-pub(crate) struct Dense<'py, T: Element> {
-    memory: PyReadonlyArrayDyn<'py, T>,
-    start: usize,
-    rows: usize,
-    cols: usize,
-    row_stride: usize,
-}
+/// A dense matrix in NumPy's memory.
+pub(crate) struct Dense<'py, T: Element>(PyReadonlyArray2<'py, T>);
 
 impl<'py, T: Element + svmarrow::data::Element> Dense<'py, T> {
     fn new(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
-        let strided = || {
-            PyValueError::new_err(
-                "a dense matrix needs rows of contiguous elements; pass it through numpy.ascontiguousarray",
-            )
-        };
-        let &[rows, cols] = array.shape() else {
+        if array.ndim() != 2 {
             return Err(PyValueError::new_err(format!(
                 "a matrix needs 2 dimensions, this array has {}",
                 array.ndim()
             )));
-        };
-        if array.is_c_contiguous() {
-            let memory = array.extract()?;
-            return Ok(Self { memory, start: 0, rows, cols, row_stride: cols });
         }
-        let size = size_of::<T>();
-        let &[between, within] = array.strides() else { return Err(strided()) };
-        let between = usize::try_from(between).map_err(|_| strided())?;
-        if cols > 1 && usize::try_from(within) != Ok(size) || between % size != 0 {
-            return Err(strided());
+        // ndarray counts strides in elements. A strided view with no array behind it was made by hand
+        // (`as_strided`), and nothing says that its rows lie in memory at all.
+        let whole = |stride: &isize| stride % size_of::<T>() as isize == 0;
+        let viewed = array.is_aligned()
+            && (array.is_c_contiguous()
+                || array.strides().iter().all(whole)
+                    && array.getattr(intern!(array.py(), "base"))?.cast::<PyUntypedArray>().is_ok());
+        if viewed {
+            Ok(Self(array.extract()?))
+        } else {
+            Err(PyValueError::new_err(
+                "a dense matrix that is not aligned, or whose memory no array owns; pass it through \
+                 numpy.ascontiguousarray",
+            ))
         }
-        let memory: PyReadonlyArrayDyn<'py, T> =
-            array.getattr(intern!(array.py(), "base"))?.extract().map_err(|_| strided())?;
-        let first = array.cast::<PyArray2<T>>()?.data() as usize;
-        let offset = first.checked_sub(memory.data() as usize).ok_or_else(strided)?;
-        if !memory.is_contiguous() || offset % size != 0 {
-            return Err(strided());
-        }
-        Ok(Self { memory, start: offset / size, rows, cols, row_stride: between / size })
     }
 
-    fn view(&self) -> PyResult<DenseView<'_, T>> {
-        let memory = self.memory.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let memory = memory.get(self.start..).unwrap_or_default();
-        DenseView::with_stride(memory, self.rows, self.cols, self.row_stride).map_err(to_python)
+    fn view(&self) -> PyResult<Rows<'_>> {
+        self.0.as_array().try_into().map_err(to_python)
     }
 }
 
@@ -164,9 +146,9 @@ impl<'py> RowsArg<'py> {
     /// The view, with its structure checked.
     pub(crate) fn view(&self) -> PyResult<Rows<'_>> {
         Ok(match self {
-            Self::U8(dense) => dense.view()?.into(),
-            Self::F32(dense) => dense.view()?.into(),
-            Self::F64(dense) => dense.view()?.into(),
+            Self::U8(dense) => dense.view()?,
+            Self::F32(dense) => dense.view()?,
+            Self::F64(dense) => dense.view()?,
             Self::Csr32(csr) => csr.view()?.into(),
             Self::Csr64(csr) => csr.view()?.into(),
         })
@@ -229,9 +211,9 @@ pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_,
         Ok((PyArray1::from_vec(py, values), indices, indptr, shape).into_pyobject(py)?.into_any())
     }
     Ok(match rows {
-        OwnedRows::DenseU8 { data, rows, cols } => matrix_array(py, data, rows, cols)?.into_any(),
-        OwnedRows::DenseF32 { data, rows, cols } => matrix_array(py, data, rows, cols)?.into_any(),
-        OwnedRows::DenseF64 { data, rows, cols } => matrix_array(py, data, rows, cols)?.into_any(),
+        OwnedRows::DenseU8(array) => PyArray2::from_owned_array(py, array).into_any(),
+        OwnedRows::DenseF32(array) => PyArray2::from_owned_array(py, array).into_any(),
+        OwnedRows::DenseF64(array) => PyArray2::from_owned_array(py, array).into_any(),
         OwnedRows::CsrF32 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
         OwnedRows::CsrF64 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
         _ => return Err(to_python(unknown_layout())),

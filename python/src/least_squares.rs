@@ -122,7 +122,7 @@ pub(crate) fn least_squares_cg<'py>(
     let options = iterative_options(tol, max_iter, max_time, (points, seed))?;
     let problem = (&x, &targets, fit_intercept);
     let solution = conjugate_gradients(py, problem, progress.as_ref(), n_jobs, |problem, monitor, par| {
-        let problem = Problem { kernel: kernel.function(), ..problem };
+        let problem = Problem { kernel: kernel.function(), rows: problem.rows.reborrow(), ..problem };
         iterative::solve(&problem, alpha, options, monitor, par)
     })?;
     let ending = (solution.intercepts, solution.products, solution.residual, solution.reason);

@@ -1,104 +1,109 @@
-//! A dense row-major view: rows of contiguous elements, `row_stride` elements apart.
+//! Dense matrices are ndarray's: any view whose rows are contiguous and do not overlap.
+//!
+//! Kernels and packing read rows as slices, so the elements of a row must lie side by side; the rows themselves may
+//! be any distance apart, as those of `x.slice(s![.., ..4])` are. The layout is checked once, where a [`Rows`] is made.
 
-use super::{Element, Rows};
+use ndarray::{Array2, ArrayView2, Axis};
+
+use super::{Element, OwnedRows, Rows};
 use crate::error::{Error, Result};
 
-/// `rows` x `cols` elements of someone else's memory.
-#[derive(Debug, Clone, Copy)]
-pub struct DenseView<'a, T> {
-    data: &'a [T],
-    rows: usize,
-    cols: usize,
-    row_stride: usize,
+impl<'a, T: Element> TryFrom<ArrayView2<'a, T>> for Rows<'a> {
+    type Error = Error;
+
+    /// Takes the view as it is.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where the elements of a row are not side by side, or rows overlap or run backwards.
+    fn try_from(view: ArrayView2<'a, T>) -> Result<Self> {
+        let (rows, cols) = view.dim();
+        let &[between, within] = view.strides() else { unreachable!("a matrix has two strides") };
+        if (cols <= 1 || within == 1) && (rows <= 1 || between >= cols as isize) || view.is_empty() {
+            Ok(T::rows(view))
+        } else {
+            Err(Error::Layout { strides: [between, within] })
+        }
+    }
 }
 
-impl<'a, T: Element> DenseView<'a, T> {
-    /// A view of contiguous rows.
-    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
-        Self::with_stride(data, rows, cols, cols)
-    }
+impl<'a, T: Element> TryFrom<&'a Array2<T>> for Rows<'a> {
+    type Error = Error;
 
-    /// A view of rows that start `row_stride` elements apart.
-    pub fn with_stride(data: &'a [T], rows: usize, cols: usize, row_stride: usize) -> Result<Self> {
-        let needed = if rows == 0 {
-            Some(0)
-        } else {
-            (rows - 1).checked_mul(row_stride).and_then(|start| start.checked_add(cols))
-        };
-        match needed {
-            Some(needed) if needed <= data.len() && (row_stride >= cols || rows <= 1) => {
-                Ok(Self { data, rows, cols, row_stride })
-            }
+    fn try_from(array: &'a Array2<T>) -> Result<Self> {
+        array.view().try_into()
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `shape` (rows, columns) that follow each other in `data`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where `data` has not exactly as many elements.
+    pub fn from_shape<T: Element>(shape: (usize, usize), data: &'a [T]) -> Result<Self> {
+        match ArrayView2::from_shape(shape, data) {
+            Ok(view) if view.len() == data.len() => view.try_into(),
             _ => Err(Error::Shape {
                 what: "elements of a dense matrix",
-                expected: needed.unwrap_or(usize::MAX),
+                expected: shape.0.saturating_mul(shape.1),
                 found: data.len(),
             }),
         }
     }
+}
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// One row.
-    #[inline]
-    pub fn row(&self, row: usize) -> &'a [T] {
-        let start = row * self.row_stride;
-        &self.data[start..start + self.cols]
-    }
-
-    pub(super) fn gather(&self, rows: &[usize]) -> Vec<T> {
-        let mut out = Vec::with_capacity(rows.len() * self.cols);
-        for &row in rows {
-            out.extend_from_slice(self.row(row));
-        }
-        out
+impl<T: Element> From<Array2<T>> for OwnedRows {
+    /// Takes the array; it is copied only where it is not row-major.
+    fn from(array: Array2<T>) -> Self {
+        let row_major = array.is_standard_layout();
+        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() })
     }
 }
 
-impl<'a> From<DenseView<'a, u8>> for Rows<'a> {
-    fn from(view: DenseView<'a, u8>) -> Self {
-        Self::DenseU8(view)
-    }
+/// One row of a view inside a [`Rows`].
+#[inline]
+pub(crate) fn row<'a, T>(view: &ArrayView2<'a, T>, row: usize) -> &'a [T] {
+    view.index_axis_move(Axis(0), row).to_slice().expect("the layout was checked when the rows were made")
 }
 
-impl<'a> From<DenseView<'a, f32>> for Rows<'a> {
-    fn from(view: DenseView<'a, f32>) -> Self {
-        Self::DenseF32(view)
+pub(super) fn gather<T: Element>(view: &ArrayView2<'_, T>, rows: &[usize]) -> OwnedRows {
+    let mut data = Vec::with_capacity(rows.len() * view.ncols());
+    for &i in rows {
+        data.extend_from_slice(row(view, i));
     }
-}
-
-impl<'a> From<DenseView<'a, f64>> for Rows<'a> {
-    fn from(view: DenseView<'a, f64>) -> Self {
-        Self::DenseF64(view)
-    }
+    T::owned(Array2::from_shape_vec((rows.len(), view.ncols()), data).expect("whole rows were copied"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::{arr2, s};
 
     #[test]
-    fn sizes_that_overflow_are_refused() {
+    fn sizes_that_do_not_fit_are_refused() {
         let data = [0.0_f32; 4];
-        assert!(DenseView::new(&data, usize::MAX, 2).is_err());
-        assert!(DenseView::with_stride(&data, 3, 1, usize::MAX).is_err());
-        assert!(DenseView::with_stride(&data, 2, 2, 1).is_err());
-        assert!(DenseView::new(&data, 2, 3).is_err());
+        assert!(Rows::from_shape((usize::MAX, 2), &data).is_err());
+        assert!(Rows::from_shape((2, 3), &data).is_err());
+        assert!(Rows::from_shape((1, 2), &data).is_err());
+        assert!(Rows::from_shape((2, 2), &data).is_ok());
     }
 
     #[test]
-    fn strided_rows() {
-        let data = [1.0_f64, 2.0, 9.0, 3.0, 4.0];
-        let view = DenseView::with_stride(&data, 2, 2, 3).unwrap();
-        assert_eq!(view.row(1), &[3.0, 4.0]);
-        assert_eq!(view.gather(&[1, 0]), &[3.0, 4.0, 1.0, 2.0]);
+    fn layouts_whose_rows_are_slices_are_taken() {
+        let x = arr2(&[[1.0_f64, 2.0, 9.0], [3.0, 4.0, 9.0], [5.0, 6.0, 9.0]]);
+        for view in
+            [x.slice(s![.., ..2]), x.slice(s![..;2, ..2]), x.slice(s![1.., 2..]), x.slice(s![..0, ..])]
+        {
+            let rows = Rows::try_from(view).unwrap();
+            assert_eq!((rows.rows(), rows.cols()), view.dim());
+            let all: Vec<usize> = (0..view.nrows()).collect();
+            assert_eq!(rows.gather(&all), view.to_owned().into());
+        }
+        let column = x.t();
+        for view in
+            [column, x.slice(s![..;-1, ..]), x.slice(s![.., ..;2]), x.row(0).broadcast((3, 3)).unwrap()]
+        {
+            assert!(matches!(Rows::try_from(view), Err(Error::Layout { .. })), "{:?}", view.strides());
+        }
+        assert_eq!(OwnedRows::from(x.t().to_owned()).view().gather(&[2]), arr2(&[[9.0, 9.0, 9.0]]).into());
     }
 }

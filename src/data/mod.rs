@@ -1,4 +1,4 @@
-//! Rows of numbers in the caller's memory: dense and compressed sparse row views, and an owned form.
+//! Rows of numbers in the caller's memory: ndarray's matrices and compressed sparse rows, and an owned form.
 //!
 //! Nothing here copies. Algorithms ask for blocks of rows through [`Rows`], and the kernels pack those blocks in
 //! the layout and precision they compute in, so that bytes, single and double precision all cost one read.
@@ -9,45 +9,71 @@ mod owned;
 pub mod svmlight;
 
 pub use csr::{CsrView, IndexSlice};
-pub use dense::DenseView;
+pub(crate) use dense::row;
 pub use owned::OwnedRows;
+
+use ndarray::{Array2, ArrayView2};
 
 use crate::error::{Error, Result};
 
-/// An element that a view may hold.
-pub trait Element: Copy + Send + Sync + 'static {
+/// An element that rows may hold: `u8`, `f32` or `f64`.
+pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     /// The exact value in double precision.
     fn to_f64(self) -> f64;
+
+    /// The variant of this element, for a view whose layout was checked.
+    #[doc(hidden)]
+    fn rows(view: ArrayView2<'_, Self>) -> Rows<'_>;
+
+    /// The variant of this element, for a row-major array.
+    #[doc(hidden)]
+    fn owned(array: Array2<Self>) -> OwnedRows;
 }
 
-impl Element for f32 {
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
+mod sealed {
+    pub trait Sealed {}
 }
 
-impl Element for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
+macro_rules! element {
+    ($($type:ty, $variant:ident;)*) => {$(
+        impl sealed::Sealed for $type {}
+
+        impl Element for $type {
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+
+            fn rows(view: ArrayView2<'_, Self>) -> Rows<'_> {
+                Rows::$variant(view)
+            }
+
+            fn owned(array: Array2<Self>) -> OwnedRows {
+                OwnedRows::$variant(array)
+            }
+        }
+    )*};
 }
 
-impl Element for u8 {
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
+element! {
+    u8, DenseU8;
+    f32, DenseF32;
+    f64, DenseF64;
 }
 
-/// A matrix of rows in any supported layout and precision.
+/// A matrix of rows in any supported layout and precision, made by `try_into` from an [`ArrayView2`] and by `into` from
+/// a [`CsrView`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Rows<'a> {
     /// Dense bytes.
-    DenseU8(DenseView<'a, u8>),
+    #[non_exhaustive]
+    DenseU8(ArrayView2<'a, u8>),
     /// Dense single precision.
-    DenseF32(DenseView<'a, f32>),
+    #[non_exhaustive]
+    DenseF32(ArrayView2<'a, f32>),
     /// Dense double precision.
-    DenseF64(DenseView<'a, f64>),
+    #[non_exhaustive]
+    DenseF64(ArrayView2<'a, f64>),
     /// Sparse single precision.
     CsrF32(CsrView<'a, f32>),
     /// Sparse double precision.
@@ -69,15 +95,30 @@ macro_rules! with_rows {
     };
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// The same rows for a shorter time. ndarray's views do not shorten their lifetimes by themselves (they are
+    /// invariant), so this is said where rows meet other borrows in one struct.
+    pub fn reborrow<'b>(self) -> Rows<'b>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::DenseU8(d) => Rows::DenseU8(d.reborrow()),
+            Self::DenseF32(d) => Rows::DenseF32(d.reborrow()),
+            Self::DenseF64(d) => Rows::DenseF64(d.reborrow()),
+            Self::CsrF32(s) => Rows::CsrF32(s),
+            Self::CsrF64(s) => Rows::CsrF64(s),
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        with_rows!(self, dense(d) => d.rows(), csr(s) => s.rows())
+        with_rows!(self, dense(d) => d.nrows(), csr(s) => s.rows())
     }
 
     /// Number of columns.
     pub fn cols(&self) -> usize {
-        with_rows!(self, dense(d) => d.cols(), csr(s) => s.cols())
+        with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols())
     }
 
     /// Whether the rows are stored sparse.
@@ -93,7 +134,7 @@ impl Rows<'_> {
     /// Calls `visit(column, value)` for the stored entries of one row, in column order.
     pub fn for_each_in_row(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
         with_rows!(self,
-            dense(d) => for (j, v) in d.row(row).iter().enumerate() { visit(j, v.to_f64()); },
+            dense(d) => for (j, v) in dense::row(d, row).iter().enumerate() { visit(j, v.to_f64()); },
             csr(s) => s.for_each_in_row(row, |j, v| visit(j, v.to_f64())));
     }
 
@@ -112,13 +153,9 @@ impl Rows<'_> {
     /// Copies the given rows, keeping layout and precision.
     pub fn gather(&self, rows: &[usize]) -> OwnedRows {
         match self {
-            Self::DenseU8(d) => OwnedRows::DenseU8 { data: d.gather(rows), rows: rows.len(), cols: d.cols() },
-            Self::DenseF32(d) => {
-                OwnedRows::DenseF32 { data: d.gather(rows), rows: rows.len(), cols: d.cols() }
-            }
-            Self::DenseF64(d) => {
-                OwnedRows::DenseF64 { data: d.gather(rows), rows: rows.len(), cols: d.cols() }
-            }
+            Self::DenseU8(d) => dense::gather(d, rows),
+            Self::DenseF32(d) => dense::gather(d, rows),
+            Self::DenseF64(d) => dense::gather(d, rows),
             Self::CsrF32(s) => {
                 let (indptr, indices, values) = s.gather(rows);
                 OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }

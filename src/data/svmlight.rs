@@ -184,6 +184,7 @@ pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::{Array1, Array2, Axis};
     use proptest::prelude::*;
 
     fn parse(text: &[u8], options: ReadOptions) -> Result<SvmlightData> {
@@ -291,7 +292,7 @@ mod tests {
     #[test]
     fn writing_checks_its_arguments() {
         let path = Path::new("/nowhere/at/all");
-        let rows = |values: Vec<f64>| OwnedRows::DenseF64 { rows: 1, cols: values.len(), data: values };
+        let rows = |values: Vec<f64>| OwnedRows::from(Array1::from(values).insert_axis(Axis(0)));
         assert!(matches!(write(path, rows(vec![1.0]).view(), &[]), Err(Error::Shape { .. })));
         assert!(matches!(write(path, rows(vec![f64::NAN]).view(), &[1.0]), Err(Error::NotFinite { .. })));
         assert!(matches!(
@@ -310,7 +311,7 @@ mod tests {
         ) {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("data");
-            let rows = OwnedRows::DenseF64 { data: data.clone(), rows: 4, cols: 3 };
+            let rows = OwnedRows::from(Array2::from_shape_vec((4, 3), data.clone()).unwrap());
             write(&path, rows.view(), &targets).unwrap();
             let options = ReadOptions { n_features: Some(3), ..Default::default() };
             let back = read(&path, &options).unwrap();

@@ -21,12 +21,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use ndarray::Array2;
 use serde_json::{Value, json};
 
 use super::container::{self, Container, Dtype, Tensor};
 use super::grid::Grid;
 use super::libsvm_model::training_rows;
-use crate::data::{CsrView, Element, IndexSlice, OwnedRows, Rows};
+use crate::data::{CsrView, Element, IndexSlice, OwnedRows, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::io::atomic;
@@ -92,12 +93,12 @@ pub struct ModelFile {
 /// What [`ExpansionView::new`] refuses; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Io`].
 ///
 /// ```
-/// use svmarrow::data::OwnedRows;
+/// use ndarray::arr2;
 /// use svmarrow::expansion::KernelExpansion;
 /// use svmarrow::io::safetensors::{read, write};
 /// use svmarrow::kernels::Kernel;
 ///
-/// let vectors = OwnedRows::DenseF64 { data: vec![0.0, 1.0], rows: 2, cols: 1 };
+/// let vectors = arr2(&[[0.0], [1.0]]).into();
 /// let expansion = KernelExpansion::new(Kernel::Rbf { gamma: 0.1 }, vectors, vec![1.0, -1.0], vec![0.5])?;
 /// let path = std::env::temp_dir().join("svmarrow-doc-model.safetensors");
 /// write(&path, &expansion.view(), &"anything JSON can hold".into())?;
@@ -172,13 +173,9 @@ pub fn write_with(path: &Path, expansion: &ExpansionView<'_>, extra: &Value, arr
             out.write_all(&grid.codes)?;
         }
         match vectors {
-            Rows::DenseU8(view) => (0..m).try_for_each(|i| out.write_all(view.row(i))),
-            Rows::DenseF32(view) => {
-                (0..m).flat_map(|i| view.row(i)).try_for_each(|v| out.write_all(&v.to_le_bytes()))
-            }
-            Rows::DenseF64(view) => {
-                (0..m).flat_map(|i| view.row(i)).try_for_each(|v| out.write_all(&v.to_le_bytes()))
-            }
+            Rows::DenseU8(view) => (0..m).try_for_each(|i| out.write_all(dense_row(&view, i))),
+            Rows::DenseF32(view) => view.iter().try_for_each(|v| out.write_all(&v.to_le_bytes())),
+            Rows::DenseF64(view) => view.iter().try_for_each(|v| out.write_all(&v.to_le_bytes())),
             Rows::CsrF32(csr) => write_sparse(out, csr, f32::to_le_bytes),
             Rows::CsrF64(csr) => write_sparse(out, csr, f64::to_le_bytes),
         }
@@ -278,7 +275,7 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
         None
     };
     let vectors = if tensors.contains_key("vectors") {
-        dense(&take(&mut tensors, "vectors", &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?)
+        dense(&take(&mut tensors, "vectors", &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?)?
     } else {
         let shape =
             parsed("vectors.shape").map_err(|message| format!("no tensor \"vectors\", and {message}"))?;
@@ -336,12 +333,15 @@ fn take<'a>(
     Ok(tensor)
 }
 
-fn dense(tensor: &Tensor<'_>) -> OwnedRows {
-    let (rows, cols) = (tensor.shape[0], tensor.shape[1]);
+fn dense(tensor: &Tensor<'_>) -> Result<OwnedRows, String> {
+    fn array<T: Element>(tensor: &Tensor<'_>, values: Vec<T>) -> Result<OwnedRows, String> {
+        let shape = (tensor.shape[0], tensor.shape[1]);
+        Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
+    }
     match tensor.dtype {
-        Dtype::U8 => OwnedRows::DenseU8 { data: tensor.u8s(), rows, cols },
-        Dtype::F32 => OwnedRows::DenseF32 { data: tensor.f32s(), rows, cols },
-        Dtype::F64 | Dtype::I64 => OwnedRows::DenseF64 { data: tensor.f64s(), rows, cols },
+        Dtype::U8 => array(tensor, tensor.u8s()),
+        Dtype::F32 => array(tensor, tensor.f32s()),
+        Dtype::F64 | Dtype::I64 => array(tensor, tensor.f64s()),
     }
 }
 

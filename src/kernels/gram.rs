@@ -66,7 +66,7 @@ impl<T: Real> PackedVectors<T> {
 
     /// Packs the rows of Z for values at these X, both in the domain of a kernel that is computed from rows.
     pub(crate) fn between(kernel: Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Self {
-        let centre = Centre::of(&kernel, if x.is_sparse() { x } else { z });
+        let centre = if x.is_sparse() { Centre::of(&kernel, x) } else { Centre::of(&kernel, z) };
         Self::packed(kernel, z, centre, par)
     }
 
@@ -228,7 +228,7 @@ pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrView, DenseView, IndexSlice};
+    use crate::data::{CsrView, IndexSlice};
 
     fn kernels() -> Vec<Kernel> {
         vec![
@@ -241,6 +241,10 @@ mod tests {
         ]
     }
 
+    fn csr(s: &(Vec<i32>, Vec<i32>, Vec<f64>), d: usize) -> Rows<'_> {
+        CsrView::new(IndexSlice::I32(&s.0), IndexSlice::I32(&s.1), &s.2, d).unwrap().into()
+    }
+
     #[test]
     fn tiles_equal_pairs_dense_and_sparse() {
         for (n, m, d) in [(1, 1, 1), (7, 33, 3), (101, 70, 20), (13, 5, 64), (3, 2, 0)] {
@@ -251,7 +255,7 @@ mod tests {
             let x: Vec<f64> = (0..n * d).map(|i| value(i, 1)).collect();
             let z: Vec<f64> = (0..m * d).map(|i| value(i, 5)).collect();
             let (x, z): (Rows<'_>, Rows<'_>) =
-                (DenseView::new(&x, n, d).unwrap().into(), DenseView::new(&z, m, d).unwrap().into());
+                (Rows::from_shape((n, d), &x).unwrap(), Rows::from_shape((m, d), &z).unwrap());
             let sparse = |rows: Rows<'_>| {
                 let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
                 for i in 0..rows.rows() {
@@ -266,10 +270,7 @@ mod tests {
                 (indptr, indices, values)
             };
             let (xs, zs) = (sparse(x), sparse(z));
-            let csr = |s: &'static (Vec<i32>, Vec<i32>, Vec<f64>)| -> Rows<'static> {
-                CsrView::new(IndexSlice::I32(&s.0), IndexSlice::I32(&s.1), &s.2, d).unwrap().into()
-            };
-            let (xs, zs) = (csr(Box::leak(Box::new(xs))), csr(Box::leak(Box::new(zs))));
+            let (xs, zs) = (csr(&xs, d), csr(&zs, d));
             for kernel in kernels() {
                 for (x, z) in [(x, z), (xs, zs), (x, zs), (xs, z)] {
                     for par in [Par::Sequential, Par::Threads] {
@@ -293,7 +294,7 @@ mod tests {
     #[test]
     fn far_from_the_origin_distances_survive_single_precision() {
         let x: Vec<f64> = (0..40).map(|i| 1e6 + f64::from(i % 7) * 0.125).collect();
-        let rows: Rows<'_> = DenseView::new(&x, 10, 4).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((10, 4), &x).unwrap();
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let order: Vec<usize> = (0..10).collect();
         let source = crate::kernels::KernelRows::new(

@@ -6,7 +6,7 @@
 //! is rounded so coarsely that subtracting it from numbers with few digits (integers, pixels) stays exact.
 
 use crate::control::Par;
-use crate::data::Rows;
+use crate::data::{Rows, row as dense_row};
 use crate::kernels::{Kernel, KernelFunction};
 use crate::simd::micro::{Block, Measure, SlotMap, SparseBlock, panel_width};
 use crate::simd::{Real, epilogue::Epilogue};
@@ -138,7 +138,7 @@ impl<T: Real> Panels<T> {
                 par.for_each_chunk(&mut data, size, |p, panel| {
                     for (j, &row) in panel_rows(p).iter().enumerate() {
                         with_rows!(&rows,
-                            dense(view) => for ((k, &v), &c) in view.row(row).iter().enumerate().zip(&centre.0) {
+                            dense(view) => for ((k, &v), &c) in dense_row(view, row).iter().enumerate().zip(&centre.0) {
                                 panel[k * width + j] = T::from_f64(crate::data::Element::to_f64(v) - c);
                             },
                             csr(_s) => unreachable!("sparse rows are packed above"));
@@ -237,7 +237,7 @@ impl<T: Real> Panels<T> {
         for (i, &row) in list.iter().enumerate() {
             let out = &mut data[i * stride..i * stride + features];
             with_rows!(&rows,
-            dense(view) => for ((out, &v), &c) in out.iter_mut().zip(view.row(row)).zip(&centre.0) {
+            dense(view) => for ((out, &v), &c) in out.iter_mut().zip(dense_row(view, row)).zip(&centre.0) {
                 *out = T::from_f64(crate::data::Element::to_f64(v) - c);
             },
             csr(view) => {

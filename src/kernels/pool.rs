@@ -10,6 +10,8 @@
 //!
 //! Invariant: a value depends on x and z alone, not on the column, the panel or the order in which vectors came.
 
+use ndarray::Array2;
+
 use super::Kernel;
 use super::pack::method;
 use crate::data::{OwnedRows, Rows};
@@ -290,64 +292,59 @@ impl<T: Real> VectorPool<T> {
 
 /// Collects rows in the layout of a buffer, in single or double precision.
 pub(crate) struct RowWriter {
-    rows: OwnedRows,
+    features: usize,
+    rows: usize,
+    values: Values,
+    /// Row starts and columns, of sparse rows only.
+    structure: Option<(Vec<i64>, Vec<i64>)>,
+}
+
+enum Values {
+    Single(Vec<f32>),
+    Double(Vec<f64>),
 }
 
 impl RowWriter {
     /// No rows yet.
     pub(crate) fn new(features: usize, sparse: bool, double: bool) -> Self {
-        let rows = match (sparse, double) {
-            (false, false) => OwnedRows::DenseF32 { data: Vec::new(), rows: 0, cols: features },
-            (false, true) => OwnedRows::DenseF64 { data: Vec::new(), rows: 0, cols: features },
-            (true, false) => {
-                OwnedRows::CsrF32 { indptr: vec![0], indices: Vec::new(), values: Vec::new(), cols: features }
-            }
-            (true, true) => {
-                OwnedRows::CsrF64 { indptr: vec![0], indices: Vec::new(), values: Vec::new(), cols: features }
-            }
-        };
-        Self { rows }
+        let values = if double { Values::Double(Vec::new()) } else { Values::Single(Vec::new()) };
+        Self { features, rows: 0, values, structure: sparse.then(|| (vec![0], Vec::new())) }
     }
 
     /// Adds a row.
     pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) {
-        match &mut self.rows {
-            OwnedRows::DenseF32 { data, rows, .. } => {
-                row.for_each(|_, v| data.push(v.to_f64() as f32));
-                *rows += 1;
-            }
-            OwnedRows::DenseF64 { data, rows, .. } => {
-                row.for_each(|_, v| data.push(v.to_f64()));
-                *rows += 1;
-            }
-            OwnedRows::CsrF32 { indptr, indices, values, .. } => {
-                row.for_each(|k, v| {
-                    indices.push(k as i64);
-                    values.push(v.to_f64() as f32);
-                });
-                indptr.push(indices.len() as i64);
-            }
-            OwnedRows::CsrF64 { indptr, indices, values, .. } => {
-                row.for_each(|k, v| {
-                    indices.push(k as i64);
-                    values.push(v.to_f64());
-                });
-                indptr.push(indices.len() as i64);
-            }
-            OwnedRows::DenseU8 { .. } => unreachable!("never made by `new`"),
+        self.rows += 1;
+        match &mut self.values {
+            Values::Single(values) => row.for_each(|_, v| values.push(v.to_f64() as f32)),
+            Values::Double(values) => row.for_each(|_, v| values.push(v.to_f64())),
+        }
+        if let Some((indptr, indices)) = &mut self.structure {
+            row.for_each(|k, _| indices.push(k as i64));
+            indptr.push(indices.len() as i64);
         }
     }
 
     /// The rows.
     pub(crate) fn finish(self) -> OwnedRows {
-        self.rows
+        const WHOLE: &str = "whole rows were pushed";
+        let (shape, cols) = ((self.rows, self.features), self.features);
+        match (self.values, self.structure) {
+            (Values::Single(values), None) => Array2::from_shape_vec(shape, values).expect(WHOLE).into(),
+            (Values::Double(values), None) => Array2::from_shape_vec(shape, values).expect(WHOLE).into(),
+            (Values::Single(values), Some((indptr, indices))) => {
+                OwnedRows::CsrF32 { indptr, indices, values, cols }
+            }
+            (Values::Double(values), Some((indptr, indices))) => {
+                OwnedRows::CsrF64 { indptr, indices, values, cols }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrView, DenseView, IndexSlice};
+    use crate::data::{CsrView, IndexSlice};
     use crate::kernels::pair;
     use crate::random::Random;
 
@@ -403,7 +400,7 @@ mod tests {
         let (n, d) = (90, 11);
         let data: Vec<f64> =
             (0..n * d).map(|_| if random.uniform() < 0.5 { 0.0 } else { random.uniform() }).collect();
-        check(DenseView::new(&data, n, d).unwrap().into(), false);
+        check(Rows::from_shape((n, d), &data).unwrap(), false);
         let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
         for row in data.chunks(d) {
             for (k, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
@@ -419,7 +416,7 @@ mod tests {
     #[test]
     fn distances_survive_a_large_offset() {
         let data: Vec<f32> = (0..40).map(|i| 10_000.0 + (i % 7) as f32 * 0.125).collect();
-        let rows: Rows<'_> = DenseView::new(&data, 10, 4).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((10, 4), &data).unwrap();
         let formula = Formula::<f32>::squared_distance(false);
         let (mut pool, mut buffer, mut out) =
             (VectorPool::new(4, false), RowBuffer::new(4, false), Vec::new());

@@ -256,7 +256,7 @@ impl Evaluator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::DenseView;
+    use crate::data::Rows;
     use crate::kernels::gram;
 
     #[test]
@@ -276,14 +276,14 @@ mod tests {
                 .map(|i| if (i / q / 40 + i % q) % 3 == 0 { 0.0 } else { (i as f64 * 0.13).sin() })
                 .collect();
             let intercepts: Vec<f64> = (0..q).map(|j| j as f64 - 1.5).collect();
-            let z_rows = DenseView::new(&z, m, d).unwrap().into();
-            let x_rows = DenseView::new(&x, n, d).unwrap().into();
+            let z_rows = Rows::from_shape((m, d), &z).unwrap();
+            let x_rows = Rows::from_shape((n, d), &x).unwrap();
             let kernel = Kernel::Rbf { gamma: 0.8 };
             let k = gram(&kernel, x_rows, z_rows, Par::Sequential).unwrap();
             let evaluator =
                 Evaluator::new(&ExpansionView::new(kernel, z_rows, &b, &intercepts).unwrap()).unwrap();
             let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-            let single: Rows<'_> = DenseView::new(&x32, n, d).unwrap().into();
+            let single: Rows<'_> = Rows::from_shape((n, d), &x32).unwrap();
             for (rows, tolerance) in [(x_rows, 1e-12), (single, 2e-5)] {
                 let f = evaluator.evaluate(rows, Par::Threads).unwrap();
                 for i in 0..n {

@@ -117,7 +117,7 @@ fn largest(rows: Rows<'_>, term: impl Fn(usize, f64) -> f64, absent: impl Fn(usi
 mod tests {
     use super::*;
     use crate::control::Par;
-    use crate::data::DenseView;
+    use crate::data::Rows;
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, pair};
 
@@ -125,7 +125,7 @@ mod tests {
     fn single_precision_stays_within_the_bound() {
         let (n, d) = (60, 37);
         let x: Vec<f32> = (0..n * d).map(|i| ((i * i % 101) as f32 * 0.037).sin().abs() * 3.0).collect();
-        let rows: Rows<'_> = DenseView::new(&x, n, d).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((n, d), &x).unwrap();
         for kernel in [
             Kernel::Linear,
             Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 0.5 },
@@ -136,7 +136,7 @@ mod tests {
             let delta = rounding(&kernel, rows, true).unwrap();
             let (mut worst, mut relative_worst) = (0.0_f64, 0.0_f64);
             for z in 0..n {
-                let one = DenseView::new(&x[z * d..(z + 1) * d], 1, d).unwrap().into();
+                let one = Rows::from_shape((1, d), &x[z * d..(z + 1) * d]).unwrap();
                 let f = Evaluator::new(&ExpansionView::new(kernel, one, &[1.0], &[0.0]).unwrap()).unwrap();
                 let values = f.evaluate(rows, Par::Sequential).unwrap();
                 for i in 0..n {

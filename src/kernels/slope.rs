@@ -453,7 +453,7 @@ impl MovingPanel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::DenseView;
+    use crate::data::Rows;
     use crate::kernels::pair;
 
     /// Slopes against differences of the loss sum_i c_i' F_i computed in double precision.
@@ -488,8 +488,8 @@ mod tests {
                 };
                 let value = |z: &[f64], b: &[f64]| -> f64 {
                     let x: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
-                    let rows = DenseView::new(&x, n, d).unwrap().into();
-                    let vectors = DenseView::new(z, m, d).unwrap().into();
+                    let rows = Rows::from_shape((n, d), &x).unwrap();
+                    let vectors = Rows::from_shape((m, d), z).unwrap();
                     let mut total = 0.0;
                     for i in 0..n {
                         let values: Vec<f64> = (0..m).map(|j| pair(&kernel, rows, i, vectors, j)).collect();

@@ -101,14 +101,14 @@ pub struct KernelRows<'a> {
 
 impl<'a> KernelRows<'a> {
     /// Packs the rows named in `columns`, in that order. Holds about one single-precision copy of them.
-    pub fn new(
+    pub fn new<'r: 'a>(
         kernel: impl Into<KernelFunction<'a>>,
-        source: Rows<'a>,
+        source: Rows<'r>,
         columns: &[usize],
         precision: Precision,
         par: Par,
     ) -> Self {
-        let function = kernel.into();
+        let (function, source) = (kernel.into(), source.reborrow());
         let kernel = function.built_in();
         let centre = Centre::of(&kernel, source);
         let packed = match (function, precision) {

@@ -88,7 +88,7 @@ pub fn solve(
     let (n, q) = (problem.rows.rows(), b.columns);
     let preconditioner = Preconditioner::new(kernel, problem.rows, alpha, options, monitor, par)?;
     let mut values = vec![0.0; n * q];
-    let product = Product { kernel, rows: problem.rows, alpha, outputs: q, monitor, par };
+    let product = Product { kernel, rows: problem.rows.reborrow(), alpha, outputs: q, monitor, par };
     let tolerance = Tolerance { relative: options.tolerance, backward: 0.0 };
     let outcome = conjugate::solve(
         &b.values,

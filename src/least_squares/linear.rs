@@ -144,7 +144,7 @@ impl Columns {
 mod tests {
     use super::*;
     use crate::control::Silent;
-    use crate::data::DenseView;
+    use crate::data::Rows;
     use crate::kernels::Kernel;
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let data: Vec<f64> =
             (0..n * d).map(|i| if i % 3 == 0 { 0.0 } else { (i as f64 * 0.77).sin() }).collect();
         let targets: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).cos()).collect();
-        let rows: Rows<'_> = DenseView::new(&data, n, d).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Linear.into();
         let problem =
             Problem { kernel, rows, targets: &targets, outputs: q, fit_intercept: false, weights: None };

@@ -106,13 +106,13 @@ pub fn select_points(
 mod tests {
     use super::*;
     use crate::control::Silent;
-    use crate::data::DenseView;
+    use crate::data::Rows;
 
     #[test]
     fn the_trace_falls_and_duplicates_are_not_chosen_twice() {
         let (n, d) = (60, 3);
         let data: Vec<f64> = (0..n * d).map(|i| ((i % (n * d / 2)) as f64 * 0.77).sin()).collect();
-        let x: Rows<'_> = DenseView::new(&data, n, d).unwrap().into();
+        let x: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Rbf { gamma: 2.0 };
         for candidates in [None, Some(7)] {
             let mut random = Random::new(3);

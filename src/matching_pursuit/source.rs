@@ -259,14 +259,14 @@ impl Functions for Columns<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::DenseView;
+    use crate::data::Rows;
     use crate::kernels::pair;
 
     #[test]
     fn parts_give_the_values_of_their_functions() {
         let x: Vec<f64> = (0..21).map(|i| f64::from(i).sin()).collect();
-        let rows: Rows<'_> = DenseView::new(&x, 7, 3).unwrap().into();
-        let validation: Rows<'_> = DenseView::new(&x[3..9], 2, 3).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((7, 3), &x).unwrap();
+        let validation: Rows<'_> = Rows::from_shape((2, 3), &x[3..9]).unwrap();
         let kernel = Kernel::Rbf { gamma: 0.3 };
         let part = KernelFunctions::new(kernel, rows, rows, Some(validation)).unwrap();
         assert_eq!((part.count(), part.rows(RowSet::Training), part.rows(RowSet::Validation)), (7, 7, 2));
@@ -281,7 +281,7 @@ mod tests {
         }
         // The matrix of `rows` as given values, and as a precomputed kernel.
         let index = [2.0, 0.0];
-        let points: Rows<'_> = DenseView::new(&index, 2, 1).unwrap().into();
+        let points: Rows<'_> = Rows::from_shape((2, 1), &index).unwrap();
         let precomputed = KernelFunctions::new(Kernel::Precomputed, points, rows, None).unwrap();
         let given = Columns::new(3, &x, &[]).unwrap();
         let (mut one, mut two) = (vec![0.0; 14], vec![0.0; 14]);
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(one, two);
         assert_eq!(one[7..], (0..7).map(|i| x[3 * i]).collect::<Vec<_>>());
         let beyond = [3.0];
-        let points: Rows<'_> = DenseView::new(&beyond, 1, 1).unwrap().into();
+        let points: Rows<'_> = Rows::from_shape((1, 1), &beyond).unwrap();
         assert!(KernelFunctions::new(Kernel::Precomputed, points, rows, None).is_err());
         assert!(Columns::new(4, &x, &[]).is_err());
     }

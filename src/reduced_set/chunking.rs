@@ -229,10 +229,11 @@ fn last_choice(
         return Ok(Path::empty(target.outputs(), StopReason::Converged));
     }
     let vectors = target.vectors.gather(&rest.indices);
-    let small = ExpansionView { vectors: vectors.view(), coefficients: &rest.coefficients, ..*target };
+    let small =
+        ExpansionView { vectors: vectors.view(), coefficients: &rest.coefficients, ..target.reborrow() };
     let norm_bound = if target.len() > NORM {
         let zero = vec![0.0; target.outputs()];
-        let values = Evaluator::new(&ExpansionView { intercepts: &zero, ..small })?
+        let values = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?
             .evaluate_double(small.vectors, par)?;
         Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
     } else {

@@ -107,14 +107,14 @@ pub struct SvcModel {
 /// kernel's domain.
 pub fn fit_classifier<'a>(
     kernel: impl Into<KernelFunction<'a>>,
-    rows: Rows<'a>,
+    rows: Rows<'_>,
     task: &Classification<'_>,
     params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
-    let training = Training { kernel: kernel.into(), rows, params, monitor, par };
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
     training.check(upper)?;
     let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
     let code = coding.matrix(classes)?;

@@ -31,7 +31,7 @@ pub struct MemoryEstimate {
 /// The memory of a fit of machines of the given numbers of variables, `threads` at a time.
 pub fn estimate_memory<'a>(
     kernel: impl Into<KernelFunction<'a>>,
-    rows: Rows<'a>,
+    rows: Rows<'_>,
     machines: &[usize],
     params: &SvmParams,
     threads: usize,

@@ -28,13 +28,13 @@ pub struct OneClass<'a> {
 /// [`Error::Shape`](crate::Error::Shape) and [`Error::Param`](crate::Error::Param) for inputs outside their rules.
 pub fn fit_one_class<'a>(
     kernel: impl Into<KernelFunction<'a>>,
-    rows: Rows<'a>,
+    rows: Rows<'_>,
     task: &OneClass<'_>,
     params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<MachineModel> {
-    let training = Training { kernel: kernel.into(), rows, params, monitor, par };
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
     training.check(task.weights)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);

@@ -39,13 +39,13 @@ pub struct Regression<'a> {
 /// [`Error::Shape`] and [`Error::Param`] for inputs that contradict each other or their rules.
 pub fn fit_regression<'a>(
     kernel: impl Into<KernelFunction<'a>>,
-    rows: Rows<'a>,
+    rows: Rows<'_>,
     task: &Regression<'_>,
     params: &SvmParams,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<MachineModel> {
-    let training = Training { kernel: kernel.into(), rows, params, monitor, par };
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
     let &Regression { targets, upper, loss, start } = task;
     training.check(upper)?;
     let n = rows.rows();

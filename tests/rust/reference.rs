@@ -1,6 +1,6 @@
 //! Naive oracles in double precision, straight from the formulas.
 
-use svmarrow::data::{DenseView, Rows};
+use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, pair};
 
 /// Deterministic numbers in [0, 1).
@@ -32,7 +32,7 @@ pub(crate) fn blobs(n: usize, d: usize, classes: usize, seed: u64) -> (Vec<f64>,
 }
 
 pub(crate) fn rows(x: &[f64], n: usize) -> Rows<'_> {
-    DenseView::new(x, n, x.len() / n.max(1)).unwrap().into()
+    Rows::from_shape((n, x.len() / n.max(1)), x).unwrap()
 }
 
 /// K(X, Z), pair by pair.

@@ -3,7 +3,7 @@
 use crate::reference::{blobs, gram, rows, svc_dual};
 use std::ops::ControlFlow;
 use svmarrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
-use svmarrow::data::{CsrView, DenseView, IndexSlice, Rows};
+use svmarrow::data::{CsrView, IndexSlice, Rows};
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel};
 use svmarrow::svm::{
@@ -69,7 +69,7 @@ fn the_optimum_is_the_oracles_whatever_the_switches() {
         CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I32(&indices), &x, 4).unwrap().into();
     for kernel in KERNELS {
         let expected = svc_dual(&gram(&kernel, dense, dense), &positive, &upper);
-        for rows in [dense, sparse, DenseView::new(&single, n, 4).unwrap().into()] {
+        for rows in [dense, sparse, Rows::from_shape((n, 4), &single).unwrap()] {
             for shrinking in [false, true] {
                 for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
                     for par in [Par::Sequential, Par::Threads] {

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use ndarray::{Array1, Axis};
+
 use super::{LibsvmModel, SvmType, pair, pairs, repeated};
 use crate::data::OwnedRows;
 use crate::error::{Error, Result};
@@ -83,7 +85,7 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
     let coefficients = layout.spread(&listed).map_err(|message| lines.error_at(0, message))?;
     let owned = if layout.kernel == Kernel::Precomputed {
         let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
-        OwnedRows::DenseF64 { rows: data.len(), data, cols: 1 }
+        Array1::from(data).insert_axis(Axis(1)).into()
     } else {
         vectors.shift();
         let SparseBuilder { indptr, indices, values } = vectors;

@@ -103,7 +103,8 @@ pub fn from_expansion(
         Some(_) => Evaluator::new(expansion)?.evaluate(rows, par)?,
         None => Vec::new(),
     };
-    let work = Work { expansion, rows, labels, targets: &targets, params, monitor };
+    let expansion = &expansion.reborrow();
+    let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params, monitor };
     if expansion.vectors.is_f64() { work.convert::<f64>(tree, par) } else { work.convert::<f32>(tree, par) }
 }
 
@@ -356,8 +357,12 @@ impl Work<'_> {
             list.to_vec()
         };
         let (rows, q) = (self.rows.gather(&some), self.expansion.outputs());
-        let functions =
-            KernelFunctions::new(self.expansion.kernel, self.expansion.vectors, rows.view(), None)?;
+        let functions = KernelFunctions::new(
+            self.expansion.kernel,
+            self.expansion.vectors.reborrow(),
+            rows.view(),
+            None,
+        )?;
         let f = |i: usize, c: usize| self.targets[i * q + c] - self.expansion.intercepts[c];
         let targets: Vec<f64> = some.iter().flat_map(|&i| (0..q).map(move |c| f(i, c))).collect();
         let task = Task {

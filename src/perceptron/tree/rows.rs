@@ -138,12 +138,12 @@ fn hash<T: Real>(row: &RowBuffer<T>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{DenseView, Rows};
+    use crate::data::Rows;
 
     #[test]
     fn equal_rows_are_one_and_forgotten_rows_make_room() {
         let data = [1.0_f32, 0.0, 2.0, 3.0, 1.0, -0.0, 4.0, 5.0];
-        let rows: Rows<'_> = DenseView::new(&data, 4, 2).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {
             let (mut store, mut row) = (Store::new(2, sparse), RowBuffer::<f32>::new(2, sparse));
             let ids: Vec<u32> = (0..3)

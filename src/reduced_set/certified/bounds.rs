@@ -59,7 +59,8 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<M
         .flat_map(|line| line.iter().copied().chain(line.iter().map(|c| c.abs())))
         .collect();
     let zero = vec![0.0; 2 * q];
-    let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients: &both, ..*target })?;
+    let evaluator =
+        Evaluator::new(&ExpansionView { intercepts: &zero, coefficients: &both, ..target.reborrow() })?;
     let at_vectors = evaluator.evaluate_double(target.vectors, par)?;
     let at_kept = evaluator.evaluate_double(kept, par)?;
     let mut products = vec![0.0; q * q];

@@ -346,7 +346,7 @@ mod tests {
     use super::super::bounds::moments;
     use super::*;
     use crate::control::Silent;
-    use crate::data::DenseView;
+    use crate::data::Rows;
     use crate::expansion::ExpansionView;
     use crate::kernels::Evaluator;
     use crate::reduced_set::pursuit::{PursuitParams, pursuit};
@@ -389,7 +389,7 @@ mod tests {
         ] {
             for (q, coding) in [(1, Coding::Sign), (4, Coding::Largest), (6, Coding::Pairs)] {
                 let (z, b, intercepts) = machine(q);
-                let rows: Rows<'_> = DenseView::new(&z, 120, 3).unwrap().into();
+                let rows: Rows<'_> = Rows::from_shape((120, 3), &z).unwrap();
                 let target = ExpansionView::new(kernel, rows, &b, &intercepts).unwrap();
                 let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
@@ -413,8 +413,8 @@ mod tests {
                 let evaluator = Evaluator::new(&target).unwrap();
                 let x: Vec<f64> = (0..900).map(|i| (f64::from(i * i) * 0.13).cos() * 2.5).collect();
                 let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-                let double: Rows<'_> = DenseView::new(&x, 300, 3).unwrap().into();
-                let single: Rows<'_> = DenseView::new(&x32, 300, 3).unwrap().into();
+                let double: Rows<'_> = Rows::from_shape((300, 3), &x).unwrap();
+                let single: Rows<'_> = Rows::from_shape((300, 3), &x32).unwrap();
                 for x in [double, single] {
                     let f = evaluator.evaluate(x, Par::Sequential).unwrap();
                     for stage in 0..sizes.len() {
@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn what_cannot_be_bounded_is_refused() {
         let (z, b, intercepts) = machine(1);
-        let rows: Rows<'_> = DenseView::new(&z, 120, 3).unwrap().into();
+        let rows: Rows<'_> = Rows::from_shape((120, 3), &z).unwrap();
         let kernel = Kernel::Sigmoid { gamma: 0.1, coef0: 0.0 };
         let target = ExpansionView::new(kernel, rows, &b, &intercepts).unwrap();
         assert!(matches!(moments(&target, rows, Par::Sequential), Err(Error::Param { name: "kernel", .. })));

@@ -8,7 +8,7 @@
 //! Cost: rounds x sample x (centres of the class) x d.
 
 use crate::control::Par;
-use crate::data::{DenseView, Rows};
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
 use crate::random::Random;
@@ -76,11 +76,11 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec
     }
     // The sample is in random order.
     let mut centres = points[..count * d].to_vec();
-    let view: Rows<'_> = DenseView::new(&points, sample.len(), d)?.into();
+    let view: Rows<'_> = Rows::from_shape((sample.len(), d), &points)?;
     for _ in 0..ROUNDS {
         let norms: Vec<f64> =
             centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
-        let inner = gram(&Kernel::Linear, view, DenseView::new(&centres, count, d)?.into(), par)?;
+        let inner = gram(&Kernel::Linear, view, Rows::from_shape((count, d), &centres)?, par)?;
         let (mut sums, mut counts) = (vec![0.0; count * d], vec![0_usize; count]);
         for (point, inner) in points.chunks_exact(d).zip(inner.chunks_exact(count)) {
             let nearest = (0..count)
@@ -124,7 +124,7 @@ mod tests {
             let middle = if groups[i] == 1 { middles[2] } else { middles[i % 2] };
             x.extend(middle.iter().map(|m| m + f64::from(random.bell())));
         }
-        let rows = DenseView::new(&x, n, 2).unwrap().into();
+        let rows = Rows::from_shape((n, 2), &x).unwrap();
         let found = centres(rows, Some(&groups), 4, 0, Par::Sequential).unwrap();
         assert_eq!(found.len(), 8);
         // Class 0 has rows of both parities but i % 100 == 0 is even: its two centres are the first two middles.

@@ -23,7 +23,7 @@ use super::objective::Objective;
 use super::params::{Answers, Examples, GradientParams};
 use super::teacher::Teacher;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
-use crate::data::DenseView;
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
@@ -101,9 +101,9 @@ pub fn gradient_vectors(
     }
     params.check_answers(examples, q)?;
     target.kernel.check_rows("rows", rows)?;
-    target.kernel.check_rows("start", DenseView::new(start, given, d)?.into())?;
+    target.kernel.check_rows("start", Rows::from_shape((given, d), start)?)?;
 
-    let mut teacher = Teacher::new(target, rows, params);
+    let mut teacher = Teacher::new(target, rows.reborrow(), params);
     let share = params.objective.label_weight;
     let first = &start[..sizes[0] * d];
     let (coefficients, intercepts) = teacher.fitted_coefficients(target, first, answers, share, par)?;
@@ -180,9 +180,9 @@ fn size_of(values: &[f32]) -> f64 {
 }
 
 /// What does not change from size to size.
-struct Run<'a> {
+struct Run<'a, 'r> {
     kernel: Kernel,
-    teacher: &'a Teacher<'a>,
+    teacher: &'a Teacher<'r>,
     objective: Objective,
     signs: Vec<Vec<f32>>,
     labels: Option<&'a [usize]>,
@@ -190,7 +190,7 @@ struct Run<'a> {
     stages: usize,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// All steps of one size.
     fn move_all(
         &self,
@@ -319,7 +319,7 @@ impl Run<'_> {
         let (n, d, q) = (rows.rows(), rows.cols(), small.intercepts.len());
         let (coefficients, intercepts) = (wide(&small.coefficients), wide(&small.intercepts));
         let present = coefficients.len() / q;
-        let vectors = DenseView::new(&small.vectors[..present * d], present, d)?.into();
+        let vectors = Rows::from_shape((present, d), &small.vectors[..present * d])?;
         let view = ExpansionView::new(self.kernel, vectors, &coefficients, &intercepts)?;
         let outputs = Evaluator::new(&view)?.evaluate(rows, par)?;
         let mut random = Random::stream(self.params.seed, u64::MAX - stage as u64);

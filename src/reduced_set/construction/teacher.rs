@@ -14,7 +14,7 @@
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
 use crate::control::{Monitor, Par, Progress, StopReason};
-use crate::data::{DenseView, Rows};
+use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
@@ -114,7 +114,7 @@ impl<'a> Teacher<'a> {
                             self.row(first + chunk * 64 + i, place, line);
                         }
                     });
-                    evaluator.evaluate(DenseView::new(&dense, count, d)?.into(), par)?
+                    evaluator.evaluate(Rows::from_shape((count, d), &dense)?, par)?
                 };
                 self.outputs.extend(values.into_iter().map(|v| v as f32));
             }
@@ -194,7 +194,7 @@ impl<'a> Teacher<'a> {
                 }
             }
         }
-        let kernel = gram(&target.kernel, rows.view(), DenseView::new(start, m, d)?.into(), par)?;
+        let kernel = gram(&target.kernel, rows.view(), Rows::from_shape((m, d), start)?, par)?;
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
         let mut columns = vec![1.0; size * count];

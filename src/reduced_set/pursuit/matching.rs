@@ -159,7 +159,9 @@ pub fn pursuit(
     let complete =
         params.sample.is_none() || !params.joint || matches!(params.selection, Selection::Given(_));
     let used = Use { complete, room: params.room, norm_bound: params.norm_bound };
-    let space = match Space::new(target, candidates, params.criterion, used, monitor, par)? {
+    let (target, candidates) = (target.reborrow(), candidates.map(Rows::reborrow));
+    let criterion = params.criterion.reborrow();
+    let space = match Space::new(&target, candidates, criterion, used, monitor, par)? {
         ControlFlow::Continue(space) => space,
         ControlFlow::Break(reason) => return Ok(Path::empty(target.outputs(), reason)),
     };
@@ -190,9 +192,9 @@ enum Stepper<'s, 'a> {
 }
 
 /// A path in the making.
-struct Run<'s, 'a> {
+struct Run<'s, 'a, 'p> {
     space: &'s Space<'a>,
-    params: &'s PursuitParams<'s>,
+    params: &'s PursuitParams<'p>,
     monitor: &'s dyn Monitor,
     par: Par,
     norm: f64,
@@ -207,8 +209,8 @@ struct Run<'s, 'a> {
     ends: Vec<usize>,
 }
 
-impl<'s, 'a> Run<'s, 'a> {
-    fn new(space: &'s Space<'a>, params: &'s PursuitParams<'s>, monitor: &'s dyn Monitor, par: Par) -> Self {
+impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
+    fn new(space: &'s Space<'a>, params: &'s PursuitParams<'p>, monitor: &'s dyn Monitor, par: Par) -> Self {
         let norm: f64 = space.norms.iter().sum();
         Self {
             space,

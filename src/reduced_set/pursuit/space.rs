@@ -35,6 +35,18 @@ pub enum Criterion<'a> {
     Predictions(Rows<'a>),
 }
 
+impl<'a> Criterion<'a> {
+    pub(super) fn reborrow<'b>(self) -> Criterion<'b>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Norm => Criterion::Norm,
+            Self::Predictions(rows) => Criterion::Predictions(rows.reborrow()),
+        }
+    }
+}
+
 /// A value, or why the work was asked to end.
 pub(super) type Asked<T> = ControlFlow<StopReason, T>;
 
@@ -98,7 +110,7 @@ impl<'a> Space<'a> {
         let (kernel, q) = (target.kernel, target.outputs());
         let pool = candidates.unwrap_or(target.vectors);
         let zero = vec![0.0; q];
-        let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..*target })?;
+        let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
         let (own, targets, norms, kind) = match criterion {
             Criterion::Norm => {
                 let (norms, targets) = if let (Some(_), Some(bound)) = (candidates, used.norm_bound) {

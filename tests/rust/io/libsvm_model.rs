@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ndarray::Array2;
 use proptest::prelude::*;
 use svmarrow::data::OwnedRows;
 use svmarrow::data::svmlight::{self, ReadOptions};
@@ -179,8 +180,13 @@ fn joint(k: usize, m: usize, kernel: Kernel, filled: f64) -> KernelExpansion {
     let mut weight = || if random.next().unwrap().abs() < filled { random.next().unwrap() } else { 0.0 };
     let coefficients = (0..m * q).map(|_| weight()).collect();
     let intercepts = numbers(5).take(q).collect();
-    KernelExpansion::new(kernel, OwnedRows::DenseF64 { data, rows: m, cols: 4 }, coefficients, intercepts)
-        .unwrap()
+    KernelExpansion::new(
+        kernel,
+        Array2::from_shape_vec((m, 4), data).unwrap().into(),
+        coefficients,
+        intercepts,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -242,7 +248,7 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
         [1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
         [0.0; 6],
     ];
-    let vectors = OwnedRows::DenseF64 { data: vec![1.0, 2.0, 3.0, 4.0, 5.0], rows: 5, cols: 1 };
+    let vectors = Array2::from_shape_vec((5, 1), vec![1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().into();
     let expansion =
         KernelExpansion::new(Kernel::Linear, vectors, coefficients.concat(), vec![0.0; 6]).unwrap();
     libsvm_model::write(&path, SvmType::CSvc, &expansion.view(), &[1, 2, 3, 4], &[]).unwrap();

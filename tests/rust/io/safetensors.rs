@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use ndarray::{Array2, ArrayView2, arr2, s};
 use proptest::prelude::*;
 use serde_json::json;
 use svmarrow::Error;
-use svmarrow::data::{CsrView, DenseView, IndexSlice, OwnedRows, Rows};
+use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors as model_file;
@@ -23,14 +24,14 @@ fn expansions() -> Vec<KernelExpansion> {
         KernelExpansion::new(kernel, vectors, coefficients.clone(), intercepts.clone()).unwrap()
     };
     vec![
-        make(Kernel::Rbf { gamma: 0.1 }, OwnedRows::DenseF64 { data: x.clone(), rows: 6, cols: 4 }),
+        make(Kernel::Rbf { gamma: 0.1 }, Array2::from_shape_vec((6, 4), x.clone()).unwrap().into()),
         make(
             Kernel::Polynomial { degree: 3, gamma: 1.0 / 3.0, coef0: -0.7 },
-            OwnedRows::DenseF32 { data: x.iter().map(|&v| v as f32).collect(), rows: 6, cols: 4 },
+            Array2::from_shape_vec((6, 4), x.iter().map(|&v| v as f32).collect()).unwrap().into(),
         ),
         make(
             Kernel::ChiSquared { gamma: 2.0 },
-            OwnedRows::DenseU8 { data: (0..42).collect(), rows: 6, cols: 7 },
+            Array2::<u8>::from_shape_vec((6, 7), (0..42).collect()).unwrap().into(),
         ),
         make(
             Kernel::Sigmoid { gamma: 5e-324, coef0: 1.0 },
@@ -47,11 +48,11 @@ fn expansions() -> Vec<KernelExpansion> {
         ),
         make(
             Kernel::Precomputed,
-            OwnedRows::DenseF64 { data: vec![5.0, 0.0, 3.0, 9.0, 8.0, 7.0], rows: 6, cols: 1 },
+            Array2::from_shape_vec((6, 1), vec![5.0, 0.0, 3.0, 9.0, 8.0, 7.0]).unwrap().into(),
         ),
         KernelExpansion::new(
             Kernel::Linear,
-            OwnedRows::DenseF64 { data: vec![], rows: 0, cols: 4 },
+            Array2::<f64>::from_shape_vec((0, 4), vec![]).unwrap().into(),
             vec![],
             vec![1.0],
         )
@@ -85,10 +86,11 @@ fn model_files_come_back_bit_for_bit() {
 #[test]
 fn views_with_strides_and_narrow_indices_are_written() {
     let data: Vec<f32> = (0..20).map(|i| i as f32).collect();
-    let strided = DenseView::with_stride(&data, 4, 3, 5).unwrap();
+    let data = ArrayView2::from_shape((4, 5), &data).unwrap();
+    let strided = Rows::try_from(data.slice(s![.., ..3])).unwrap();
     let csr = CsrView::new(IndexSlice::I32(&[0, 1, 3]), IndexSlice::I32(&[2, 0, 1]), &[1.0_f64, 2.0, 3.0], 3)
         .unwrap();
-    for rows in [Rows::from(strided), Rows::from(csr)] {
+    for rows in [strided, Rows::from(csr)] {
         let coefficients = vec![1.0; rows.rows()];
         let view = ExpansionView::new(Kernel::Linear, rows, &coefficients, &[0.0]).unwrap();
         let back = model_file::from_bytes(&bytes_of(&view, &json!(null)), Path::new("m")).unwrap();
@@ -289,11 +291,11 @@ fn other_files_are_not_models() {
 fn a_model_that_is_not_sound_is_not_written() {
     let scratch = Scratch::new();
     let path = scratch.file("model", "old");
-    let vectors = OwnedRows::DenseF64 { data: vec![f64::NAN], rows: 1, cols: 1 };
+    let vectors = OwnedRows::from(arr2(&[[f64::NAN]]));
     for (vectors, coefficients) in [
         (&vectors, &[1.0][..]),
-        (&OwnedRows::DenseU8 { data: vec![1], rows: 1, cols: 1 }, &[f64::INFINITY]),
-        (&OwnedRows::DenseU8 { data: vec![1], rows: 1, cols: 1 }, &[]),
+        (&OwnedRows::from(arr2(&[[1_u8]])), &[f64::INFINITY]),
+        (&OwnedRows::from(arr2(&[[1_u8]])), &[]),
     ] {
         let view = ExpansionView {
             kernel: Kernel::Linear,
