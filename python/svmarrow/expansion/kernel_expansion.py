@@ -222,6 +222,10 @@ class KernelExpansion:
             out[start : start + block] = handle.decision(core_rows(rows), n_threads)
         return out
 
+    def replaced(self, **fields: Any) -> KernelExpansion:
+        """The expansion with other ``vectors``, ``coefficients``, ``intercepts`` or kernel parameters."""
+        return KernelExpansion(**{**self.__getstate__(), **fields})
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves the expansion as a safetensors file, all or nothing; :func:`svmarrow.load` reads it.
 

@@ -13,6 +13,7 @@ from svmarrow._support.decoding import Decoding, class_indices, decision_values
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import default_gamma, validated
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.columns import Columns
 
 if TYPE_CHECKING:
     import os
@@ -146,6 +147,29 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
         k = int(self.classes_.size)
         right = class_indices(targets, self._decoding, k)
         return float(np.average(class_indices(outputs, self._decoding, k) != right, weights=weights))
+
+    def _fit_columns(
+        self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
+    ) -> Columns | None:
+        """All columns by one system, see `svmarrow.models.columns.ColumnTrainer`."""
+        if not matrix.all():
+            return None
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.fit(X, y, **weights)
+        return self._columns(matrix)
+
+    def _columns(self, matrix: NDArray[np.int8]) -> Columns:
+        """The machines of a code without zeros from one machine a class (thesis (4.67)).
+
+        With u_j the solution for the targets [class is j], one-vs-rest has g_j = 2 u_j - s, s = sum_j u_j,
+        and a column of the code sum_j M_ji u_j. From sum_j g_j = (2 - N) s follows u_j = (g_j - sum_i g_i /
+        (N - 2)) / 2. Two classes have one output g = u_1 - u_0.
+        """
+        code, n = matrix.astype(np.float64), self.classes_.size
+        mixing = code[1:] if n == 2 else 0.5 * (code - code.sum(axis=0) / (n - 2))
+        left = getattr(self, "loo_decision_", None)
+        left = None if left is None else left.reshape(len(left), -1)
+        return Columns(self.expansion_, left_out=left).mixed(mixing)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes.

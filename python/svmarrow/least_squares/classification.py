@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.models.columns import Columns
 
 __all__ = ["RLSClassifier"]
 
@@ -147,6 +148,19 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _norm_weight(self, n: int) -> float:
+        """lambda: alpha is the weight against the sum of the losses."""
+        return float(self.alpha) / n
+
+    def _row_coefficients(
+        self,
+        fitted: Columns,  # noqa: ARG002 - what support vector machines need
+        signs: NDArray[np.int8],
+        outputs: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], float]:
+        """(K + alpha I) c = y where the machine saw the row, see `svmarrow.models.columns.BoundedMachine`."""
+        return np.where(signs != 0, (signs - outputs) / self.alpha, 0.0), 0.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.

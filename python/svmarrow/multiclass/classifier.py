@@ -14,9 +14,9 @@ from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, mak
 from svmarrow._support.decoding import code_class_indices, code_decision_values
 from svmarrow._support.parameters import THREADS, boolean, check, integer, refuse
 from svmarrow._support.rows import sample_weights, validated
-from svmarrow.least_squares._base import SquareLossClassifier
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.multiclass.training import Machines, recoded, train
+from svmarrow.models.columns import ColumnMixer
+from svmarrow.multiclass.training import Machines, train
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -257,24 +257,25 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         >>> bool((coded.predict(X) == plain.predict(X)).all())
         True
         """
-        if not isinstance(model, SquareLossClassifier):
+        if not isinstance(model, ColumnMixer):
             raise TypeError(
                 f"model of type {type(model).__name__}: it must be a least-squares classifier of svmarrow, "
                 "whose solutions are linear in the targets"
             )
-        check_is_fitted(model)
+        mixed: Any = model
+        check_is_fitted(mixed)
         coded = cls(model, code, decoder, **parameters)
         check(coded.get_params(deep=False), _RULES)
-        made = coded._make_code(model.classes_.size)
+        made = coded._make_code(mixed.classes_.size)
         if made.has_zeros:
             raise ValueError("the code has zeros: machines that leave out classes must be trained")
         coded.decoder_ = coded._decoder()
         check_decoder(coded.decoder_, made)
-        coded.classes_, coded.code_ = model.classes_, made
-        coded.n_features_in_ = model.n_features_in_
-        if hasattr(model, "feature_names_in_"):
-            coded.feature_names_in_ = model.feature_names_in_
-        coded._take(recoded(model, made), None)
+        coded.classes_, coded.code_ = mixed.classes_, made
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(mixed, name):
+                setattr(coded, name, getattr(mixed, name))
+        coded._take(Machines(**vars(model._columns(made.matrix))), None)
         return coded
 
     def _make_code(self, n_classes: int) -> Code:

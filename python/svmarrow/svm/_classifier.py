@@ -15,6 +15,7 @@ from svmarrow._support.decoding import Decoding, check_shape, class_indices, dec
 from svmarrow._support.parameters import boolean, either, mapping, none, one_of
 from svmarrow._support.rows import sample_weights
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.columns import Columns
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 
 if TYPE_CHECKING:
@@ -50,17 +51,9 @@ class KernelClassifier(ClassifierMixin, SupportVectorMachine):
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
 
-    def _fit(
-        self,
-        rules: Mapping[str, Rule],
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        options: Mapping[str, Any],
-        code: NDArray[np.int8] | None = None,
-    ) -> Self:
-        """Trains; ``options`` are the loss's own, ``code`` (k, q) takes the place of ``multi_class``."""
-        X, y = self._validated(rules, X, y, with_y=True)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
+        """Trains; ``code`` (k, q) takes the place of ``multi_class``."""
+        X, y = self._validated(self._rules, X, y, with_y=True)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         if classes.size < 2:
@@ -79,7 +72,7 @@ class KernelClassifier(ClassifierMixin, SupportVectorMachine):
         def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
             upper = training.weights * self._cost()
             coding = self.multi_class if code is None else code
-            how |= options
+            how |= self._options()
             return _core.fit_svc(rows, used, int(classes.size), upper, kernel, coding, *solver, **how)
 
         fitted = self._solve(training, sizes, fit, start=start)
@@ -89,11 +82,12 @@ class KernelClassifier(ClassifierMixin, SupportVectorMachine):
         self._store(training, fitted, fitted["class_counts"])
         return self
 
-    def _fit_code(self, X: Any, y: Any, code: NDArray[np.int8], sample_weight: Any = None) -> Self:
-        """Trains a machine for every column of a code (k, q), over one set of kernel rows; what the outputs
-        mean is the caller's.
-        """
-        return self._fit(self._rules, X, y, sample_weight, self._options(), code)
+    def _fit_columns(
+        self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
+    ) -> Columns:
+        """All columns over one set of kernel rows, see `svmarrow.models.columns.ColumnTrainer`."""
+        self._fit(X, y, sample_weight, matrix)
+        return Columns(self.expansion_, self.support_.astype(np.int64), self.certificate_)
 
     def _options(self) -> Mapping[str, Any]:
         """Arguments of the solver that are the loss's own."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from svmarrow._support.certificate import LeaveOneOut
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.models.columns import Columns
 
 __all__ = ["SVC", "NuSVC"]
 
@@ -232,13 +233,30 @@ class SVC(KernelClassifier):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        return self._fit(self._rules, X, y, sample_weight, self._options())
+        return self._fit(X, y, sample_weight)
 
     def _options(self) -> Mapping[str, Any]:
         return {"loss": self.loss, "fit_intercept": bool(self.fit_intercept)}
 
     def _cost(self) -> float:
         return float(self.C)
+
+    def _norm_weight(self, n: int) -> float:
+        """lambda: half the squared norm against C times the sum of the losses."""
+        return 1.0 / (2.0 * float(self.C) * n)
+
+    def _row_coefficients(
+        self,
+        fitted: Columns,
+        signs: NDArray[np.int8],
+        outputs: NDArray[np.float64],  # noqa: ARG002 - what least squares needs
+    ) -> tuple[NDArray[np.float64], float]:
+        """Coefficients of the support vectors, 0 elsewhere, see `svmarrow.models.columns.BoundedMachine`."""
+        if fitted.support is None or fitted.certificate is None:
+            raise TypeError("these machines do not know their training rows: train them with shared=True")
+        coefficients = np.zeros(signs.shape)
+        coefficients[fitted.support] = fitted.expansion.coefficients
+        return coefficients, fitted.certificate.violation
 
     @property
     def loo_error_bound_(self) -> NDArray[np.float64]:
@@ -448,7 +466,7 @@ class NuSVC(KernelClassifier):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        return self._fit(self._rules, X, y, sample_weight, self._options())
+        return self._fit(X, y, sample_weight)
 
     def _options(self) -> Mapping[str, Any]:
         return {"loss": "nu", "nu": float(self.nu)}

@@ -12,10 +12,9 @@ from svmarrow import _core
 from svmarrow._support.codes import Code, loss_of, make_code
 from svmarrow._support.decoding import code_scores
 from svmarrow._support.rows import as_rows, core_rows
-from svmarrow.least_squares import RLSClassifier
+from svmarrow.models.columns import BoundedMachine, Columns
 from svmarrow.multiclass.bounds.stability import multiclass_generalization, ramp_loss, stability
 from svmarrow.multiclass.bounds.value import Bound
-from svmarrow.svm import SVC
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -31,7 +30,7 @@ class Parts:
     """A fitted model without intercepts and its training rows."""
 
     #: The binary machine that was cloned.
-    machine: Any
+    machine: BoundedMachine
     code: Code
     decoder: str
     #: Loss of the machines.
@@ -50,10 +49,7 @@ class Parts:
     @property
     def lam(self) -> float:
         """lambda: the weight of the squared norm against the mean of the losses."""
-        n = self.labels.size
-        if hasattr(self.machine, "alpha"):
-            return float(self.machine.alpha) / n
-        return 1.0 / (2.0 * float(self.machine.C) * n)
+        return self.machine._norm_weight(self.labels.size)
 
 
 def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
@@ -67,7 +63,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
         If it is not made of ``SVC`` or ``RLSClassifier``.
     """
     machine = getattr(model, "estimator", model)
-    if not isinstance(machine, SVC | RLSClassifier):
+    if not isinstance(machine, BoundedMachine):
         raise TypeError(f"{type(machine).__name__} has no bound: it must be SVC or RLSClassifier of svmarrow")
     if machine.fit_intercept:
         raise ValueError("the machines have intercepts: the bound is for fit_intercept=False")
@@ -81,25 +77,20 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
         raise ValueError("y must hold a label of the model for each row of X")
     outputs = expansion._evaluate(rows, None)
     precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"
-    if isinstance(machine, SVC):
-        if model.support_.max(initial=0) >= rows.shape[0] or not (
-            precomputed or _same(rows[model.support_], expansion.vectors)
-        ):
-            raise ValueError("X must be the rows that the model was trained on")
-        coefficients = np.zeros_like(outputs)
-        coefficients[model.support_] = expansion.coefficients
-        slack = model.certificate_.violation
-    else:
-        # (K + alpha I) c = y, where the machine saw the row.
-        signs = code.matrix[labels]
-        coefficients = np.where(signs != 0, (signs - outputs) / machine.alpha, 0.0)
-        slack = 0.0
+    support = getattr(model, "support_", None)
+    if support is not None and (
+        support.max(initial=0) >= rows.shape[0]
+        or not (precomputed or _same(rows[support], expansion.vectors))
+    ):
+        raise ValueError("X must be the rows that the model was trained on")
+    fitted = Columns(expansion, support, getattr(model, "certificate_", None))
+    coefficients, slack = machine._row_coefficients(fitted, code.matrix[labels], outputs)
     if precomputed:
         diagonal = np.ascontiguousarray(rows.diagonal(), dtype=np.float64)
     else:
         diagonal = _diagonal(expansion, rows)
-    slack = slack + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
-    return Parts(machine, code, decoder, loss, labels, outputs, coefficients, diagonal, slack)
+    reach = slack + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
+    return Parts(machine, code, decoder, loss, labels, outputs, coefficients, diagonal, reach)
 
 
 def _code_of(model: Any, loss: str) -> tuple[Code, str]:

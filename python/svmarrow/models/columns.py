@@ -1,0 +1,90 @@
+"""What a family promises whose binary machines are trained together for several classes.
+
+A code is a matrix with a row for each class and a column for each binary machine: +1 for the classes on the
+machine's positive side, -1 for those on its negative side, 0 for those that it never sees. Machines of one
+family have work in common (kernel rows, a factorisation), so that all columns cost far less than one by one.
+`svmarrow.multiclass` asks a family for what is here and knows nothing else of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow._support.certificate import Certificate
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The machines of all columns of a code."""
+
+    #: Their outputs, one for each column.
+    expansion: KernelExpansion
+    #: Training rows that are vectors of the expansion; None where that is not known.
+    support: NDArray[np.int64] | None = None
+    #: What the solver vouches for; None where it vouches for nothing.
+    certificate: Certificate | None = None
+    #: Outputs at each training row of machines trained without it, (n, columns); None where not known.
+    left_out: NDArray[np.float64] | None = None
+
+    def mixed(self, weights: NDArray[np.float64]) -> Self:
+        """Machines whose outputs are these times a matrix (columns, new columns)."""
+        of, left = self.expansion, self.left_out
+        outputs = of.replaced(coefficients=of.coefficients @ weights, intercepts=of.intercepts @ weights)
+        return type(self)(outputs, self.support, self.certificate, None if left is None else left @ weights)
+
+    def spread(self, which: NDArray[np.intp], signs: NDArray[np.float64]) -> Self:
+        """Machines that are these, or their opposites: column j is number ``which[j]`` times ``signs[j]``."""
+        of, left = self.expansion, self.left_out
+        if np.array_equal(which, np.arange(of.n_outputs)) and (signs > 0).all():
+            return self
+        outputs = of.replaced(
+            coefficients=of.coefficients[:, which] * signs, intercepts=of.intercepts[which] * signs
+        )
+        left = None if left is None else left[:, which] * signs
+        return type(self)(outputs, self.support, self.certificate, left)
+
+
+@runtime_checkable
+class ColumnTrainer(Protocol):
+    """A classifier that trains the machines of many columns together."""
+
+    def _fit_columns(
+        self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
+    ) -> Columns | None:
+        """The machines of a code (n_classes, columns), rows in the order of the sorted labels; None, and
+        nothing done, for a code whose columns have nothing in common.
+        """
+
+
+@runtime_checkable
+class ColumnMixer(Protocol):
+    """A classifier with solutions linear in the targets: one-vs-rest gives every column without zeros."""
+
+    def _columns(self, matrix: NDArray[np.int8]) -> Columns:
+        """The machines of a code without zeros, without training."""
+
+
+@runtime_checkable
+class BoundedMachine(Protocol):
+    """A classifier that minimises convex losses and a multiple of the squared norm, as bounds need it."""
+
+    fit_intercept: bool
+
+    def _norm_weight(self, n: int) -> float:
+        """The lambda of (1 / n) sum_i V(f(x_i), y_i) + lambda ||f||^2."""
+
+    def _row_coefficients(
+        self, fitted: Columns, signs: NDArray[np.int8], outputs: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Signed coefficient of each training row in each machine, (n, columns), and how far outputs may be
+        from the optimum's; ``signs`` (n, columns) are the rows' places in the code, 0 for rows never seen.
+        """
