@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
-use svmarrow::perceptron::tree::{self, ConvertParams, Strategy, TreeParams, TreePredictor, TreeState};
+use svmarrow::perceptron::tree::{self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState};
 
 use crate::array::{RowsArg, indices, matrix, matrix_array, rows_object, same_length, vector};
 use crate::error::to_python;
@@ -229,7 +229,7 @@ pub(crate) fn box_budget_program<'py>(
     same_length("w (one number for each row of Q)", m, w.len())?;
     let p = run(py, 1, Cost::of(m, m, m), None, |_, _| {
         let mut p = vec![0.0; m];
-        tree::box_budget_program(q, w, most, tolerance, &mut p);
+        tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p);
         Ok(p)
     })?;
     Ok(PyArray1::from_vec(py, p))

@@ -5,13 +5,22 @@
 
 use crate::error::{Error, Result};
 use crate::simd::blas::{axpy, dot};
+use std::ops::Range;
 
 /// Replaces the lower triangle of `a` by L; the upper one is neither read nor written.
 ///
 /// # Errors
 /// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero.
 pub(crate) fn factor(a: &mut [f64], n: usize) -> Result<()> {
-    for i in 0..n {
+    factor_lines(a, n, 0..n)
+}
+
+/// Some lines of L, after those above: for callers who look at a monitor in between.
+///
+/// # Errors
+/// As [`factor`].
+pub(crate) fn factor_lines(a: &mut [f64], n: usize, lines: Range<usize>) -> Result<()> {
+    for i in lines {
         let (above, line) = a.split_at_mut(i * n);
         for j in 0..i {
             let other = &above[j * n..j * n + j + 1];

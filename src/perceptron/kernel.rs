@@ -10,20 +10,15 @@
 
 use super::budget::{Bookkeeping, make_room};
 use super::projection::Projection;
+use super::watch::Watch;
 use super::{direction, margin, outputs};
-use crate::control::{Monitor, Progress, StopReason};
+use crate::control::Monitor;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, RowBuffer, RowWriter, VectorPool, self_value};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::dot;
-use std::ops::ControlFlow;
-
-/// Rows between two looks at the monitor, at most.
-const ROWS_PER_TICK: u64 = 512;
-/// Multiplications between two looks, roughly.
-const WORK_PER_TICK: u64 = 2_000_000;
 
 /// What happens when a mistake finds the budget spent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -261,6 +256,16 @@ impl<T: Real> Learner<T> {
             || self.pool.len() < self.params.budget
     }
 
+    /// Multiplications of the policy at a mistake, beside kernel values.
+    fn cost_of_a_mistake(&self) -> u64 {
+        let m = self.pool.len() as u64;
+        match self.params.policy {
+            Policy::Tightest => m * m * self.coefficients.len() as u64,
+            Policy::Projectron { .. } => m * m,
+            _ => m,
+        }
+    }
+
     /// k(x, x) of the current row.
     pub(super) fn self_value(&self) -> f64 {
         self_value(&self.params.kernel, self.row.squared_norm())
@@ -357,9 +362,9 @@ impl<T: Real> Stream<T> {
         let Self { mut learner, mut books, mut projection, double } = self;
         let mut wrong = Vec::new();
         let mut scores = vec![0.0; learner.coefficients.len()];
-        let mut watch = Watch::new(monitor, labels.len() as u64);
+        let mut watch = Watch::new(monitor, "stream", labels.len());
         for (i, &label) in labels.iter().enumerate() {
-            watch.row((learner.pool.len() * rows.cols().max(8)) as u64)?;
+            watch.row(learner.pool.len() * rows.cols().max(8))?;
             learner.row.load(&rows, i);
             learner.fill_values();
             for (score, column) in scores.iter_mut().zip(&learner.coefficients) {
@@ -370,6 +375,7 @@ impl<T: Real> Stream<T> {
             if mistake {
                 learner.mistakes += 1;
                 wrong.push(i as u64);
+                watch.spend(learner.cost_of_a_mistake())?;
             }
             if let Policy::Projectron { eta, margin: learn_margins } = learner.params.policy {
                 if mistake || (learn_margins && margin < 1.0) {
@@ -384,38 +390,5 @@ impl<T: Real> Stream<T> {
             learner.seen += 1;
         }
         Ok((learner.export(books, projection, double), wrong))
-    }
-}
-
-/// Looks at the monitor now and then.
-pub(super) struct Watch<'a> {
-    monitor: &'a dyn Monitor,
-    total: u64,
-    done: u64,
-    work: u64,
-    since: u64,
-}
-
-impl<'a> Watch<'a> {
-    pub(super) fn new(monitor: &'a dyn Monitor, total: u64) -> Self {
-        Self { monitor, total, done: 0, work: 0, since: 0 }
-    }
-
-    /// Before a row that takes about `work` multiplications.
-    pub(super) fn row(&mut self, work: u64) -> Result<()> {
-        self.done += 1;
-        self.since += 1;
-        self.work += work;
-        if self.since < ROWS_PER_TICK && self.work < WORK_PER_TICK {
-            return Ok(());
-        }
-        (self.since, self.work) = (0, 0);
-        let progress =
-            Progress { phase: "stream", done: self.done, total: Some(self.total), gap: f64::NAN, steps: 0 };
-        match self.monitor.tick(&progress) {
-            // A time limit or an interruption has no usable part of a piece: the caller feeds smaller pieces.
-            ControlFlow::Break(StopReason::Converged) | ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(_) => Err(Error::Cancelled),
-        }
     }
 }

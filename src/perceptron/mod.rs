@@ -12,6 +12,7 @@
 //! | `projection` | Projectron and Projectron++ |
 //! | `voted` | the votes of all hypotheses of a pass |
 //! | `tree` | perceptron trees |
+//! | `watch` | looks at the monitor by the work done |
 //!
 //! Invariant: a stream in pieces, saved and loaded between them, gives the model of one pass bit for bit. So a state
 //! holds every number that a later row depends on, and nothing is estimated from the rows of a call.
@@ -21,6 +22,7 @@ mod kernel;
 mod projection;
 pub mod tree;
 mod voted;
+mod watch;
 
 pub use kernel::{PerceptronParams, PerceptronState, Policy, partial_fit};
 pub use voted::voted;

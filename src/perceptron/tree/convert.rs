@@ -14,11 +14,11 @@
 //! fits O(n B^2) for each leaf of n rows; memory m^2.
 
 use super::grow::Tree;
-use super::route::{Leaf, Node};
+use super::route::{Leaf, Node, lower_products};
 use super::rows::Store;
-use super::split::Strategy;
+use super::strategy::Strategy;
 use super::{TreeParams, TreeState};
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -28,6 +28,7 @@ use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
 use crate::perceptron::kernel::{check_piece, check_stream};
+use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -99,13 +100,24 @@ pub fn from_expansion(
         strategy: params.strategy,
     };
     tree.check()?;
-    let targets = match params.refit {
-        Some(_) => Evaluator::new(expansion)?.evaluate(rows, par)?,
-        None => Vec::new(),
-    };
+    let mut watch = Watch::new(monitor, "tree", rows.rows());
+    let mut targets = Vec::new();
+    if params.refit.is_some() {
+        let evaluator = Evaluator::new(expansion)?;
+        let work = (expansion.len() * rows.cols().max(8)) as u64;
+        watch.stretches(rows.rows(), work, |part, _| {
+            let part = rows.gather(&part.collect::<Vec<_>>());
+            targets.extend(evaluator.evaluate(part.view(), par)?);
+            Ok(())
+        })?;
+    }
     let expansion = &expansion.reborrow();
-    let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params, monitor };
-    if expansion.vectors.is_f64() { work.convert::<f64>(tree, par) } else { work.convert::<f32>(tree, par) }
+    let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params };
+    if expansion.vectors.is_f64() {
+        work.convert::<f64>(tree, &mut watch, par)
+    } else {
+        work.convert::<f32>(tree, &mut watch, par)
+    }
 }
 
 /// A node that is not finished, and the rows that reach it.
@@ -120,11 +132,10 @@ struct Work<'a> {
     labels: &'a [usize],
     targets: &'a [f64],
     params: &'a ConvertParams,
-    monitor: &'a dyn Monitor,
 }
 
 impl Work<'_> {
-    fn convert<T: Real>(&self, params: TreeParams, par: Par) -> Result<TreeState> {
+    fn convert<T: Real>(&self, params: TreeParams, watch: &mut Watch<'_>, par: Par) -> Result<TreeState> {
         let vectors = self.expansion.vectors;
         let (features, sparse) = (vectors.cols(), vectors.is_sparse());
         let formula = Formula::of(&params.kernel, sparse)
@@ -146,23 +157,12 @@ impl Work<'_> {
         let all = tree.child(&root, &vec![true; root.ids.len()]);
         tree.nodes.push(Node::Leaf(all));
         let mut open = vec![Open { at: 0, list: (0..self.rows.rows()).collect() }];
-        let (mut done, total) = (0_usize, self.rows.rows());
         while let Some(Open { at, list }) = open.pop() {
-            let progress = Progress {
-                phase: "tree",
-                done: done as u64,
-                total: Some(total as u64),
-                gap: f64::NAN,
-                steps: 0,
-            };
-            if self.monitor.tick(&progress).is_break() {
-                return Err(Error::Cancelled);
-            }
             let Node::Leaf(leaf) = &mut tree.nodes[at] else { continue };
             let m = leaf.ids.len();
             if m <= self.params.budget {
-                done += list.len();
-                self.finish(&mut tree, &root, &slots, at, &list)?;
+                self.finish(&mut tree, &root, &slots, at, &list, watch)?;
+                watch.done(list.len());
                 continue;
             }
             let taken = Leaf {
@@ -174,7 +174,7 @@ impl Work<'_> {
                 seen: 0,
             };
             let most = m.div_ceil(2).max(self.params.budget);
-            self.divide(&mut tree, &taken, Open { at, list }, most, &mut open);
+            self.divide(&mut tree, &taken, Open { at, list }, most, &mut open, watch)?;
         }
         let double = vectors.is_f64();
         let mut state = TreeState::of(&tree.nodes, &tree.store, tree.scores.len(), &mut tree.row, double);
@@ -218,7 +218,8 @@ impl Work<'_> {
         node: Open,
         most: usize,
         open: &mut Vec<Open>,
-    ) {
+        watch: &mut Watch<'_>,
+    ) -> Result<()> {
         let Open { at, list } = node;
         let (features, sparse) = (tree.row.features(), tree.row.is_sparse());
         let chosen = tree.random.sample(list.len(), list.len().min(self.params.sample));
@@ -229,11 +230,11 @@ impl Work<'_> {
         };
         let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).collect();
         let labels: Vec<u32> = chosen.iter().map(|&i| self.labels[list[i]] as u32).collect();
-        let (found, kept) = tree.divide(leaf, &sample, &labels, most);
+        let (found, kept) = tree.divide(leaf, &sample, &labels, most, watch)?;
         let Some(split) = found else {
             tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept));
             open.push(Open { at, list });
-            return;
+            return Ok(());
         };
         let stored: Vec<u32> = match self.params.strategy {
             Strategy::JointNearest => sample.iter().map(|row| tree.store.intern(row)).collect(),
@@ -242,6 +243,7 @@ impl Work<'_> {
         let rule = tree.rule(leaf, &sample, &stored, &split);
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         for i in list {
+            watch.spend(rule.cost(features.max(8)) as u64)?;
             tree.row.load(&self.rows, i);
             let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines);
             if goes_left { &mut left_rows } else { &mut right_rows }.push(i);
@@ -252,6 +254,7 @@ impl Work<'_> {
         tree.nodes[at] = Node::Branch { rule, left, right: left + 1 };
         open.push(Open { at: left + 1, list: right_rows });
         open.push(Open { at: left, list: left_rows });
+        Ok(())
     }
 
     /// A leaf within the budget: its sample, and its coefficients fitted again.
@@ -262,6 +265,7 @@ impl Work<'_> {
         slots: &[usize],
         at: usize,
         list: &[usize],
+        watch: &mut Watch<'_>,
     ) -> Result<()> {
         let chosen = tree.random.sample(list.len(), list.len().min(self.params.sample));
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
@@ -272,22 +276,24 @@ impl Work<'_> {
         }
         let Some(alpha) = self.params.refit else { return Ok(()) };
         if root.ids.len() > self.params.budget {
-            self.select(tree, root, slots, at, list)?;
+            self.select(tree, root, slots, at, list, watch)?;
         }
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         let (n, m, q) = (list.len(), leaf.ids.len(), self.expansion.outputs());
         if m == 0 || n == 0 {
             return Ok(());
         }
-        let columns = self.columns(leaf, &tree.formula, &mut tree.row, list);
+        let values_of_a_row = (m * self.rows.cols().max(8)) as u64;
+        let mut columns = vec![0.0; m * n];
+        for (i, &row) in list.iter().enumerate() {
+            watch.spend(values_of_a_row)?;
+            tree.row.load(&self.rows, row);
+            leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns);
+        }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
-        let mut system = vec![0.0; m * m];
-        tree.par.for_each_chunk(&mut system, m, |j, line| {
-            for (k, value) in line.iter_mut().enumerate().take(j + 1) {
-                *value = dot(column(j), column(k));
-            }
-        });
+        let mut system = lower_products(&columns, m, |_, _| 1.0, watch, tree.par)?;
         for j in 0..m {
+            watch.spend(values_of_a_row)?;
             tree.store.read(leaf.ids[j], &mut tree.row);
             let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines);
             for k in 0..=j {
@@ -305,7 +311,7 @@ impl Work<'_> {
         for j in 0..m {
             system[j * m + j] += LIFT * largest;
         }
-        cholesky::factor(&mut system, m)?;
+        watch.stretches(m, (m * m) as u64 / 2, |lines, _| cholesky::factor_lines(&mut system, m, lines))?;
         cholesky::solve(&system, m, &mut solution, q);
         leaf.coefficients = solution;
         Ok(())
@@ -313,25 +319,6 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// Kernel values of some rows against the vectors of a leaf, column after column.
-    fn columns<T: Real>(
-        &self,
-        leaf: &Leaf<T>,
-        formula: &Formula<T>,
-        row: &mut RowBuffer<T>,
-        list: &[usize],
-    ) -> Vec<f64> {
-        let (n, mut lines) = (list.len(), Vec::new());
-        let mut columns = vec![0.0; leaf.ids.len() * n];
-        for (i, &at) in list.iter().enumerate() {
-            row.load(&self.rows, at);
-            for (j, value) in leaf.pool.values(formula, row, &mut lines).iter().enumerate() {
-                columns[j * n + i] = value.to_f64();
-            }
-        }
-        columns
-    }
-
     /// f less its intercept at some rows, output after output.
     fn targets_of(&self, list: &[usize]) -> Vec<f64> {
         let q = self.expansion.outputs();
@@ -347,6 +334,7 @@ impl Work<'_> {
         slots: &[usize],
         at: usize,
         list: &[usize],
+        watch: &Watch<'_>,
     ) -> Result<()> {
         if list.is_empty() {
             return Ok(());
@@ -387,7 +375,7 @@ impl Work<'_> {
             sample: None,
             seed: 0,
         };
-        let fit = matching_pursuit(&task, &params, self.monitor, tree.par)?;
+        let fit = matching_pursuit(&task, &params, watch.monitor(), tree.par)?;
         let mut chosen = vec![false; root.ids.len()];
         for vector in fit.order {
             chosen[slots[vector]] = true;

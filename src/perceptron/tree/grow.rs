@@ -9,13 +9,15 @@
 
 use super::route::{Leaf, Node, Rule, route};
 use super::rows::Store;
-use super::split::{Cut, Problem, Selection, Split, Strategy};
+use super::split::{Cut, Problem, Split};
+use super::strategy::{Selection, Strategy};
 use super::{TreeParams, TreeState};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, VectorPool};
-use crate::perceptron::kernel::{Watch, check_piece};
+use crate::perceptron::kernel::check_piece;
+use crate::perceptron::watch::Watch;
 use crate::perceptron::{direction, margin, outputs};
 use crate::random::Random;
 use crate::simd::Real;
@@ -78,15 +80,12 @@ fn learn<T: Real>(
         leaves: state.kinds.len().div_ceil(2),
         par,
     };
-    let mut watch = Watch::new(monitor, labels.len() as u64);
-    let (mut wrong, mut splits) = (Vec::new(), 0);
+    let mut watch = Watch::new(monitor, "stream", labels.len());
+    let mut wrong = Vec::new();
     for (i, &label) in labels.iter().enumerate() {
-        // A split takes as long as thousands of rows.
-        watch.row(((params.budget + splits * 1000 * params.budget) * rows.cols().max(8)) as u64)?;
+        watch.row(params.budget * rows.cols().max(8))?;
         tree.row.load(&rows, i);
-        let (mistake, split) = tree.learn(label);
-        splits = usize::from(split);
-        if mistake {
+        if tree.learn(label, &mut watch)? {
             wrong.push(i as u64);
         }
     }
@@ -114,10 +113,10 @@ pub(super) struct Tree<T> {
 }
 
 impl<T: Real> Tree<T> {
-    /// The current row is answered and learnt from; whether it was a mistake, and whether a leaf was split.
-    fn learn(&mut self, label: usize) -> (bool, bool) {
+    /// The current row is answered and learnt from; whether it was a mistake.
+    fn learn(&mut self, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
         let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
-        let Node::Leaf(leaf) = &mut self.nodes[at] else { return (false, false) };
+        let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
         leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
         let (margin, rival) = margin(&self.scores, label);
         leaf.seen += 1;
@@ -132,7 +131,7 @@ impl<T: Real> Tree<T> {
             }
         }
         if margin > 0.0 {
-            return (false, false);
+            return Ok(false);
         }
         let id = self.store.intern(&self.row);
         let q = self.scores.len();
@@ -141,7 +140,7 @@ impl<T: Real> Tree<T> {
         let slot = known.unwrap_or(leaf.ids.len());
         if known.is_none() && grown && leaf.ids.len() >= self.params.budget {
             self.store.release(id, &mut self.other);
-            return (true, false);
+            return Ok(true);
         }
         if known.is_some() {
             // The leaf holds its one reference already.
@@ -155,14 +154,13 @@ impl<T: Real> Tree<T> {
             leaf.coefficients[slot * q + output] += value;
         }
         if leaf.ids.len() > self.params.budget {
-            self.split(at);
-            return (true, true);
+            self.split(at, watch)?;
         }
-        (true, false)
+        Ok(true)
     }
 
     /// SPLIT of algorithm 2.
-    fn split(&mut self, at: usize) {
+    fn split(&mut self, at: usize, watch: &mut Watch<'_>) -> Result<()> {
         let (features, sparse) = (self.row.features(), self.row.is_sparse());
         let empty = Node::Leaf(Leaf {
             ids: Vec::new(),
@@ -172,13 +170,13 @@ impl<T: Real> Tree<T> {
             sample: Vec::new(),
             seen: 0,
         });
-        let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return };
+        let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id));
         let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
-        let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget);
+        let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, watch)?;
         if let Some(split) = found {
             self.branch(at, leaf, rows, &split);
-            return;
+            return Ok(());
         }
         let child = self.child(&leaf, &kept);
         let child = Leaf { sample: leaf.sample.clone(), seen: leaf.seen, ..child };
@@ -187,6 +185,7 @@ impl<T: Real> Tree<T> {
         }
         self.forget(&leaf);
         self.nodes[at] = Node::Leaf(child);
+        Ok(())
     }
 
     /// The rows of some ids.
@@ -206,18 +205,20 @@ impl<T: Real> Tree<T> {
         rows: &[RowBuffer<T>],
         labels: &[u32],
         most: usize,
-    ) -> (Option<Split<T>>, Vec<bool>) {
+        watch: &mut Watch<'_>,
+    ) -> Result<(Option<Split<T>>, Vec<bool>)> {
         let (n, m) = (rows.len(), leaf.ids.len());
+        let values_of_a_row = (m * self.row.features().max(8)) as u64;
         let mut kernel = vec![0.0; n * m];
         for (i, row) in rows.iter().enumerate() {
-            for (j, value) in leaf.pool.values(&self.formula, row, &mut self.lines).iter().enumerate() {
-                kernel[j * n + i] = value.to_f64();
-            }
+            watch.spend(values_of_a_row)?;
+            leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Vec::new() };
         let mut gram = Vec::with_capacity(vectors.len() * m);
         for vector in &vectors {
+            watch.spend(values_of_a_row)?;
             gram.extend(
                 leaf.pool.values(&self.formula, vector, &mut self.lines).iter().map(|value| value.to_f64()),
             );
@@ -233,11 +234,14 @@ impl<T: Real> Tree<T> {
             most,
             draws: self.params.draws,
             par: self.par,
-        };
-        match problem.split(self.params.strategy, &mut self.random) {
-            Some(split) => (Some(split), Vec::new()),
-            None => (None, problem.reduce(&mut self.random)),
+            target: Vec::new(),
+            total: Vec::new(),
         }
+        .ready(watch)?;
+        Ok(match problem.split(self.params.strategy, &mut self.random, watch)? {
+            Some(split) => (Some(split), Vec::new()),
+            None => (None, problem.reduce(&mut self.random, watch)?),
+        })
     }
 
     /// A leaf with some of the vectors of another one, each counted once more.

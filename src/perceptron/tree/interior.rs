@@ -10,8 +10,9 @@
 //! Between two steps 0 < p < 1, s > 0 and all multipliers are positive. Cost: m^3 / 6 a step, some 10 steps whatever Q
 //! is. Tried and dropped: pair steps as in a decomposition solver, 100 ms where this takes 2 (m = 101, condition 1e9).
 
+use super::program::Program;
 use crate::linalg::cholesky;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::axpy;
 
 /// Steps after which the program ends where it is.
 const STEPS: usize = 100;
@@ -86,12 +87,10 @@ impl Point<'_> {
     }
 }
 
-/// Solves the relaxed program; `q` is (m, m) row-major and symmetric, `most` positive; what `p` (m,) holds is
-/// overwritten. `tolerance` bounds slopes and complementarity relative to the largest entry of w. Returns the objective.
-pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &mut [f64]) -> f64 {
-    let m = p.len();
-    assert!(q.len() == m * m && w.len() == m, "the sizes of a program agree");
-    let scale = w.iter().fold(0.0_f64, |largest, w| largest.max(w.abs()));
+/// Solves the relaxed program; what `p` (m,) holds is overwritten. `tolerance` bounds slopes and complementarity relative
+/// to the largest entry of w. Returns the objective.
+pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) -> f64 {
+    let (m, most, scale) = (p.len(), program.most, program.scale());
     if scale == 0.0 {
         p.fill(0.0);
         return 0.0;
@@ -102,7 +101,7 @@ pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &m
     let mut slack = most - p.iter().sum::<f64>();
     let mut system = vec![0.0; m * m];
     for _ in 0..STEPS {
-        let slopes: Vec<f64> = (0..m).map(|i| dot(&q[i * m..(i + 1) * m], p) - w[i]).collect();
+        let slopes = program.slopes(p);
         let residual = (0..m).map(|i| (slopes[i] - low[i] + high[i] + budget).abs()).fold(0.0, f64::max);
         let products = (0..m).map(|i| low[i] * p[i] + high[i] * (1.0 - p[i])).sum::<f64>() + budget * slack;
         let mu = products / (2 * m + 1) as f64;
@@ -114,7 +113,7 @@ pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &m
         }
         let weight = budget / slack;
         for (i, line) in system.chunks_exact_mut(m).enumerate() {
-            for (to, from) in line[..=i].iter_mut().zip(&q[i * m..]) {
+            for (to, from) in line[..=i].iter_mut().zip(program.row(i)) {
                 *to = from + weight;
             }
             line[i] += low[i] / p[i] + high[i] / (1.0 - p[i]);
@@ -143,21 +142,21 @@ pub fn box_budget_program(q: &[f64], w: &[f64], most: f64, tolerance: f64, p: &m
             *p *= scale;
         }
     }
-    super::selection::objective(q, w, p)
+    program.objective(p)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::Random;
+    use crate::simd::blas::dot;
 
     /// How far the objective may be above its minimum: g'p - min g'x over the feasible x (Frank and Wolfe's gap).
-    fn gap(q: &[f64], w: &[f64], most: f64, p: &[f64]) -> f64 {
-        let m = p.len();
-        let g: Vec<f64> = (0..m).map(|i| dot(&q[i * m..(i + 1) * m], p) - w[i]).collect();
+    fn gap(program: &Program<'_>, p: &[f64]) -> f64 {
+        let g = program.slopes(p);
         let mut sorted = g.clone();
         sorted.sort_by(f64::total_cmp);
-        let (mut left, mut least) = (most, 0.0);
+        let (mut left, mut least) = (program.most, 0.0);
         for slope in sorted.into_iter().filter(|g| *g < 0.0) {
             least += slope * left.clamp(0.0, 1.0);
             left -= 1.0;
@@ -180,16 +179,18 @@ mod tests {
                 (0..m * m).map(|t| dot(&g[t / m * rank..][..rank], &g[t % m * rank..][..rank])).collect();
             let w: Vec<f64> = (0..m).map(|i| q[i * m..(i + 1) * m].iter().sum()).collect();
             let mut p = vec![0.0; m];
-            let value = box_budget_program(&q, &w, most, 1e-10, &mut p);
+            let program = Program { q: &q, w: &w, most };
+            let value = box_budget_program(&program, 1e-10, &mut p);
             assert!(p.iter().sum::<f64>() <= most && p.iter().all(|p| (0.0..=1.0).contains(p)));
-            assert!(gap(&q, &w, most, &p) <= 1e-7 * value.abs(), "{m} {rank} {most}");
+            assert!(gap(&program, &p) <= 1e-7 * value.abs(), "{m} {rank} {most}");
         }
     }
 
     #[test]
     fn nothing_to_explain_selects_nothing() {
         let mut p = vec![0.5; 3];
-        assert_eq!(box_budget_program(&[0.0; 9], &[0.0; 3], 2.0, 1e-9, &mut p), 0.0);
+        let program = Program { q: &[0.0; 9], w: &[0.0; 3], most: 2.0 };
+        assert_eq!(box_budget_program(&program, 1e-9, &mut p), 0.0);
         assert_eq!(p, [0.0; 3]);
     }
 }

@@ -11,7 +11,9 @@
 //! | `route` | branching rules, leaves, the way of a row, decisions |
 //! | `grow` | algorithm 2: a row is learnt, a leaf overflows |
 //! | `split` | algorithms 3 and 4: partitions and selections |
-//! | `interior` | the relaxed quadratic program of a selection, exactly |
+//! | `strategy` | their names |
+//! | `program` | the quadratic program of a selection |
+//! | `interior` | its relaxed form, exactly |
 //! | `selection` | its rounding, and steps towards it for many vectors |
 //! | `convert` | any expansion as a tree of local ones |
 //! | `state` | a tree as plain arrays |
@@ -19,18 +21,21 @@
 mod convert;
 mod grow;
 mod interior;
+mod program;
 mod route;
 mod rows;
 mod selection;
 mod split;
 mod state;
+mod strategy;
 
 pub use convert::{ConvertParams, from_expansion};
 pub use grow::partial_fit;
 pub use interior::box_budget_program;
+pub use program::Program;
 pub use route::{Route, TreePredictor};
-pub use split::{Partition, Selection, Strategy};
 pub use state::TreeState;
+pub use strategy::{Partition, Selection, Strategy};
 
 use super::kernel::check_stream;
 use crate::error::{Error, Result};

@@ -14,6 +14,7 @@ use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, RowBuffer, VectorPool};
+use crate::perceptron::watch::Watch;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 
@@ -35,6 +36,32 @@ pub(super) fn projection<T: Real>(direction: &[T], row: &RowBuffer<T>) -> f64 {
     product / length
 }
 
+/// The lower triangle of the products of m columns, one after the other, each times `weight(j, k)`: (m, m) row-major.
+pub(super) fn lower_products(
+    columns: &[f64],
+    m: usize,
+    weight: impl Fn(usize, usize) -> f64 + Sync,
+    watch: &mut Watch<'_>,
+    par: Par,
+) -> Result<Vec<f64>> {
+    let n = columns.len() / m.max(1);
+    let column = |j: usize| &columns[j * n..(j + 1) * n];
+    let mut out = vec![0.0; m * m];
+    watch.stretches(m, (n * m) as u64, |lines, _| {
+        par.for_each_chunk(&mut out[lines.start * m..lines.end * m], m, |j, line| {
+            let j = lines.start + j;
+            for (k, value) in line.iter_mut().enumerate().take(j + 1) {
+                let weight = weight(j, k);
+                if weight != 0.0 {
+                    *value = weight * dot(column(j), column(k));
+                }
+            }
+        });
+        Ok(())
+    })?;
+    Ok(out)
+}
+
 /// The index of the nearest vector, the first among equals.
 pub(super) fn nearest<T: Real>(distances: &[T]) -> usize {
     let mut best = 0;
@@ -54,6 +81,14 @@ pub(super) enum Rule<T> {
 }
 
 impl<T: Real> Rule<T> {
+    /// Multiplications for a row of d features, roughly.
+    pub(super) fn cost(&self, d: usize) -> usize {
+        match self {
+            Self::Nearest { ids, .. } => ids.len() * d,
+            _ => d,
+        }
+    }
+
     pub(super) fn goes_left(&self, formula: &Formula<T>, row: &RowBuffer<T>, lines: &mut Vec<T>) -> bool {
         match self {
             Self::Linear { direction, threshold } => projection(direction, row) > *threshold,
@@ -80,6 +115,21 @@ pub(super) struct Leaf<T> {
 }
 
 impl<T: Real> Leaf<T> {
+    /// Writes the kernel values of a row against the vectors to place i of their columns.
+    pub(super) fn to_columns(
+        &self,
+        formula: &Formula<T>,
+        row: &RowBuffer<T>,
+        lines: &mut Vec<T>,
+        i: usize,
+        columns: &mut [f64],
+    ) {
+        let n = columns.len() / self.ids.len().max(1);
+        for (column, value) in columns.chunks_exact_mut(n).zip(self.pool.values(formula, row, lines)) {
+            column[i] = value.to_f64();
+        }
+    }
+
     /// The outputs for a row. Cost: one kernel value a vector.
     pub(super) fn scores(
         &self,

@@ -4,23 +4,35 @@
 //! solver: the steepest variable that can rise, and the partner that promises the largest decrease. Between two steps
 //! p is feasible and `gradient` = Qp - w. Cost: O(m) a step and m^2 at the beginning, where an exact solution costs m^3.
 
+use super::program::Program;
+use crate::error::Result;
+use crate::perceptron::watch::Watch;
 use crate::random::Random;
-use crate::simd::blas::dot;
+use crate::simd::blas::axpy;
 
 /// Curvatures below this are treated as flat.
 const FLAT: f64 = 1e-14;
 
-/// Improves a feasible `p` of the relaxed program by so many pair steps for each variable; `q` is (m, m) row-major and
-/// symmetric, `tolerance` relative to the largest entry of w.
-pub(super) fn improve(q: &[f64], w: &[f64], most: f64, tolerance: f64, steps: usize, p: &mut [f64]) {
-    let m = p.len();
-    assert!(q.len() == m * m && w.len() == m, "the sizes of a program agree");
-    let row = |i: usize| &q[i * m..(i + 1) * m];
-    let mut gradient: Vec<f64> = (0..m).map(|i| dot(row(i), p) - w[i]).collect();
+/// Improves a feasible `p` of the relaxed program by so many pair steps for each variable; `tolerance` is relative to the
+/// largest entry of w.
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled) where the monitor stops the work.
+pub(super) fn improve(
+    program: &Program<'_>,
+    tolerance: f64,
+    steps: usize,
+    p: &mut [f64],
+    watch: &mut Watch<'_>,
+) -> Result<()> {
+    let (m, most) = (p.len(), program.most);
+    let mut gradient = program.slopes(p);
     let mut slack = most - p.iter().sum::<f64>();
-    let scale = w.iter().fold(0.0_f64, |largest, w| largest.max(w.abs()));
+    let scale = program.scale();
+    let entry = |i: usize, j: usize| program.q[i * m + j];
     // Index m is the slack: gradient 0, no curvature.
     for _ in 0..steps * m.max(1) {
+        watch.spend(4 * m as u64)?;
         let (mut up, mut steepest) = if slack < most { (m, 0.0) } else { (usize::MAX, f64::INFINITY) };
         for (i, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
             if g < steepest && p < 1.0 {
@@ -30,7 +42,7 @@ pub(super) fn improve(q: &[f64], w: &[f64], most: f64, tolerance: f64, steps: us
         if up == usize::MAX {
             break;
         }
-        let own = if up == m { 0.0 } else { q[up * m + up] };
+        let own = if up == m { 0.0 } else { entry(up, up) };
         let (mut down, mut gain, mut slope) = (usize::MAX, 0.0, tolerance * scale);
         let mut steep = 0.0;
         if slack > 0.0 && up != m && -steepest > slope {
@@ -39,8 +51,8 @@ pub(super) fn improve(q: &[f64], w: &[f64], most: f64, tolerance: f64, steps: us
         for (j, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
             let difference = g - steepest;
             if p > 0.0 && difference > slope && j != up {
-                let cross = if up == m { 0.0 } else { q[up * m + j] };
-                let decrease = difference * difference / (own + q[j * m + j] - 2.0 * cross).max(FLAT);
+                let cross = if up == m { 0.0 } else { entry(up, j) };
+                let decrease = difference * difference / (own + entry(j, j) - 2.0 * cross).max(FLAT);
                 if decrease > gain {
                     (down, gain, steep) = (j, decrease, difference);
                 }
@@ -64,56 +76,53 @@ pub(super) fn improve(q: &[f64], w: &[f64], most: f64, tolerance: f64, steps: us
             let value = if index == m { &mut slack } else { &mut p[index] };
             *value = if bound { limit } else { *value + sign * step };
             if index < m {
-                crate::simd::blas::axpy(sign * step, row(index), &mut gradient);
+                axpy(sign * step, program.row(index), &mut gradient);
             }
         }
     }
+    Ok(())
 }
 
-/// 1/2 p'Qp - w'p
-pub(super) fn objective(q: &[f64], w: &[f64], p: &[f64]) -> f64 {
-    let m = p.len();
-    (0..m).filter(|&i| p[i] != 0.0).map(|i| p[i] * (0.5 * dot(&q[i * m..(i + 1) * m], p) - w[i])).sum()
-}
-
-/// At most `most` members, by repeated draws with the fractional solution as probabilities, the best draw kept
+/// At most C members, by repeated draws with the fractional solution as probabilities, the best draw kept
 /// (section 3.2). The largest fractions are tried first, so the result is never worse than theirs.
 pub(super) fn rounded(
-    q: &[f64],
-    w: &[f64],
-    most: usize,
+    program: &Program<'_>,
     draws: usize,
     p: &[f64],
     random: &mut Random,
-) -> Vec<bool> {
+    watch: &mut Watch<'_>,
+) -> Result<Vec<bool>> {
+    let most = program.most as usize;
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
     let mut best = vec![0.0; p.len()];
     for &i in order.iter().take(most).filter(|&&i| p[i] > 0.0) {
         best[i] = 1.0;
     }
-    let mut value = objective(q, w, &best);
+    let mut value = program.objective(&best);
     let mut draw = vec![0.0; p.len()];
     for _ in 0..draws {
+        watch.spend((most.min(p.len()) * p.len()) as u64)?;
         let mut left = most;
         // In the order of the fractions, so that a draw of too many loses the least likely.
         for &i in &order {
             draw[i] = f64::from(u8::from(random.uniform() < p[i] && left > 0));
             left -= draw[i] as usize;
         }
-        let found = objective(q, w, &draw);
+        let found = program.objective(&draw);
         if found < value {
             value = found;
             best.copy_from_slice(&draw);
         }
     }
-    best.into_iter().map(|chosen| chosen == 1.0).collect()
+    Ok(best.into_iter().map(|chosen| chosen == 1.0).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::interior::box_budget_program;
     use super::*;
+    use crate::simd::blas::dot;
 
     fn program(m: usize, rank: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut random = Random::new(seed);
@@ -129,10 +138,11 @@ mod tests {
         for (m, rank, most) in [(30, 40, 12.0), (30, 7, 12.0), (25, 25, 40.0), (1, 1, 1.0), (40, 60, 1.0)] {
             let (q, w) = program(m, rank, 5);
             let (mut p, mut exact) = (vec![0.0; m], vec![0.0; m]);
-            improve(&q, &w, most, 1e-10, 10_000, &mut p);
-            let least = box_budget_program(&q, &w, most, 1e-11, &mut exact);
+            let program = Program { q: &q, w: &w, most };
+            improve(&program, 1e-10, 10_000, &mut p, &mut Watch::silent()).unwrap();
+            let least = box_budget_program(&program, 1e-11, &mut exact);
             assert!(p.iter().sum::<f64>() <= most + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
-            assert!((objective(&q, &w, &p) - least).abs() <= 1e-7 * least.abs(), "{m} {rank} {most}");
+            assert!((program.objective(&p) - least).abs() <= 1e-7 * least.abs(), "{m} {rank} {most}");
         }
     }
 
@@ -140,12 +150,13 @@ mod tests {
     fn rounding_keeps_the_budget_and_finds_integer_solutions() {
         let (q, w) = program(12, 20, 9);
         let mut p = vec![0.0; 12];
-        let relaxed = box_budget_program(&q, &w, 4.0, 1e-10, &mut p);
-        let chosen = rounded(&q, &w, 4, 200, &p, &mut Random::new(1));
+        let program = Program { q: &q, w: &w, most: 4.0 };
+        let relaxed = box_budget_program(&program, 1e-10, &mut p);
+        let chosen = rounded(&program, 200, &p, &mut Random::new(1), &mut Watch::silent()).unwrap();
         assert!(chosen.iter().filter(|c| **c).count() <= 4);
         let value = |mask: u32| {
             let p: Vec<f64> = (0..12).map(|i| f64::from(mask >> i & 1)).collect();
-            objective(&q, &w, &p)
+            program.objective(&p)
         };
         let best = (0..1_u32 << 12).filter(|mask| mask.count_ones() <= 4).map(value).fold(f64::MAX, f64::min);
         let mask = chosen.iter().enumerate().map(|(i, c)| u32::from(*c) << i).sum();

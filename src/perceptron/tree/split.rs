@@ -5,27 +5,23 @@
 //! split is sum_i z_i c_p(x_i) + (1 - z_i) c_q(x_i) (2), over all outputs together. For fixed z the selection is the
 //! program of `selection` with Q_L = (A A') o (K' diag(z) K) and w_L = Q_L 1; Q_R = Q - Q_L.
 //!
-//! | strategy | partition |
-//! |---|---|
-//! | joint, nearest (ZPQ) | z = the n/2 rows with the smallest c_p - c_q; new rows follow their nearest neighbour |
-//! | joint, linear (WPQ) | w = -d/|d|, d = sum_i (c_p - c_q)(x_i) x_i/|x_i|; z = [w'x > median] |
-//! | random (RNDW) | a random hyperplane through the median |
-//! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
-//! | entropy (ENT) | the b_j with the least entropy of a side, or of both weighted by their size |
-//!
 //! The joint strategies alternate (algorithm 3) from random p and q while the cost falls; selections are fractional
 //! until the end. Cost: a round O(n m^2 / 4) and the programs; BAL with the programs does so for each vector.
 //!
 //! Invariant: every partition has rows on both sides; where no rule can do that there is no split.
 
 use super::interior::box_budget_program;
-use super::route::projection;
+use super::route::{lower_products, projection};
+use super::program::Program;
 use super::selection::{improve, rounded};
+use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;
+use crate::error::Result;
 use crate::kernels::RowBuffer;
+use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::axpy;
 
 /// Rounds of algorithm 3, at most; it mostly ends after a few.
 const ROUNDS: usize = 30;
@@ -38,67 +34,6 @@ const PAIR_STEPS: usize = 10;
 /// Tolerance of the programs, relative.
 const TOLERANCE: f64 = 1e-5;
 
-/// Where the children's rows come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Partition {
-    /// RNDW.
-    RandomHyperplane,
-    /// BAL.
-    Balanced,
-    /// ENT as printed: the purer side counts.
-    Entropy,
-    /// ENT with both sides, weighted by size.
-    WeightedEntropy,
-}
-
-/// Where the children's vectors come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection {
-    /// RNDS: random ones.
-    Random,
-    /// INDS: where the branching rule sends them; of too many the newest.
-    Induced,
-    /// OPTS: by the programs.
-    Optimised,
-}
-
-/// How a leaf is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
-    /// WPQ.
-    JointLinear,
-    /// ZPQ.
-    JointNearest,
-    /// A partition crossed with a selection.
-    Heuristic(Partition, Selection),
-}
-
-impl Strategy {
-    /// From the paper's names: "wpq", "zpq", or a partition and a selection such as "bal-opts".
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "wpq" => return Some(Self::JointLinear),
-            "zpq" => return Some(Self::JointNearest),
-            _ => {}
-        }
-        let (partition, selection) = name.split_once('-')?;
-        let partition = match partition {
-            "rndw" => Partition::RandomHyperplane,
-            "bal" => Partition::Balanced,
-            "ent" => Partition::Entropy,
-            "went" => Partition::WeightedEntropy,
-            _ => return None,
-        };
-        let selection = match selection {
-            "rnds" => Selection::Random,
-            "inds" => Selection::Induced,
-            "opts" => Selection::Optimised,
-            _ => return None,
-        };
-        Some(Self::Heuristic(partition, selection))
-    }
-}
-
 /// A branching rule in terms of the leaf.
 pub(super) enum Cut<T> {
     /// Left where w'x/|x| > threshold.
@@ -108,6 +43,9 @@ pub(super) enum Cut<T> {
     /// Left where the nearest sampled row went left.
     Nearest,
 }
+
+/// A branching rule, and which sampled rows it sends left.
+type Divided<T> = (Cut<T>, Vec<bool>);
 
 /// A split of a leaf.
 pub(super) struct Split<T> {
@@ -137,6 +75,9 @@ pub(super) struct Problem<'a, T> {
     pub(super) most: usize,
     pub(super) draws: usize,
     pub(super) par: Par,
+    /// r_c of each output, output after output, and Q of all rows: empty before `ready`.
+    pub(super) target: Vec<f64>,
+    pub(super) total: Vec<f64>,
 }
 
 /// Fractional or whole selections and what they cost.
@@ -175,9 +116,10 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// c_p of each row.
-    fn costs(&self, p: &[f64], target: &[f64]) -> Vec<f64> {
+    fn costs(&self, p: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.n()];
-        for (fitted, target) in self.fitted(p).chunks_exact(self.n()).zip(target.chunks_exact(self.n())) {
+        let fitted = self.fitted(p);
+        for (fitted, target) in fitted.chunks_exact(self.n()).zip(self.target.chunks_exact(self.n())) {
             for (out, (f, r)) in out.iter_mut().zip(fitted.iter().zip(target)) {
                 *out += (f - r) * (f - r);
             }
@@ -186,7 +128,7 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Q of the rows that `z` marks, (m, m).
-    fn quadratic(&self, z: &[bool]) -> Vec<f64> {
+    fn quadratic(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<Vec<f64>> {
         let (m, q) = (self.m(), self.outputs);
         let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
         let size = chosen.len();
@@ -197,87 +139,92 @@ impl<T: Real> Problem<'_, T> {
                 *to = all[i];
             }
         }
-        let mut out = vec![0.0; m * m];
-        self.par.for_each_chunk(&mut out, m, |j, line| {
-            for (k, value) in line.iter_mut().enumerate().take(j + 1) {
-                let a = &self.coefficients[j * q..(j + 1) * q];
-                let b = &self.coefficients[k * q..(k + 1) * q];
-                let cross: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
-                if cross != 0.0 {
-                    *value =
-                        cross * dot(&columns[j * size..(j + 1) * size], &columns[k * size..(k + 1) * size]);
-                }
-            }
-        });
+        let weight = |j: usize, k: usize| {
+            let (a, b) = (&self.coefficients[j * q..(j + 1) * q], &self.coefficients[k * q..(k + 1) * q]);
+            a.iter().zip(b).map(|(a, b)| a * b).sum()
+        };
+        let mut out = lower_products(&columns, m, weight, watch, self.par)?;
         for j in 0..m {
+            watch.spend(8 * j as u64)?;
             for k in 0..j {
                 out[k * m + j] = out[j * m + k];
             }
         }
-        out
+        Ok(out)
+    }
+
+    /// Fills in what all rows together say.
+    pub(super) fn ready(mut self, watch: &mut Watch<'_>) -> Result<Self> {
+        self.target = self.fitted(&vec![1.0; self.m()]);
+        self.total = self.quadratic(&vec![true; self.n()], watch)?;
+        Ok(self)
     }
 
     /// The split, if a rule divides the rows.
-    pub(super) fn split(&self, strategy: Strategy, random: &mut Random) -> Option<Split<T>> {
+    pub(super) fn split(
+        &self,
+        strategy: Strategy,
+        random: &mut Random,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Split<T>>> {
         if self.n() < 2 {
-            return None;
+            return Ok(None);
         }
-        let (m, target) = (self.m(), self.fitted(&vec![1.0; self.m()]));
-        let total = self.quadratic(&vec![true; self.n()]);
-        let (cut, rows, selected) = match strategy {
-            Strategy::JointLinear | Strategy::JointNearest => {
-                self.joint(strategy, &target, &total, random)?
-            }
+        let found = match strategy {
+            Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, watch)?,
             Strategy::Heuristic(partition, selection) => {
-                let (cut, rows) = match partition {
-                    Partition::RandomHyperplane => self.random_hyperplane(random)?,
-                    Partition::Balanced => self.balanced(selection, &target, &total, random)?,
-                    Partition::Entropy | Partition::WeightedEntropy => self.purest(partition)?,
+                let divided = match partition {
+                    Partition::RandomHyperplane => self.random_hyperplane(random),
+                    Partition::Balanced => self.balanced(selection, random, watch)?,
+                    Partition::Entropy | Partition::WeightedEntropy => self.purest(partition),
                 };
-                let selected = self.select(selection, &cut, &rows, &target, &total, random);
-                (cut, rows, selected)
+                let select = |(cut, rows): Divided<T>| {
+                    let selected = self.select(selection, &cut, &rows, random, watch)?;
+                    Ok((cut, rows, selected))
+                };
+                divided.map(select).transpose()?
             }
         };
-        let (left_q, right_q) = self.both(&rows, &total);
-        let mut whole = |q: &[f64], p: &[f64]| rounded(q, &row_sums(q, m), self.most, self.draws, p, random);
-        Some(Split {
-            left: whole(&left_q, &selected.left),
-            right: whole(&right_q, &selected.right),
-            cut,
-            rows,
-        })
+        let Some((cut, rows, selected)) = found else { return Ok(None) };
+        let (left, right) = self.both(&rows, watch)?;
+        let left = rounded(&left.program(), self.draws, &selected.left, random, watch)?;
+        let right = rounded(&right.program(), self.draws, &selected.right, random, watch)?;
+        Ok(Some(Split { left, right, cut, rows }))
     }
 
     /// The vectors that stay where the rows cannot be divided: the best C for all of them.
-    pub(super) fn reduce(&self, random: &mut Random) -> Vec<bool> {
+    pub(super) fn reduce(&self, random: &mut Random, watch: &mut Watch<'_>) -> Result<Vec<bool>> {
         let m = self.m();
-        let q = self.quadratic(&vec![true; self.n()]);
-        let w = row_sums(&q, m);
+        let side = Side::new(self.total.clone(), self.most);
         let mut p = vec![self.most.min(m) as f64 / m as f64; m];
-        relax(&q, &w, self.most as f64, &mut p);
-        rounded(&q, &w, self.most, self.draws, &p, random)
+        side.relax(&mut p, watch)?;
+        rounded(&side.program(), self.draws, &p, random, watch)
     }
 
-    /// Q of the left and of the right rows.
-    fn both(&self, z: &[bool], total: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let left = self.quadratic(z);
-        let right = total.iter().zip(&left).map(|(all, left)| all - left).collect();
-        (left, right)
+    /// The programs of the left and of the right rows.
+    fn both(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<(Side, Side)> {
+        let left = self.quadratic(z, watch)?;
+        let right = self.total.iter().zip(&left).map(|(all, left)| all - left).collect();
+        Ok((Side::new(left, self.most), Side::new(right, self.most)))
     }
 
     /// Solves both programs from where the selections are.
-    fn solve(&self, z: &[bool], target: &[f64], total: &[f64], left: &mut [f64], right: &mut [f64]) -> f64 {
-        let m = self.m();
-        let (left_q, right_q) = self.both(z, total);
-        for (q, p) in [(&left_q, &mut *left), (&right_q, &mut *right)] {
-            relax(q, &row_sums(q, m), self.most as f64, p);
-        }
-        self.cost(z, target, left, right)
+    fn solve(
+        &self,
+        z: &[bool],
+        left: &mut [f64],
+        right: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<f64> {
+        let sides = self.both(z, watch)?;
+        sides.0.relax(left, watch)?;
+        sides.1.relax(right, watch)?;
+        Ok(self.cost(z, left, right))
     }
 
     /// (2)
-    fn cost(&self, z: &[bool], target: &[f64], left: &[f64], right: &[f64]) -> f64 {
-        let (p, q) = (self.costs(left, target), self.costs(right, target));
+    fn cost(&self, z: &[bool], left: &[f64], right: &[f64]) -> f64 {
+        let (p, q) = (self.costs(left), self.costs(right));
         z.iter().zip(p.iter().zip(&q)).map(|(&z, (p, q))| if z { p } else { q }).sum()
     }
 
@@ -285,10 +232,9 @@ impl<T: Real> Problem<'_, T> {
     fn joint(
         &self,
         strategy: Strategy,
-        target: &[f64],
-        total: &[f64],
         random: &mut Random,
-    ) -> Option<(Cut<T>, Vec<bool>, Selected)> {
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<(Cut<T>, Vec<bool>, Selected)>> {
         let mut draw = || {
             let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).collect();
             let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
@@ -297,24 +243,24 @@ impl<T: Real> Problem<'_, T> {
         let (mut left, mut right) = (draw(), draw());
         let mut best: Option<(Cut<T>, Vec<bool>, Selected)> = None;
         for _ in 0..if self.m() > LARGE { ROUNDS / 6 } else { ROUNDS } {
-            let (p, q) = (self.costs(&left, target), self.costs(&right, target));
+            let (p, q) = (self.costs(&left), self.costs(&right));
             let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).collect();
             let divided = match strategy {
                 Strategy::JointNearest => Some((Cut::Nearest, smallest_half(&gains))),
                 _ => self.hyperplane(&gains),
             };
             let Some((cut, rows)) = divided else { break };
-            let cost = self.solve(&rows, target, total, &mut left, &mut right);
+            let cost = self.solve(&rows, &mut left, &mut right, watch)?;
             if best.as_ref().is_some_and(|(_, _, best)| cost >= best.cost * (1.0 - PROGRESS)) {
                 break;
             }
             best = Some((cut, rows, Selected { left: left.clone(), right: right.clone(), cost }));
         }
-        best
+        Ok(best)
     }
 
     /// LP_w of section 3.3 with its threshold at the median.
-    fn hyperplane(&self, gains: &[f64]) -> Option<(Cut<T>, Vec<bool>)> {
+    fn hyperplane(&self, gains: &[f64]) -> Option<Divided<T>> {
         let mut d = vec![0.0; self.rows[0].features()];
         for (row, gain) in self.rows.iter().zip(gains) {
             let length = row.squared_norm().sqrt();
@@ -325,11 +271,11 @@ impl<T: Real> Problem<'_, T> {
         self.halved(d)
     }
 
-    fn random_hyperplane(&self, random: &mut Random) -> Option<(Cut<T>, Vec<bool>)> {
+    fn random_hyperplane(&self, random: &mut Random) -> Option<Divided<T>> {
         self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect())
     }
 
-    fn halved(&self, d: Vec<f64>) -> Option<(Cut<T>, Vec<bool>)> {
+    fn halved(&self, d: Vec<f64>) -> Option<Divided<T>> {
         let length = d.iter().map(|v| v * v).sum::<f64>().sqrt();
         if !(length > 0.0) {
             return None;
@@ -342,7 +288,7 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Algorithm 4's partition by vector j.
-    fn by_vector(&self, j: usize) -> Option<(Cut<T>, Vec<bool>)> {
+    fn by_vector(&self, j: usize) -> Option<Divided<T>> {
         let threshold = median(self.column(j))?;
         let rows = self.column(j).iter().map(|k| *k <= threshold).collect();
         Some((Cut::Vector { vector: j, threshold }, rows))
@@ -351,21 +297,32 @@ impl<T: Real> Problem<'_, T> {
     fn balanced(
         &self,
         selection: Selection,
-        target: &[f64],
-        total: &[f64],
         random: &mut Random,
-    ) -> Option<(Cut<T>, Vec<bool>)> {
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Divided<T>>> {
         let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).collect();
-        let costs = self.par.map(self.m(), |j| {
-            let (cut, rows) = self.by_vector(j)?;
-            Some(self.select(selection, &cut, &rows, target, total, &mut Random::new(seeds[j])).cost)
-        });
-        let best = costs.iter().enumerate().filter_map(|(j, cost)| cost.map(|cost| (j, cost)));
-        let (j, _) = best.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        self.by_vector(j)
+        let cost = |j: usize, watch: &mut Watch<'_>| {
+            let Some((cut, rows)) = self.by_vector(j) else { return Ok(None) };
+            let selected = self.select(selection, &cut, &rows, &mut Random::new(seeds[j]), watch)?;
+            Ok(Some((j, selected.cost)))
+        };
+        let (n, m) = (self.n() as u64, self.m() as u64);
+        let work = if selection == Selection::Optimised { n * m * m } else { n * m * self.outputs as u64 };
+        let mut costs = Vec::with_capacity(self.m());
+        watch.stretches(self.m(), work, |part, watch| {
+            // One alone is long: it spreads its own work, and looks.
+            costs.extend(match part.len() {
+                1 => vec![cost(part.start, watch)],
+                count => self.par.map(count, |i| cost(part.start + i, &mut Watch::silent())),
+            });
+            Ok(())
+        })?;
+        let costs: Vec<(usize, f64)> = costs.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?;
+        let best = costs.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        Ok(best.and_then(|(j, _)| self.by_vector(j)))
     }
 
-    fn purest(&self, partition: Partition) -> Option<(Cut<T>, Vec<bool>)> {
+    fn purest(&self, partition: Partition) -> Option<Divided<T>> {
         let score = |rows: &[bool]| {
             let (left, a) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
             let (right, b) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
@@ -385,18 +342,17 @@ impl<T: Real> Problem<'_, T> {
         selection: Selection,
         cut: &Cut<T>,
         rows: &[bool],
-        target: &[f64],
-        total: &[f64],
         random: &mut Random,
-    ) -> Selected {
+        watch: &mut Watch<'_>,
+    ) -> Result<Selected> {
         let (m, most) = (self.m(), self.most.min(self.m()));
         let (mut left, mut right) = (vec![0.0; m], vec![0.0; m]);
         match selection {
             Selection::Optimised => {
                 left.fill(most as f64 / m as f64);
                 right.fill(most as f64 / m as f64);
-                let cost = self.solve(rows, target, total, &mut left, &mut right);
-                return Selected { left, right, cost };
+                let cost = self.solve(rows, &mut left, &mut right, watch)?;
+                return Ok(Selected { left, right, cost });
             }
             Selection::Random => {
                 for side in [&mut left, &mut right] {
@@ -424,23 +380,39 @@ impl<T: Real> Problem<'_, T> {
                 }
             }
         }
-        let cost = self.cost(rows, target, &left, &right);
-        Selected { left, right, cost }
+        let cost = self.cost(rows, &left, &right);
+        Ok(Selected { left, right, cost })
     }
 }
 
-/// The relaxed program of a selection: exactly, or for the many vectors of a large expansion, which only asks what to
-/// divide further, by some steps from where `p` is.
-fn relax(q: &[f64], w: &[f64], most: f64, p: &mut [f64]) {
-    if p.len() <= LARGE {
-        box_budget_program(q, w, most, TOLERANCE, p);
-    } else {
-        improve(q, w, most, TOLERANCE, PAIR_STEPS, p);
-    }
+/// The program of a side.
+struct Side {
+    q: Vec<f64>,
+    /// Q 1
+    w: Vec<f64>,
+    most: f64,
 }
 
-fn row_sums(q: &[f64], m: usize) -> Vec<f64> {
-    q.chunks_exact(m).map(|row| row.iter().sum()).collect()
+impl Side {
+    fn new(q: Vec<f64>, most: usize) -> Self {
+        let m = q.len().isqrt();
+        let w = q.chunks_exact(m).map(|row| row.iter().sum()).collect();
+        Self { q, w, most: most as f64 }
+    }
+
+    fn program(&self) -> Program<'_> {
+        Program { q: &self.q, w: &self.w, most: self.most }
+    }
+
+    /// Solves the relaxed program: exactly, or for the many vectors of a large expansion, which only asks what to divide
+    /// further, by some steps from where `p` is.
+    fn relax(&self, p: &mut [f64], watch: &mut Watch<'_>) -> Result<()> {
+        if p.len() > LARGE {
+            return improve(&self.program(), TOLERANCE, PAIR_STEPS, p, watch);
+        }
+        box_budget_program(&self.program(), TOLERANCE, p);
+        Ok(())
+    }
 }
 
 /// A threshold near the median with values on both sides, above it and not above it.
@@ -496,15 +468,5 @@ mod tests {
         let (h, n) = entropy([0, 0, 1, 1].into_iter());
         assert!((h - std::f64::consts::LN_2).abs() < 1e-15 && n == 4);
         assert_eq!(entropy([2, 2].into_iter()), (0.0, 2));
-    }
-
-    #[test]
-    fn names_of_the_paper() {
-        assert_eq!(Strategy::from_name("zpq"), Some(Strategy::JointNearest));
-        assert_eq!(
-            Strategy::from_name("bal-opts"),
-            Some(Strategy::Heuristic(Partition::Balanced, Selection::Optimised))
-        );
-        assert_eq!(Strategy::from_name("bal"), None);
     }
 }

@@ -1,0 +1,85 @@
+//! Names of the ways to split a leaf; `split` has the algorithms.
+//!
+//! | strategy | partition |
+//! |---|---|
+//! | joint, nearest (ZPQ) | z = the n/2 rows with the smallest c_p - c_q; new rows follow their nearest neighbour |
+//! | joint, linear (WPQ) | w = -d/|d|, d = sum_i (c_p - c_q)(x_i) x_i/|x_i|; z = [w'x > median] |
+//! | random (RNDW) | a random hyperplane through the median |
+//! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
+//! | entropy (ENT) | the b_j with the least entropy of a side, or of both weighted by their size |
+
+/// Where the children's rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partition {
+    /// RNDW.
+    RandomHyperplane,
+    /// BAL.
+    Balanced,
+    /// ENT as printed: the purer side counts.
+    Entropy,
+    /// ENT with both sides, weighted by size.
+    WeightedEntropy,
+}
+
+/// Where the children's vectors come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// RNDS: random ones.
+    Random,
+    /// INDS: where the branching rule sends them; of too many the newest.
+    Induced,
+    /// OPTS: by the programs.
+    Optimised,
+}
+
+/// How a leaf is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// WPQ.
+    JointLinear,
+    /// ZPQ.
+    JointNearest,
+    /// A partition crossed with a selection.
+    Heuristic(Partition, Selection),
+}
+
+impl Strategy {
+    /// From the paper's names: "wpq", "zpq", or a partition and a selection such as "bal-opts".
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "wpq" => return Some(Self::JointLinear),
+            "zpq" => return Some(Self::JointNearest),
+            _ => {}
+        }
+        let (partition, selection) = name.split_once('-')?;
+        let partition = match partition {
+            "rndw" => Partition::RandomHyperplane,
+            "bal" => Partition::Balanced,
+            "ent" => Partition::Entropy,
+            "went" => Partition::WeightedEntropy,
+            _ => return None,
+        };
+        let selection = match selection {
+            "rnds" => Selection::Random,
+            "inds" => Selection::Induced,
+            "opts" => Selection::Optimised,
+            _ => return None,
+        };
+        Some(Self::Heuristic(partition, selection))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_paper() {
+        assert_eq!(Strategy::from_name("zpq"), Some(Strategy::JointNearest));
+        assert_eq!(
+            Strategy::from_name("bal-opts"),
+            Some(Strategy::Heuristic(Partition::Balanced, Selection::Optimised))
+        );
+        assert_eq!(Strategy::from_name("bal"), None);
+    }
+}
