@@ -4,7 +4,9 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
-use svmarrow::perceptron::tree::{self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState};
+use svmarrow::perceptron::tree::{
+    self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState,
+};
 
 use crate::array::{RowsArg, indices, matrix, matrix_array, rows_object, same_length, vector};
 use crate::error::to_python;

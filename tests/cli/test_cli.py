@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ pytest.importorskip("rich")
 
 from typer.testing import CliRunner
 
+from interruption import interrupted, posix
 from svmarrow import SVC, ExpansionClassifier, load
 from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
@@ -371,20 +371,23 @@ def process(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
+@posix
 def test_ctrl_c_ends_a_long_fit(tmp_path):
     X, y = make_classification(30_000, 20, flip_y=0.4, random_state=0)
     save_svmlight(X, y, tmp_path / "hard.svm")
-    command = [sys.executable, "-m", "svmarrow", "train", tmp_path / "hard.svm", "-o", tmp_path / "model"]
+    files = ["train", str(tmp_path / "hard.svm"), "-o", str(tmp_path / "model")]
     slow = ["-C", "1e6", "-g", "0.05", "--tol", "1e-9"]
-    with subprocess.Popen([*command, *slow], stderr=subprocess.PIPE, text=True) as running:
-        time.sleep(5)
-        assert running.poll() is None, "the fit was too short for this test"
-        sent = time.monotonic()
-        running.send_signal(signal.SIGINT)
-        _, message = running.communicate(timeout=20)
-        assert time.monotonic() - sent < 5
-    assert running.returncode == 130
+    raised, units, _, message = interrupted(
+        f"""
+        import sys
+        from svmarrow.cli import main
+        sys.argv = {["svmarrow", *files, *slow]}
+        work, after = main, lambda: None
+        """,
+        busy=4.0,
+    )
+    assert raised == ["SystemExit", "130"]
+    assert units < 1.0
     assert message.strip() == "svmarrow: interrupted; nothing was written"
     assert not (tmp_path / "model").exists()
 

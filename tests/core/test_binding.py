@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import tracemalloc
@@ -16,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from interruption import posix, stops_at_once
 from svmarrow import SVC, KernelExpansion, SelectionSettings, _core
 from svmarrow._support.rows import as_rows, canonical, core_rows, threads
 from svmarrow.reduced_set.selection import as_arguments
@@ -309,31 +307,18 @@ def endless(max_time, progress=None):
     return _core.fit_svc(X, y, 2, upper, kernel, "ovo", 1e-9, 2**28, True, None, max_time, progress, 1)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals to a child process are POSIX's")
+@posix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_stops_a_fit(n_jobs):
-    program = f"""
-        import numpy as np, sys
+    fitted = stops_at_once(f"""
         from svmarrow import SVC
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(20000, 8)), rng.integers(0, 2, size=20000)
         svc = SVC(C=1e6, gamma=0.05, tol=1e-9, n_jobs={n_jobs})
-        print("go", flush=True)
-        try:
-            svc.fit(X, y)
-        except KeyboardInterrupt:
-            print("stopped", hasattr(svc, "expansion_"), flush=True)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline() == "go\n"
-        time.sleep(1.0)
-        assert child.poll() is None
-        start = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        output, _ = child.communicate(timeout=30)
-        assert output == "stopped False\n"
-        assert time.monotonic() - start < 1.5
+        work = lambda: svc.fit(X, y)
+        after = lambda: hasattr(svc, "expansion_")
+        """)
+    assert not fitted
 
 
 def test_progress_is_told_and_its_exception_stops_the_fit():

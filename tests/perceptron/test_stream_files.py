@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
 import struct
-import subprocess
-import sys
-import textwrap
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import svmarrow
+from interruption import posix, stops_at_once
 from svmarrow import (
     SVC,
     BudgetPerceptron,
@@ -216,54 +212,30 @@ WORK = {
         y = rng.choice([-1, 1], 200_000)
         model = KernelPerceptron(gamma=1.0).partial_fit(X[:50], y[:50], classes=[-1, 1])
         work = lambda: model.partial_fit(X, y)
-        kept = lambda: model.n_seen_ == 50
+        after = lambda: model.n_seen_ == 50
         """,
     "tree": """
         y = rng.choice([-1, 1], 200_000)
         model = PerceptronTreeClassifier(gamma=1.0, split="bal-opts")
         model.partial_fit(X[:50], y[:50], classes=[-1, 1])
         work = lambda: model.partial_fit(X, y)
-        kept = lambda: model.n_seen_ == 50
+        after = lambda: model.n_seen_ == 50
         """,
     "from_expansion": """
         f = KernelExpansion(X[:3000], rng.normal(size=(3000, 1)), [0.0], gamma=1.0)
         model = ExpansionClassifier(f, [-1, 1], "binary")
         work = lambda: PerceptronTreeClassifier.from_expansion(model, X[:100_000], budget=50)
-        kept = lambda: True
+        after = lambda: True
         """,
 }
 
 
-@pytest.mark.parametrize(
-    "which",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason="100,000 rows in one leaf: up to 4 seconds"))
-        if name == "from_expansion"
-        else name
-        for name in WORK
-    ],
-)
-def test_control_c_stops_within_a_second(which):
-    program = """
-    import time
-    import numpy as np
-    from svmarrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200_000, 5))
-    {work}
-    print("ready", flush=True)
-    try:
-        work()
-    except KeyboardInterrupt:
-        print("stopped", time.time(), kept())
-    """
-    program = textwrap.dedent(program).replace("{work}", textwrap.dedent(WORK[which]).strip())
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline().strip() == "ready"
-        time.sleep(1.0)
-        told = time.time()
-        child.send_signal(signal.SIGINT)
-        words = child.stdout.readline().split()
-    assert words[0] == "stopped"
-    assert words[2] == "True"
-    assert float(words[1]) - told < 1.5
+@posix
+@pytest.mark.parametrize("which", WORK)
+def test_control_c_stops_at_once(which):
+    kept = stops_at_once(f"""
+        from svmarrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200_000, 5))
+        {WORK[which]}""")
+    assert kept

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import signal
-import subprocess
-import sys
-import time
 import warnings
 
 import numpy as np
@@ -18,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
+from interruption import posix, stops_at_once
 from svmarrow import (
     SVC,
     SVR,
@@ -458,31 +455,27 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
         SVC(cache_size=10).fit(X, y)
 
 
-_INTERRUPTED = """
-import warnings
-import numpy as np
-from svmarrow import SVC
-rng = np.random.default_rng(0)
-X, y = rng.normal(size=(6000, 8)), rng.integers(0, 2, size=6000)
-svc = SVC(C=1e6, gamma=0.05, tol=1e-9, warm_start=True)
-print("go", flush=True)
-try:
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        svc.fit(X, y)
-except KeyboardInterrupt:
-    print("stopped", svc.certificate_.stop, svc.fit_status_, len(told), flush=True)
-    before = svc.certificate_
-    with warnings.catch_warnings(record=True):
-        svc.set_params(max_time=0.5).fit(X, y)
-    print(svc.certificate_.dual > before.dual, svc.predict(X).shape, flush=True)
-"""
-
-
+@posix
 def test_ctrl_c_leaves_a_model_that_goes_on():
-    with subprocess.Popen([sys.executable, "-c", _INTERRUPTED], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline() == "go\n"
-        time.sleep(1.0)
-        child.send_signal(signal.SIGINT)
-        output, _ = child.communicate(timeout=60)
-    assert output == "stopped interrupted 1 1\nTrue (6000,)\n"
+    kept = stops_at_once("""
+        import warnings
+        from svmarrow import SVC
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(6000, 8)), rng.integers(0, 2, size=6000)
+        svc = SVC(C=1e6, gamma=0.05, tol=1e-9, warm_start=True)
+        def work():
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                try:
+                    svc.fit(X, y)
+                finally:
+                    stopped.append(len(warned))
+        stopped = []
+        def after():
+            before = svc.certificate_
+            kept = [before.stop, svc.fit_status_, *stopped]
+            with warnings.catch_warnings(record=True):
+                svc.set_params(max_iter=10_000).fit(X, y)
+            return [*kept, svc.certificate_.dual > before.dual, *svc.predict(X).shape]
+        """)
+    assert kept == ["interrupted", 1, 1, True, 6000]

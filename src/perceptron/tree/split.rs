@@ -11,8 +11,8 @@
 //! Invariant: every partition has rows on both sides; where no rule can do that there is no split.
 
 use super::interior::box_budget_program;
-use super::route::{lower_products, projection};
 use super::program::Program;
+use super::route::{lower_products, projection};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;
@@ -180,16 +180,16 @@ impl<T: Real> Problem<'_, T> {
                 };
                 let select = |(cut, rows): Divided<T>| {
                     let selected = self.select(selection, &cut, &rows, random, watch)?;
-                    Ok((cut, rows, selected))
+                    Ok(((cut, rows), selected))
                 };
                 divided.map(select).transpose()?
             }
         };
-        let Some((cut, rows, selected)) = found else { return Ok(None) };
+        let Some(((cut, rows), selected)) = found else { return Ok(None) };
         let (left, right) = self.both(&rows, watch)?;
         let left = rounded(&left.program(), self.draws, &selected.left, random, watch)?;
         let right = rounded(&right.program(), self.draws, &selected.right, random, watch)?;
-        Ok(Some(Split { left, right, cut, rows }))
+        Ok(Some(Split { cut, rows, left, right }))
     }
 
     /// The vectors that stay where the rows cannot be divided: the best C for all of them.
@@ -209,13 +209,7 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Solves both programs from where the selections are.
-    fn solve(
-        &self,
-        z: &[bool],
-        left: &mut [f64],
-        right: &mut [f64],
-        watch: &mut Watch<'_>,
-    ) -> Result<f64> {
+    fn solve(&self, z: &[bool], left: &mut [f64], right: &mut [f64], watch: &mut Watch<'_>) -> Result<f64> {
         let sides = self.both(z, watch)?;
         sides.0.relax(left, watch)?;
         sides.1.relax(right, watch)?;
@@ -234,14 +228,14 @@ impl<T: Real> Problem<'_, T> {
         strategy: Strategy,
         random: &mut Random,
         watch: &mut Watch<'_>,
-    ) -> Result<Option<(Cut<T>, Vec<bool>, Selected)>> {
+    ) -> Result<Option<(Divided<T>, Selected)>> {
         let mut draw = || {
             let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).collect();
             let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
             p.into_iter().map(|p| p * scale).collect::<Vec<f64>>()
         };
         let (mut left, mut right) = (draw(), draw());
-        let mut best: Option<(Cut<T>, Vec<bool>, Selected)> = None;
+        let mut best: Option<(Divided<T>, Selected)> = None;
         for _ in 0..if self.m() > LARGE { ROUNDS / 6 } else { ROUNDS } {
             let (p, q) = (self.costs(&left), self.costs(&right));
             let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).collect();
@@ -251,10 +245,10 @@ impl<T: Real> Problem<'_, T> {
             };
             let Some((cut, rows)) = divided else { break };
             let cost = self.solve(&rows, &mut left, &mut right, watch)?;
-            if best.as_ref().is_some_and(|(_, _, best)| cost >= best.cost * (1.0 - PROGRESS)) {
+            if best.as_ref().is_some_and(|(_, best)| cost >= best.cost * (1.0 - PROGRESS)) {
                 break;
             }
-            best = Some((cut, rows, Selected { left: left.clone(), right: right.clone(), cost }));
+            best = Some(((cut, rows), Selected { left: left.clone(), right: right.clone(), cost }));
         }
         Ok(best)
     }
@@ -317,7 +311,8 @@ impl<T: Real> Problem<'_, T> {
             });
             Ok(())
         })?;
-        let costs: Vec<(usize, f64)> = costs.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?;
+        let costs: Vec<(usize, f64)> =
+            costs.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?;
         let best = costs.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
         Ok(best.and_then(|(j, _)| self.by_vector(j)))
     }
