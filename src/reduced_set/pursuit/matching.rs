@@ -28,7 +28,7 @@
 //! Cost of complete steps: candidates x steps^2 / 2 multiply-adds and (about) steps x candidates kernel values; memory
 //! candidates x steps numbers.
 
-use super::space::{Criterion, Space, Use};
+use super::space::{Criterion, Halt, Halting, Space, Use};
 use super::stepper::{Complete, Proposal, Rule, Sampled, Step};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
@@ -41,8 +41,8 @@ use crate::simd::blas::dot;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
-/// Basic steps for each vector that is to be taken; without an end they would turn in ever smaller circles.
-const TURNS: usize = 64;
+/// Without an end basic steps would turn in ever smaller circles.
+const BASIC_STEPS_PER_VECTOR: usize = 64;
 /// Basic steps that gain less than this share of the squared norm gain nothing in double precision.
 const NOTHING: f64 = 1e-16;
 
@@ -161,23 +161,23 @@ pub fn pursuit(
     let used = Use { complete, room: params.room, norm_bound: params.norm_bound };
     let (target, candidates) = (target.reborrow(), candidates.map(Rows::reborrow));
     let criterion = params.criterion.reborrow();
-    let space = match Space::new(&target, candidates, criterion, used, monitor, par)? {
-        ControlFlow::Continue(space) => space,
-        ControlFlow::Break(reason) => return Ok(Path::empty(target.outputs(), reason)),
+    let space = match Space::new(&target, candidates, criterion, used, monitor, par) {
+        Ok(space) => space,
+        Err(halt) => return Ok(Path::empty(target.outputs(), halt.reason()?)),
     };
     let mut run = Run::new(&space, params, monitor, par);
     let reason = if let Selection::Given(order) = &params.selection {
-        run.follow(order)?
+        run.follow(order).or_else(Halt::reason)?
     } else if params.joint || space.outputs() == 1 {
-        run.together()?
+        run.together().or_else(Halt::reason)?
     } else {
-        let reason = run.apart()?;
+        let reason = run.apart().or_else(Halt::reason)?;
         if params.rule() == Rule::Basic {
             reason
         } else {
             let order = std::mem::take(&mut run.order);
             let mut refit = Run::new(&space, params, monitor, par);
-            let end = refit.follow(&order)?;
+            let end = refit.follow(&order).or_else(Halt::reason)?;
             run = refit;
             if reason == StopReason::Converged { end } else { reason }
         }
@@ -247,29 +247,22 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    fn take(
-        &mut self,
-        stepper: &mut Stepper<'_, '_>,
-        proposal: Proposal,
-    ) -> Result<ControlFlow<StopReason, Step>> {
+    fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Halting<Step> {
         match stepper {
             Stepper::Complete(complete) => complete.take(proposal.candidate, self.monitor, self.par),
-            Stepper::Sampled(sampled) => Ok(match sampled.take(proposal) {
-                Some(step) => ControlFlow::Continue(step),
-                None => ControlFlow::Break(StopReason::Stalled),
-            }),
+            Stepper::Sampled(sampled) => sampled.take(proposal).ok_or(Halt::Stopped(StopReason::Stalled)),
         }
     }
 
-    /// Why to stop before the next step, if there is a reason.
-    fn over(&self) -> Option<StopReason> {
+    /// Halts before the next step where there is a reason.
+    fn check(&self) -> Halting<()> {
         let basic = self.params.rule() == Rule::Basic;
         let enough = self.params.tolerance * self.params.tolerance * self.norm;
         if self.residual <= enough || (!basic && self.order.len() == self.params.max_vectors) {
-            return Some(StopReason::Converged);
+            return Err(Halt::Stopped(StopReason::Converged));
         }
-        if basic && self.turns.len() >= TURNS * self.params.max_vectors {
-            return Some(StopReason::MaxIterations);
+        if basic && self.turns.len() >= BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
+            return Err(Halt::Stopped(StopReason::MaxIterations));
         }
         let progress = Progress {
             phase: "pursuit",
@@ -279,8 +272,8 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
             steps: self.order.len() as u64,
         };
         match self.monitor.tick(&progress) {
-            ControlFlow::Break(reason) => Some(reason),
-            ControlFlow::Continue(()) => None,
+            ControlFlow::Break(reason) => Err(Halt::Stopped(reason)),
+            ControlFlow::Continue(()) => Ok(()),
         }
     }
 
@@ -322,56 +315,39 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     }
 
     /// All outputs by one stepper.
-    fn together(&mut self) -> Result<StopReason> {
+    fn together(&mut self) -> Halting<StopReason> {
         let all = 0..self.space.outputs();
         let mut stepper = self.stepper(all.clone());
         loop {
-            if let Some(reason) = self.over() {
-                return Ok(reason);
-            }
+            self.check()?;
             let Some(proposal) = self.propose(&mut stepper)? else { return Ok(StopReason::Converged) };
             if self.idle(proposal) {
                 return Ok(StopReason::Converged);
             }
-            match self.take(&mut stepper, proposal)? {
-                ControlFlow::Continue(step) => {
-                    let gain = Self::gain_of(&step, proposal);
-                    self.record(proposal.candidate, step, gain, all.clone())?;
-                }
-                ControlFlow::Break(reason) => return Ok(reason),
-            }
+            let step = self.take(&mut stepper, proposal)?;
+            let gain = step.gain(proposal);
+            self.record(proposal.candidate, step, gain, all.clone())?;
         }
     }
 
-    /// What a step takes from the squared residual, from the numbers that are kept of it.
-    fn gain_of(step: &Step, proposal: Proposal) -> f64 {
-        if step.line.is_empty() { proposal.gain } else { dot(&step.change, &step.change) }
-    }
-
     /// A stepper for every output; the one that gains most goes next.
-    fn apart(&mut self) -> Result<StopReason> {
+    fn apart(&mut self) -> Halting<StopReason> {
         let q = self.space.outputs();
         let basic = self.params.rule() == Rule::Basic;
         let mut steppers: Vec<Stepper<'s, 'a>> = (0..q).map(|j| self.stepper(j..j + 1)).collect();
         let mut proposals =
             steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Result<Vec<_>>>()?;
         loop {
-            if let Some(reason) = self.over() {
-                return Ok(reason);
-            }
+            self.check()?;
             let next = (0..q)
                 .filter_map(|j| proposals[j].filter(|proposal| !self.idle(*proposal)).map(|p| (j, p)))
                 .max_by(|a, b| a.1.gain.total_cmp(&b.1.gain).then(b.0.cmp(&a.0)));
             let Some((j, proposal)) = next else { return Ok(StopReason::Converged) };
-            match self.take(&mut steppers[j], proposal)? {
-                ControlFlow::Continue(mut step) => {
-                    let gain = Self::gain_of(&step, proposal);
-                    // The factors of the single outputs are of no use for the union.
-                    step.line.clear();
-                    self.record(proposal.candidate, step, gain, j..j + 1)?;
-                }
-                ControlFlow::Break(reason) => return Ok(reason),
-            }
+            let mut step = self.take(&mut steppers[j], proposal)?;
+            let gain = step.gain(proposal);
+            // The factors of the single outputs are of no use for the union.
+            step.line.clear();
+            self.record(proposal.candidate, step, gain, j..j + 1)?;
             proposals[j] = self.propose(&mut steppers[j])?;
             if !basic && self.order.len() == self.params.max_vectors {
                 return Ok(StopReason::Converged);
@@ -380,24 +356,18 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     }
 
     /// All outputs along a given order.
-    fn follow(&mut self, order: &[usize]) -> Result<StopReason> {
+    fn follow(&mut self, order: &[usize]) -> Halting<StopReason> {
         let all = 0..self.space.outputs();
         let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting);
         for &candidate in order {
-            if let Some(reason) = self.over() {
-                return Ok(reason);
-            }
+            self.check()?;
             // A candidate without a share in the residual still has its place.
             if !stepper.is_outside(candidate) {
                 continue;
             }
-            match stepper.take(candidate, self.monitor, self.par)? {
-                ControlFlow::Continue(step) => {
-                    let gain = dot(&step.change, &step.change);
-                    self.record(candidate, step, gain, all.clone())?;
-                }
-                ControlFlow::Break(reason) => return Ok(reason),
-            }
+            let step = stepper.take(candidate, self.monitor, self.par)?;
+            let gain = dot(&step.change, &step.change);
+            self.record(candidate, step, gain, all.clone())?;
         }
         Ok(StopReason::Converged)
     }

@@ -9,7 +9,7 @@
 //! TR-132, the text before eq. 11); its matrix is positive semidefinite for every kernel. Nothing of size n times the
 //! candidates need be held: a column of it is an expansion over X, evaluated at the candidates.
 //!
-//! Or, where the kernel values of the candidates on X find room, a column is their product with one of their rows.
+//! Where the kernel values of the candidates on X find room, a column is their product with one of their rows.
 //!
 //! Cost: of the norms m^2 kernel values in the feature space, m n in that of predictions; of a column, the candidates
 //! times 1 or n. All in blocks between looks at the monitor.
@@ -47,19 +47,32 @@ impl<'a> Criterion<'a> {
     }
 }
 
-/// A value, or why the work was asked to end.
-pub(super) type Asked<T> = ControlFlow<StopReason, T>;
-
-/// Leaves the function with the reason for which the work was asked to end.
-macro_rules! unless_asked {
-    ($value:expr) => {
-        match $value? {
-            ControlFlow::Continue(value) => value,
-            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-        }
-    };
+/// What ends a pursuit before its time.
+pub(super) enum Halt {
+    /// An error.
+    Failed(Error),
+    /// The monitor.
+    Stopped(StopReason),
 }
-pub(super) use unless_asked;
+
+impl Halt {
+    /// The monitor's reason.
+    pub(super) fn reason(self) -> Result<StopReason> {
+        match self {
+            Self::Failed(error) => Err(error),
+            Self::Stopped(reason) => Ok(reason),
+        }
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What may be halted gives.
+pub(super) type Halting<T> = std::result::Result<T, Halt>;
 
 enum Kind<'a> {
     Features(KernelRows<'a>),
@@ -106,7 +119,7 @@ impl<'a> Space<'a> {
         used: Use,
         monitor: &dyn Monitor,
         par: Par,
-    ) -> Result<Asked<Self>> {
+    ) -> Halting<Self> {
         let (kernel, q) = (target.kernel, target.outputs());
         let pool = candidates.unwrap_or(target.vectors);
         let zero = vec![0.0; q];
@@ -114,19 +127,19 @@ impl<'a> Space<'a> {
         let (own, targets, norms, kind) = match criterion {
             Criterion::Norm => {
                 let (norms, targets) = if let (Some(_), Some(bound)) = (candidates, used.norm_bound) {
-                    (vec![bound], unless_asked!(in_blocks(&evaluator, pool, monitor, par)))
+                    (vec![bound], in_blocks(&evaluator, pool, monitor, par)?)
                 } else {
-                    let of_vectors = unless_asked!(in_blocks(&evaluator, target.vectors, monitor, par));
+                    let of_vectors = in_blocks(&evaluator, target.vectors, monitor, par)?;
                     let norms = squared_norms(&kernel, &of_vectors, target.coefficients, q)?;
                     let targets = match candidates {
-                        Some(pool) => unless_asked!(in_blocks(&evaluator, pool, monitor, par)),
+                        Some(pool) => in_blocks(&evaluator, pool, monitor, par)?,
                         None => of_vectors,
                     };
                     (norms, targets)
                 };
                 let own = diagonal(&kernel, pool);
                 if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
-                    return Err(indefinite(&kernel, negative));
+                    return Err(indefinite(&kernel, negative).into());
                 }
                 let all: Vec<usize> = (0..pool.rows()).collect();
                 let source = KernelRows::new(kernel, pool, &all, Precision::Double, par);
@@ -134,14 +147,14 @@ impl<'a> Space<'a> {
             }
             Criterion::Predictions(rows) => {
                 if rows.rows() == 0 {
-                    return Err(Error::param("rows", 0, "at least one row to compare predictions on"));
+                    return Err(Error::param("rows", 0, "at least one row to compare predictions on").into());
                 }
                 Error::check_len(
                     "columns of the rows to compare predictions on",
                     target.vectors.cols(),
                     rows.cols(),
                 )?;
-                let mut outputs = unless_asked!(in_blocks(&evaluator, rows, monitor, par));
+                let mut outputs = in_blocks(&evaluator, rows, monitor, par)?;
                 let share = 1.0 / rows.rows() as f64;
                 let mut norms = vec![0.0; q];
                 for line in outputs.chunks_exact(q) {
@@ -155,20 +168,20 @@ impl<'a> Space<'a> {
                 }
                 let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
                 if used.complete && n * pool.rows() <= used.room {
-                    let values = unless_asked!(images_of(&kernel, pool, rows, monitor, par));
+                    let values = images_of(&kernel, pool, rows, monitor, par)?;
                     own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
                     targets = values.chunks_exact(n).flat_map(|line| product(line, &outputs, q)).collect();
                     images = Some(values);
                 } else if used.complete {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).collect();
                     let adjoint = ExpansionView::new(kernel, rows, &scaled, &zero)?;
-                    targets = unless_asked!(in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par));
-                    own = unless_asked!(mean_squares(&kernel, pool, rows, monitor, par));
+                    targets = in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par)?;
+                    own = mean_squares(&kernel, pool, rows, monitor, par)?;
                 }
                 (own, targets, norms, Kind::Predictions { rows, images, outputs })
             }
         };
-        Ok(ControlFlow::Continue(Self { kernel, pool, outputs: q, kind, own, targets, norms }))
+        Ok(Self { kernel, pool, outputs: q, kind, own, targets, norms })
     }
 
     /// Number of candidates.
@@ -187,22 +200,17 @@ impl<'a> Space<'a> {
     }
 
     /// <phi(p), phi(s)> of all candidates p, a column for every s in `list`.
-    pub(super) fn columns(
-        &self,
-        list: &[usize],
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<Asked<Vec<Vec<f64>>>> {
+    pub(super) fn columns(&self, list: &[usize], monitor: &dyn Monitor, par: Par) -> Halting<Vec<Vec<f64>>> {
         let count = self.len();
         match &self.kind {
             Kind::Features(source) => {
                 let mut columns: Vec<Vec<f64>> = list.iter().map(|_| vec![0.0; count]).collect();
                 let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
                 source.compute(list, &mut slices, par);
-                Ok(ControlFlow::Continue(columns))
+                Ok(columns)
             }
             Kind::Predictions { rows, images: Some(images), .. } => {
-                Ok(ControlFlow::Continue(products_of(images, rows.rows(), list, par)))
+                Ok(products_of(images, rows.rows(), list, par))
             }
             Kind::Predictions { rows, .. } => {
                 let mut values = gram(&self.kernel, *rows, self.pool.gather(list).view(), par)?;
@@ -212,9 +220,9 @@ impl<'a> Space<'a> {
                 }
                 let zero = vec![0.0; list.len()];
                 let expansion = ExpansionView::new(self.kernel, *rows, &values, &zero)?;
-                let lines = unless_asked!(in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par));
+                let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par)?;
                 let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().collect();
-                Ok(ControlFlow::Continue((0..list.len()).map(column).collect()))
+                Ok((0..list.len()).map(column).collect())
             }
         }
     }
@@ -278,12 +286,7 @@ fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: u
 }
 
 /// Rows start..end as their own.
-fn in_blocks(
-    evaluator: &Evaluator,
-    rows: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Asked<Vec<f64>>> {
+fn in_blocks(evaluator: &Evaluator, rows: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Halting<Vec<f64>> {
     let work = evaluator.len().max(1) * (rows.cols() + evaluator.outputs());
     for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par))
 }
@@ -295,7 +298,7 @@ fn mean_squares(
     rows: Rows<'_>,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Asked<Vec<f64>>> {
+) -> Halting<Vec<f64>> {
     let n = rows.rows();
     // A block of kernel values stays below 32 MiB.
     let work = (n * rows.cols().max(1)).max(BLOCK / (1 + (1 << 22) / n));
@@ -312,15 +315,14 @@ fn images_of(
     rows: Rows<'_>,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Asked<Vec<f64>>> {
+) -> Halting<Vec<f64>> {
     let share = 1.0 / (rows.rows() as f64).sqrt();
-    let mut values = unless_asked!(for_blocks(pool, rows.rows() * rows.cols().max(1), monitor, |block| {
-        gram(kernel, block, rows, par)
-    }));
+    let mut values =
+        for_blocks(pool, rows.rows() * rows.cols().max(1), monitor, |block| gram(kernel, block, rows, par))?;
     for v in &mut values {
         *v *= share;
     }
-    Ok(ControlFlow::Continue(values))
+    Ok(values)
 }
 
 /// Products of all lines (count, n) with those in `list`, a column for each of the latter.
@@ -360,11 +362,11 @@ fn for_blocks(
     work: usize,
     monitor: &dyn Monitor,
     evaluate: impl Fn(Rows<'_>) -> Result<Vec<f64>>,
-) -> Result<Asked<Vec<f64>>> {
+) -> Halting<Vec<f64>> {
     let n = rows.rows();
     let size = (BLOCK / work.max(1)).clamp(1, n.max(1)).max(n.min(16));
     if size >= n {
-        return evaluate(rows).map(ControlFlow::Continue);
+        return Ok(evaluate(rows)?);
     }
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {
@@ -376,10 +378,10 @@ fn for_blocks(
             steps: 0,
         };
         if let ControlFlow::Break(reason) = monitor.tick(&progress) {
-            return Ok(ControlFlow::Break(reason));
+            return Err(Halt::Stopped(reason));
         }
         let list: Vec<usize> = (start..n.min(start + size)).collect();
         out.extend(evaluate(rows.gather(&list).view())?);
     }
-    Ok(ControlFlow::Continue(out))
+    Ok(out)
 }

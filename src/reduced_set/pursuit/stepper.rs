@@ -11,13 +11,13 @@
 //! l_p = L^-1 <phi(S), phi(p)>, pivot^2 = ||phi(p)||^2 - l_p . l_p. Basic steps (Alg. 3.2 alone) subtract the part of
 //! the residual along phi(p) and may come back to a vector.
 
-use super::space::{Asked, Space, product, unless_asked};
+use super::space::{Halting, Space, product};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Columns computed together.
 const AHEAD: usize = 24;
@@ -51,6 +51,13 @@ pub(super) struct Step {
     pub(super) line: Vec<f64>,
     /// The projections on the new direction, or the coefficients of a basic step, (outputs,).
     pub(super) change: Vec<f64>,
+}
+
+impl Step {
+    /// What the step takes from the squared residual, from the numbers that are kept of it.
+    pub(super) fn gain(&self, proposal: Proposal) -> f64 {
+        if self.line.is_empty() { proposal.gain } else { dot(&self.change, &self.change) }
+    }
 }
 
 /// A column of the space's matrix from which the directions before `from` have been taken away.
@@ -131,7 +138,7 @@ impl<'s, 'a> Complete<'s, 'a> {
 
     /// The column of `best`; with it those of the candidates most likely to follow are computed, and the directions so
     /// far are taken from all of them in one pass over L.
-    fn column(&mut self, best: usize, monitor: &dyn Monitor, par: Par) -> Result<Asked<Column>> {
+    fn column(&mut self, best: usize, monitor: &dyn Monitor, par: Par) -> Halting<Column> {
         let basic = self.rule == Rule::Basic;
         if !self.ready.contains_key(&best) {
             // Columns that were computed ahead and not chosen for long would pile up.
@@ -148,7 +155,7 @@ impl<'s, 'a> Complete<'s, 'a> {
                 list.truncate(AHEAD - 1);
             }
             list.push(best);
-            let mut columns = unless_asked!(self.space.columns(&list, monitor, par));
+            let mut columns = self.space.columns(&list, monitor, par)?;
             if !basic {
                 self.take_away(&list, &mut columns, par);
             }
@@ -160,7 +167,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             Some(column) if basic => Some(Column { from: 0, values: column.values.clone() }),
             _ => self.ready.remove(&best),
         };
-        Ok(ControlFlow::Continue(column.unwrap_or(Column { from: 0, values: Vec::new() })))
+        Ok(column.unwrap_or(Column { from: 0, values: Vec::new() }))
     }
 
     /// Columns minus L times the rows of L of their candidates.
@@ -189,8 +196,8 @@ impl<'s, 'a> Complete<'s, 'a> {
     }
 
     /// Takes a candidate.
-    pub(super) fn take(&mut self, best: usize, monitor: &dyn Monitor, par: Par) -> Result<Asked<Step>> {
-        let Column { from, values: column } = unless_asked!(self.column(best, monitor, par));
+    pub(super) fn take(&mut self, best: usize, monitor: &dyn Monitor, par: Par) -> Halting<Step> {
+        let Column { from, values: column } = self.column(best, monitor, par)?;
         let (rule, q, steps, own) = (self.rule, self.outputs, self.steps, &self.space.own);
         let basic = rule == Rule::Basic;
         let pivot = if basic { own[best] } else { self.distance[best].sqrt() };
@@ -250,7 +257,7 @@ impl<'s, 'a> Complete<'s, 'a> {
         if !basic {
             let lowest = self.distance.iter().copied().fold(0.0, f64::min);
             if lowest < -NEGATIVE * self.largest {
-                return Err(self.space.indefinite(lowest));
+                return Err(self.space.indefinite(lowest).into());
             }
             if let Some(latest) = self.factor.last_mut() {
                 latest[best * WIDTH + at] = pivot;
@@ -260,7 +267,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             self.scores[best] = f64::NEG_INFINITY;
         }
         self.steps += 1;
-        Ok(ControlFlow::Continue(Step { line, change }))
+        Ok(Step { line, change })
     }
 }
 
