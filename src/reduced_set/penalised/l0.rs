@@ -20,9 +20,12 @@
 //!
 //! Cost of a round: the smaller of r and the vectors left, cubed; memory m r.
 
+use super::problem::{Norm, Order, Problem};
+use super::rank;
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::Result;
 use crate::linalg::cholesky;
+use crate::reduced_set::row_times::row_times;
 use crate::simd::blas::{axpy, dot};
 use std::ops::ControlFlow;
 
@@ -33,20 +36,88 @@ const GONE: f64 = 1e-9;
 /// Rounds end when no scale changes by more than this share of the largest.
 const STILL: f64 = 1e-6;
 
+/// Values of gamma that a path tries.
+pub const LEVELS: usize = 16;
+/// Share of the first gamma that the last one is.
+const LAST: f64 = 1e-12;
+
+/// The vectors left for one gamma, the heaviest first; without one gamma falls in so many levels, and vectors enter as
+/// they are first needed. Outputs by themselves take turns.
+pub(super) fn order(
+    problem: &Problem<'_, '_>,
+    norm: Norm,
+    gamma: Option<f64>,
+    levels: usize,
+) -> Result<Order> {
+    let (m, q) = (problem.target.len(), problem.target.outputs());
+    let (basis, factor) = rank::basis(problem, m, 1e-14)?;
+    let (mut orders, mut reason) = (Vec::new(), StopReason::Converged);
+    let together = if norm == Norm::Joint { q } else { 1 };
+    for first in (0..q).step_by(together) {
+        if basis.is_empty() || reason != StopReason::Converged {
+            break;
+        }
+        let lines = problem.target.coefficients.chunks_exact(q);
+        let coefficients: Vec<f64> = lines.flat_map(|line| &line[first..first + together]).copied().collect();
+        let zero_norm =
+            ZeroNorm { factor: &factor, rank: basis.len(), coefficients: &coefficients, outputs: together };
+        let order;
+        (order, reason) = match gamma {
+            Some(gamma) => zero_norm.support(gamma, problem.monitor)?,
+            None => zero_norm.path(problem, levels)?,
+        };
+        orders.push(order);
+    }
+    Ok(Order::new(interleaved(&orders, m, problem.max_vectors), reason))
+}
+
+/// The first of every order, then the second, and so on, each vector once.
+fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Vec<usize> {
+    let (mut union, mut inside) = (Vec::new(), vec![false; m]);
+    for place in 0..orders.iter().map(Vec::len).max().unwrap_or(0) {
+        for &i in orders.iter().filter_map(|order| order.get(place)) {
+            if !std::mem::replace(&mut inside[i], true) && union.len() < most {
+                union.push(i);
+            }
+        }
+    }
+    union
+}
+
 /// A kernel matrix of some vectors, factored, and what is to be kept.
-pub(crate) struct ZeroNorm<'a> {
+struct ZeroNorm<'a> {
     /// L, (m, rank) row-major.
-    pub(crate) factor: &'a [f64],
-    pub(crate) rank: usize,
+    factor: &'a [f64],
+    rank: usize,
     /// alpha, (m, q).
-    pub(crate) coefficients: &'a [f64],
+    coefficients: &'a [f64],
     /// q.
-    pub(crate) outputs: usize,
+    outputs: usize,
 }
 
 impl ZeroNorm<'_> {
+    /// The vectors in the order in which they are needed as gamma falls.
+    fn path(&self, problem: &Problem<'_, '_>, levels: usize) -> Result<(Vec<usize>, StopReason)> {
+        let m = problem.target.len();
+        let largest = problem.largest() * m as f64;
+        let (mut order, mut entered) = (Vec::new(), vec![false; m]);
+        for level in 0..=levels {
+            let gamma = largest * LAST.powf(level as f64 / levels.max(1) as f64);
+            let (support, reason) = self.support(gamma, problem.monitor)?;
+            for i in support {
+                if !std::mem::replace(&mut entered[i], true) {
+                    order.push(i);
+                }
+            }
+            if order.len() >= problem.max_vectors || reason != StopReason::Converged {
+                return Ok((order, reason));
+            }
+        }
+        Ok((order, StopReason::Converged))
+    }
+
     /// The vectors left for this gamma with their weight sum_j |b_ij|, the heaviest first.
-    pub(crate) fn support(&self, gamma: f64, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
+    fn support(&self, gamma: f64, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
         let (r, q) = (self.rank, self.outputs);
         let m = self.coefficients.len() / q;
         // g = L' alpha
@@ -111,7 +182,7 @@ impl ZeroNorm<'_> {
             }
             let mut solution = wanted.to_vec();
             self.solve(&mut s, r, gamma, &mut solution)?;
-            return Ok(scaled.iter().flat_map(|line| product(line, &solution, q)).collect());
+            return Ok(scaled.iter().flat_map(|line| row_times(line, &solution, q)).collect());
         }
         let n = left.len();
         let mut s = vec![0.0; n * n];
@@ -120,7 +191,7 @@ impl ZeroNorm<'_> {
                 s[a * n + b] = dot(&scaled[a], &scaled[b]);
             }
         }
-        let mut solution: Vec<f64> = scaled.iter().flat_map(|line| product(line, wanted, q)).collect();
+        let mut solution: Vec<f64> = scaled.iter().flat_map(|line| row_times(line, wanted, q)).collect();
         self.solve(&mut s, n, gamma, &mut solution)?;
         Ok(solution)
     }
@@ -145,13 +216,4 @@ impl ZeroNorm<'_> {
             }
         }
     }
-}
-
-/// line (r,) times a (r, q).
-fn product(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
-    let mut out = vec![0.0; q];
-    for (&l, row) in line.iter().zip(a.chunks_exact(q)) {
-        axpy(l, row, &mut out);
-    }
-    out
 }

@@ -1,20 +1,14 @@
-//! Selection by a sparse penalty: minimise over B (m, q)
+//! Selection by a sparse penalty (Weston and Bakir, TR-132, eq. 4 and 5): minimise over B (m, q)
 //!
 //! ```text
 //! tr(B' H B) - 2 tr(B' T) + lambda sum_i c_i ||B_i||
 //! ```
 //!
-//! where B_i is the row of vector i and the norm is l1 (each output by itself) or l-infinity (a vector is in or out for
-//! all outputs together, so that the outputs share their vectors).
+//! where B_i is the row of vector i and the norm is l1 (each output by itself, eq. 4) or l-infinity (eq. 5: a vector is
+//! in or out for all outputs together, so that the outputs share their vectors). With H = K and T = K alpha the first two
+//! terms are ||w - sum_i b_i phi(z_i)||^2 but for a constant; `lars` has another H and T.
 //!
-//! | method | H | T | source |
-//! |---|---|---|---|
-//! | l1 | K | K alpha | TR-132, eq. 4: ||w - sum_i b_i phi(z_i)||^2 + lambda sum_i c_i |b_i| |
-//! | joint l1 | K | K alpha | TR-132, eq. 5, the l-infinity norm |
-//! | LARS-SVM | C K K + K | C K (y - b) | compressed SVM, eq. 6 to 9, with the C that the print drops |
-//!
-//! Equation 9 of the compressed SVM is a lasso, and its LARS steps are the points where the lasso's path gains a vector.
-//! Both papers' problems are therefore one: the path over falling lambda, by block coordinate descent from the last
+//! The path over falling lambda is followed by block coordinate descent from the last
 //! solution. A block has a closed solution: with Z_i = T_i - sum over k != i of H_ik B_k,
 //! B_i = prox of lambda c_i / (2 H_ii) ||.|| at Z_i / H_ii, the soft threshold or, for l-infinity, what is left of a
 //! vector when its projection on an l1 ball is taken away.
@@ -25,6 +19,7 @@
 //!
 //! Invariant: R = T - H B. Cost m q for each coefficient row that changes; memory m^2.
 
+use super::problem::{Norm, Order, Problem};
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::{Error, Result};
 use crate::simd::blas::axpy;
@@ -45,42 +40,23 @@ const SWEEPS_LAST: usize = 4000;
 /// Smallest lambda, as a share of the first, that can be asked for: below it the penalty is rounding.
 const SMALLEST: f64 = 1e-12;
 
-/// How the coefficients of one vector are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Norm {
-    /// |b|_1: every output chooses for itself.
-    Each,
-    /// max |b|: all outputs choose together.
-    #[default]
-    Joint,
-}
-
 /// A penalised quadratic problem.
-pub(crate) struct Penalised<'a> {
+pub(super) struct Penalised<'a> {
     /// H, (m, m), symmetric with a positive diagonal where a vector may enter.
-    pub(crate) quadratic: &'a [f64],
+    pub(super) quadratic: &'a [f64],
     /// T, (m, q).
-    pub(crate) linear: &'a [f64],
+    pub(super) linear: &'a [f64],
     /// c, (m,), not negative.
-    pub(crate) weights: &'a [f64],
+    pub(super) weights: &'a [f64],
     /// q.
-    pub(crate) outputs: usize,
-    pub(crate) norm: Norm,
-}
-
-/// What a path over lambda gives.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Entered {
-    pub(crate) order: Vec<usize>,
-    /// The lambda that each vector entered at.
-    pub(crate) penalties: Vec<f64>,
-    pub(crate) reason: StopReason,
+    pub(super) outputs: usize,
+    pub(super) norm: Norm,
 }
 
 impl Penalised<'_> {
     /// Vectors in the order in which they enter as lambda falls, until `most` have entered; or, given the `last`
     /// lambda, those of its solution, the largest in feature space first.
-    pub(crate) fn order(&self, most: usize, last: Option<f64>, monitor: &dyn Monitor) -> Result<Entered> {
+    pub(super) fn order(&self, most: usize, last: Option<f64>, monitor: &dyn Monitor) -> Result<Order> {
         let (m, q) = (self.weights.len(), self.outputs);
         Error::check_len("quadratic term", m * m, self.quadratic.len())?;
         Error::check_len("linear term", m * q, self.linear.len())?;
@@ -101,7 +77,7 @@ impl Penalised<'_> {
         let first = (0..m).map(|i| threshold(i, &residual)).fold(0.0, f64::max);
         let last_half = last.map_or(first * LAST, |lambda| (0.5 * lambda).max(first * SMALLEST));
         if first == 0.0 || last_half >= first {
-            return Ok(Entered { order, penalties, reason: StopReason::Converged });
+            return Ok(Order { vectors: order, penalties, reason: StopReason::Converged });
         }
         let mut active: Vec<usize> = Vec::new();
         let mut new = vec![0.0; q];
@@ -114,7 +90,7 @@ impl Penalised<'_> {
                 steps: level as u64,
             };
             if let ControlFlow::Break(reason) = monitor.tick(&progress) {
-                return Ok(Entered { order, penalties, reason });
+                return Ok(Order { vectors: order, penalties, reason });
             }
             let half_lambda = first * (last_half / first).powf(level as f64 / LEVELS as f64);
             let final_one = last.is_some() && level == LEVELS;
@@ -123,7 +99,7 @@ impl Penalised<'_> {
                 if sweep % SWEEPS == SWEEPS - 1
                     && let ControlFlow::Break(reason) = monitor.tick(&progress)
                 {
-                    return Ok(Entered { order, penalties, reason });
+                    return Ok(Order { vectors: order, penalties, reason });
                 }
                 let (mut largest, mut moved) = (0.0_f64, 0.0_f64);
                 for &i in &active {
@@ -172,10 +148,10 @@ impl Penalised<'_> {
             if order.len() >= most {
                 order.truncate(most);
                 penalties.truncate(most);
-                return Ok(Entered { order, penalties, reason: StopReason::Converged });
+                return Ok(Order { vectors: order, penalties, reason: StopReason::Converged });
             }
         }
-        Ok(Entered { order, penalties, reason: StopReason::Converged })
+        Ok(Order { vectors: order, penalties, reason: StopReason::Converged })
     }
 
     /// Minimises over row i; returns how far it moved in feature space.
@@ -243,15 +219,43 @@ fn clip_to_prox(values: &mut [f64], reach: f64) {
             break;
         }
     }
+    // Where `reach` is the whole sum, rounding can put the level below zero.
+    let level = level.max(0.0);
     for v in values {
         *v = v.clamp(-level, level);
     }
+}
+
+/// The order of the path, or of the solution at `penalty`. Weights c are 1 or, `inverse`, 1 / (sum_j |alpha_ij|).
+pub(super) fn order(
+    problem: &Problem<'_, '_>,
+    norm: Norm,
+    inverse: bool,
+    penalty: Option<f64>,
+) -> Result<Order> {
+    let (coefficients, q) = (problem.target.coefficients, problem.target.outputs());
+    let linear = problem.times(coefficients);
+    let weights: Vec<f64> = coefficients
+        .chunks_exact(q)
+        .map(|row| row.iter().map(|v| v.abs()).sum::<f64>())
+        .map(|size| match inverse {
+            false => 1.0,
+            true if size > 0.0 => 1.0 / size,
+            true => 0.0,
+        })
+        .collect();
+    Penalised { quadratic: problem.gram, linear: &linear, weights: &weights, outputs: q, norm }.order(
+        problem.max_vectors,
+        penalty,
+        problem.monitor,
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::control::Silent;
+    use crate::random::Random;
 
     #[test]
     fn the_prox_minimises_its_objective() {
@@ -273,6 +277,17 @@ mod tests {
     }
 
     #[test]
+    fn a_reach_of_nearly_the_whole_sum_leaves_next_to_nothing() {
+        let mut random = Random::new(5);
+        for _ in 0..1000 {
+            let mut values: Vec<f64> = (0..10).map(|_| random.uniform() - 0.5).collect();
+            let sum: f64 = values.iter().map(|v| v.abs()).sum();
+            clip_to_prox(&mut values, sum.next_down());
+            assert!(values.iter().all(|v| v.abs() < 1e-15));
+        }
+    }
+
+    #[test]
     fn orthogonal_vectors_enter_by_their_size() {
         let m = 6;
         let mut h = vec![0.0; m * m];
@@ -281,22 +296,22 @@ mod tests {
         let weights = vec![1.0; m];
         for norm in [Norm::Each, Norm::Joint] {
             let problem = Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm };
-            assert_eq!(problem.order(6, None, &Silent).unwrap().order, [1, 2, 4, 0, 3]);
-            assert_eq!(problem.order(2, None, &Silent).unwrap().order, [1, 2]);
+            assert_eq!(problem.order(6, None, &Silent).unwrap().vectors, [1, 2, 4, 0, 3]);
+            assert_eq!(problem.order(2, None, &Silent).unwrap().vectors, [1, 2]);
         }
         // With an orthonormal H the solution is the soft threshold: lambda / 2 = 0.75 leaves three.
         let problem =
             Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm: Norm::Each };
         let at = problem.order(6, Some(1.5), &Silent).unwrap();
-        assert_eq!((at.order, at.penalties.len()), (vec![1, 2, 4], 3));
+        assert_eq!((at.vectors, at.penalties.len()), (vec![1, 2, 4], 3));
         let path = problem.order(6, None, &Silent).unwrap();
-        for (i, lambda) in path.order.iter().zip(&path.penalties) {
+        for (i, lambda) in path.vectors.iter().zip(&path.penalties) {
             let exact = 2.0 * f64::abs(linear[*i]);
             assert!(*lambda <= exact && *lambda > 0.9 * exact);
         }
         let weights = [1.0, 100.0, 1.0, 1.0, 1.0, 1.0];
         let problem =
             Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm: Norm::Each };
-        assert_eq!(problem.order(6, None, &Silent).unwrap().order, [2, 4, 0, 3, 1]);
+        assert_eq!(problem.order(6, None, &Silent).unwrap().vectors, [2, 4, 0, 3, 1]);
     }
 }

@@ -19,7 +19,8 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::simd::blas::{axpy, dot};
+use crate::reduced_set::row_times::row_times;
+use crate::simd::blas::dot;
 use std::ops::{ControlFlow, Range};
 
 /// Multiplications between two looks at the monitor.
@@ -170,7 +171,7 @@ impl<'a> Space<'a> {
                 if used.complete && n * pool.rows() <= used.room {
                     let values = images_of(&kernel, pool, rows, monitor, par)?;
                     own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
-                    targets = values.chunks_exact(n).flat_map(|line| product(line, &outputs, q)).collect();
+                    targets = values.chunks_exact(n).flat_map(|line| row_times(line, &outputs, q)).collect();
                     images = Some(values);
                 } else if used.complete {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).collect();
@@ -345,15 +346,6 @@ fn products_of(images: &[f64], n: usize, list: &[usize], par: Par) -> Vec<Vec<f6
         }
     });
     (0..columns).map(|c| out.iter().skip(c).step_by(columns).copied().collect()).collect()
-}
-
-/// line (n,) times a (n, q).
-pub(super) fn product(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
-    let mut out = vec![0.0; q];
-    for (&l, row) in line.iter().zip(a.chunks_exact(q)) {
-        axpy(l, row, &mut out);
-    }
-    out
 }
 
 /// What `evaluate` gives for blocks of rows, one after the other; a row is `work` multiplications.

@@ -11,10 +11,11 @@
 //! l_p = L^-1 <phi(S), phi(p)>, pivot^2 = ||phi(p)||^2 - l_p . l_p. Basic steps (Alg. 3.2 alone) subtract the part of
 //! the residual along phi(p) and may come back to a vector.
 
-use super::space::{Halting, Space, product};
+use super::space::{Halting, Space};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::random::Random;
+use crate::reduced_set::row_times::row_times;
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -407,12 +408,12 @@ impl<'s, 'a> Sampled<'s, 'a> {
             let p = list[at];
             let (own, correlations, line) = if on_rows {
                 let image = &images[at * n..(at + 1) * n];
-                (dot(image, image), product(image, &self.missing, q), Vec::new())
+                (dot(image, image), row_times(image, &self.missing, q), Vec::new())
             } else {
                 let line = kernel[at * t..(at + 1) * t].to_vec();
                 let mut correlations =
                     self.space.targets[p * all..(p + 1) * all][self.outputs.clone()].to_vec();
-                for (c, part) in correlations.iter_mut().zip(product(&line, &self.coefficients, q)) {
+                for (c, part) in correlations.iter_mut().zip(row_times(&line, &self.coefficients, q)) {
                     *c -= part;
                 }
                 (self.space.own[p], correlations, line)
