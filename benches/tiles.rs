@@ -6,6 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use ndarray::ArrayView2;
 use svmarrow::control::Par;
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
@@ -72,7 +73,7 @@ fn evaluator(criterion: &mut Criterion) {
             let expansion = ExpansionView::new(
                 Kernel::Rbf { gamma: 1.0 / features as f64 },
                 view(&vectors, VECTORS, features),
-                &coefficients,
+                ArrayView2::from_shape((VECTORS, outputs), &coefficients).expect("the sizes are this file's"),
                 &[0.0; 10][..outputs],
             )
             .expect("a valid expansion");

@@ -3,6 +3,8 @@
 //! A learner makes one, a reducer turns one into a shorter one, the evaluator runs it. All q outputs share one
 //! pool of m vectors, so a kernel value is computed once per (row, vector), never once per machine.
 
+use ndarray::{Array2, ArrayView2};
+
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -15,36 +17,49 @@ pub struct ExpansionView<'a> {
     /// The m vectors z_i.
     pub vectors: Rows<'a>,
     /// B, (m, q), row-major.
-    pub coefficients: &'a [f64],
+    pub coefficients: ArrayView2<'a, f64>,
     /// b, (q,).
     pub intercepts: &'a [f64],
 }
 
 impl<'a> ExpansionView<'a> {
     /// Checks that the sizes agree and the numbers are finite.
-    pub fn new<'r: 'a>(
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::Layout`] for coefficients that are not row-major, [`Error::NotFinite`], and
+    /// [`Error::Param`] for the kernel's parameters or no output.
+    pub fn new<'r: 'a, 'c: 'a>(
         kernel: Kernel,
         vectors: Rows<'r>,
-        coefficients: &'a [f64],
+        coefficients: ArrayView2<'c, f64>,
         intercepts: &'a [f64],
     ) -> Result<Self> {
         kernel.check()?;
-        let expected = vectors.rows().saturating_mul(intercepts.len());
-        Error::check_len(
-            "coefficients of an expansion (vectors times outputs)",
-            expected,
-            coefficients.len(),
-        )?;
+        let (m, q) = coefficients.dim();
+        Error::check_len("rows of the coefficients (one for each vector)", vectors.rows(), m)?;
+        Error::check_len("columns of the coefficients (one for each intercept)", intercepts.len(), q)?;
         if intercepts.is_empty() {
             return Err(Error::param("intercepts", "[]", "at least one number, one for each output"));
         }
-        if let Some(at) = coefficients.iter().position(|c| !c.is_finite()) {
-            return Err(Error::NotFinite { what: "coefficients", row: at / intercepts.len() });
+        let Some(flat) = coefficients.to_slice() else {
+            let strides = [coefficients.strides()[0], coefficients.strides()[1]];
+            return Err(Error::Layout { strides });
+        };
+        if let Some(at) = flat.iter().position(|c| !c.is_finite()) {
+            return Err(Error::NotFinite { what: "coefficients", row: at / q });
         }
         if let Some(row) = intercepts.iter().position(|c| !c.is_finite()) {
             return Err(Error::NotFinite { what: "intercepts", row });
         }
-        Ok(Self { kernel, vectors: vectors.reborrow(), coefficients, intercepts })
+        Ok(Self { kernel, vectors: vectors.reborrow(), coefficients: coefficients.reborrow(), intercepts })
+    }
+
+    /// B row after row.
+    ///
+    /// # Panics
+    /// If the coefficients are not row-major, which [`ExpansionView::new`] checks.
+    pub(crate) fn flat(&self) -> &'a [f64] {
+        self.coefficients.to_slice().expect("the layout was checked when the expansion was made")
     }
 
     /// The same expansion for a shorter time, as [`Rows::reborrow`].
@@ -53,7 +68,12 @@ impl<'a> ExpansionView<'a> {
         'a: 'b,
     {
         let Self { kernel, vectors, coefficients, intercepts } = self;
-        ExpansionView { kernel, vectors: vectors.reborrow(), coefficients, intercepts }
+        ExpansionView {
+            kernel,
+            vectors: vectors.reborrow(),
+            coefficients: coefficients.reborrow(),
+            intercepts,
+        }
     }
 
     /// Number of outputs q.
@@ -80,7 +100,7 @@ pub struct KernelExpansion {
     /// The m vectors z_i.
     pub vectors: OwnedRows,
     /// B, (m, q), row-major.
-    pub coefficients: Vec<f64>,
+    pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
 }
@@ -90,10 +110,10 @@ impl KernelExpansion {
     pub fn new(
         kernel: Kernel,
         vectors: OwnedRows,
-        coefficients: Vec<f64>,
+        coefficients: Array2<f64>,
         intercepts: Vec<f64>,
     ) -> Result<Self> {
-        ExpansionView::new(kernel, vectors.view(), &coefficients, &intercepts)?;
+        ExpansionView::new(kernel, vectors.view(), coefficients.view(), &intercepts)?;
         Ok(Self { kernel, vectors, coefficients, intercepts })
     }
 
@@ -102,7 +122,7 @@ impl KernelExpansion {
         ExpansionView {
             kernel: self.kernel,
             vectors: self.vectors.view(),
-            coefficients: &self.coefficients,
+            coefficients: self.coefficients.view(),
             intercepts: &self.intercepts,
         }
     }

@@ -10,7 +10,7 @@
 //! a size has. With a factor every vector has one row.
 
 use crate::control::{Par, Stop, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
 use crate::simd::blas::{axpy, dot};
@@ -205,7 +205,7 @@ pub fn path_decisions(
     sizes: &[usize],
     par: Par,
 ) -> Result<Vec<f64>> {
-    let features = gram(kernel, x, kept, par)?;
+    let features = flat(gram(kernel, x, kept, par)?);
     outputs_of(features, (x.rows(), kept.rows()), steps, intercepts, sizes, par)
 }
 

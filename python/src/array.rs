@@ -4,7 +4,7 @@
 //!
 //! A sparse matrix is the tuple `(data, indices, indptr, shape)`; the core checks its structure.
 
-use numpy::ndarray::Array2;
+use numpy::ndarray::{Array2, ArrayView2};
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
     PyUntypedArrayMethods,
@@ -164,12 +164,17 @@ pub(crate) fn vector<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyRe
 pub(crate) fn matrix<'a, T: Element>(
     array: &'a PyReadonlyArray2<'_, T>,
 ) -> PyResult<(&'a [T], usize, usize)> {
-    let refused = || PyValueError::new_err("a matrix of numbers must be C-ordered and aligned");
-    let &[rows, cols] = array.shape() else { return Err(refused()) };
-    if !array.is_c_contiguous() {
-        return Err(refused());
+    let view = matrix_view(array)?;
+    Ok((view.to_slice().unwrap_or_default(), view.nrows(), view.ncols()))
+}
+
+/// A C-ordered matrix as the core takes it.
+pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
+    if array.is_c_contiguous() && array.is_aligned() {
+        Ok(array.as_array())
+    } else {
+        Err(PyValueError::new_err("a matrix of numbers must be C-ordered and aligned"))
     }
-    Ok((array.as_slice().map_err(|_| refused())?, rows, cols))
 }
 
 /// Labels or indices, which must not be negative.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::Evaluator;
 
-use crate::array::{RowsArg, matrix, matrix_array, same_length, vector};
+use crate::array::{RowsArg, matrix_view, vector};
 use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
@@ -40,7 +40,7 @@ impl Expansion {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.evaluator.len(), rows.cols());
         let values = run(py, n_jobs, cost, None, |_, par| self.evaluator.evaluate(rows, par))?;
-        matrix_array(py, values, rows.rows(), self.evaluator.outputs())
+        Ok(PyArray2::from_owned_array(py, values))
     }
 
     fn __len__(&self) -> usize {
@@ -85,10 +85,6 @@ pub(crate) fn view<'a>(
     intercepts: &'a PyReadonlyArray1<'_, f64>,
     kernel: &KernelArg,
 ) -> PyResult<ExpansionView<'a>> {
-    let rows = vectors.view()?;
-    let (values, m, q) = matrix(coefficients)?;
-    let intercepts = vector(intercepts)?;
-    same_length("rows of the coefficients (one for each vector)", rows.rows(), m)?;
-    same_length("columns of the coefficients (one for each intercept)", intercepts.len(), q)?;
-    ExpansionView::new(kernel.0, rows, values, intercepts).map_err(to_python)
+    let (rows, coefficients) = (vectors.view()?, matrix_view(coefficients)?);
+    ExpansionView::new(kernel.0, rows, coefficients, vector(intercepts)?).map_err(to_python)
 }

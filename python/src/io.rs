@@ -10,7 +10,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use numpy::{
-    PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods,
+    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,7 +22,7 @@ use svmarrow::data::svmlight::{self, IndexBase, ReadOptions};
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self, Array, Arrays, Numbers};
 
-use crate::array::{RowsArg, index_array, indices, matrix_array, rows_object, vector};
+use crate::array::{RowsArg, index_array, indices, rows_object, vector};
 use crate::error::to_python;
 use crate::expansion;
 use crate::params::{KernelArg, kernel_tuple};
@@ -223,10 +224,9 @@ fn expansion_dict(
     py: Python<'_>,
     expansion: svmarrow::expansion::KernelExpansion,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let (m, q) = (expansion.vectors.view().rows(), expansion.intercepts.len());
     let dict = PyDict::new(py);
     dict.set_item("vectors", rows_object(py, expansion.vectors)?)?;
-    dict.set_item("coefficients", matrix_array(py, expansion.coefficients, m, q)?)?;
+    dict.set_item("coefficients", PyArray2::from_owned_array(py, expansion.coefficients))?;
     dict.set_item("intercepts", PyArray1::from_vec(py, expansion.intercepts))?;
     dict.set_item("kernel", kernel_tuple(&expansion.kernel))?;
     Ok(dict)

@@ -4,7 +4,7 @@ use numpy::PyArray2;
 use pyo3::prelude::*;
 use svmarrow::kernels;
 
-use crate::array::{RowsArg, matrix_array};
+use crate::array::RowsArg;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
@@ -25,7 +25,7 @@ pub(crate) fn gram<'py>(
         Some(z) => kernels::gram(&kernel.0, x, z, par),
         None => kernels::gram_symmetric(&kernel.0, x, par),
     })?;
-    matrix_array(py, values, n, m)
+    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// The instruction set in use: "avx512", "avx2" or "scalar".

@@ -40,15 +40,26 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// [`Error::Shape`] where `data` has not exactly as many elements.
     pub fn from_shape<T: Element>(shape: (usize, usize), data: &'a [T]) -> Result<Self> {
-        match ArrayView2::from_shape(shape, data) {
-            Ok(view) if view.len() == data.len() => view.try_into(),
-            _ => Err(Error::Shape {
-                what: "elements of a dense matrix",
-                expected: shape.0.saturating_mul(shape.1),
-                found: data.len(),
-            }),
-        }
+        matrix(shape, data)?.try_into()
     }
+}
+
+/// Elements that lie row after row as a matrix of `shape` (rows, columns).
+pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<'_, T>> {
+    match ArrayView2::from_shape(shape, data) {
+        Ok(view) if view.len() == data.len() => Ok(view),
+        _ => Err(Error::Shape {
+            what: "elements of a dense matrix",
+            expected: shape.0.saturating_mul(shape.1),
+            found: data.len(),
+        }),
+    }
+}
+
+/// The elements of a row-major array, row after row; the memory moves.
+pub(crate) fn flat<T>(array: Array2<T>) -> Vec<T> {
+    debug_assert!(array.is_standard_layout());
+    array.into_raw_vec_and_offset().0
 }
 
 impl<T: Element> From<Array2<T>> for OwnedRows {

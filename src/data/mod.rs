@@ -9,7 +9,7 @@ mod owned;
 pub mod svmlight;
 
 pub use csr::{CsrView, IndexSlice};
-pub(crate) use dense::row;
+pub(crate) use dense::{flat, matrix, row};
 pub use owned::OwnedRows;
 
 use ndarray::{Array2, ArrayView2};

@@ -99,7 +99,7 @@ pub struct ModelFile {
 /// use svmarrow::kernels::Kernel;
 ///
 /// let vectors = arr2(&[[0.0], [1.0]]).into();
-/// let expansion = KernelExpansion::new(Kernel::Rbf { gamma: 0.1 }, vectors, vec![1.0, -1.0], vec![0.5])?;
+/// let expansion = KernelExpansion::new(Kernel::Rbf { gamma: 0.1 }, vectors, arr2(&[[1.0], [-1.0]]), vec![0.5])?;
 /// let path = std::env::temp_dir().join("svmarrow-doc-model.safetensors");
 /// write(&path, &expansion.view(), &"anything JSON can hold".into())?;
 /// assert_eq!(read(&path)?.expansion, expansion);
@@ -123,6 +123,7 @@ pub fn write_with(path: &Path, expansion: &ExpansionView<'_>, extra: &Value, arr
     check_vectors(kernel, vectors)?;
     let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
 
+    let coefficients = expansion.flat();
     let grid = Grid::of(coefficients, q);
     let mut metadata = BTreeMap::from([
         ("format", "svmarrow".to_owned()),
@@ -285,8 +286,8 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
         return Err(format!("tensor {name:?} is not part of a model of version {version}"));
     }
     let view = vectors.view();
-    let expected = [view.rows(), intercepts.len()];
-    if coefficients.shape != expected {
+    let expected = (view.rows(), intercepts.len());
+    if coefficients.shape != [expected.0, expected.1] {
         return Err(format!("coefficients have shape {:?}, expected {expected:?}", coefficients.shape));
     }
     check_vectors(kernel, view).map_err(|error| error.to_string())?;
@@ -294,6 +295,7 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
         Some((steps, zeros)) => Grid { codes: coefficients.u8s(), steps, zeros }.values(),
         None => coefficients.f64s(),
     };
+    let numbers = Array2::from_shape_vec(expected, numbers).map_err(|error| error.to_string())?;
     let expansion = KernelExpansion::new(kernel, vectors, numbers, intercepts);
     Ok(ModelFile { expansion: expansion.map_err(|error| error.to_string())?, extra, arrays })
 }

@@ -1,5 +1,7 @@
 //! K(X, Z) written out, in double precision.
 
+use ndarray::Array2;
+
 use super::pack::{Centre, Panels};
 use super::tile::for_each_tile;
 use super::{Kernel, KernelFunction, KernelRows, Precision, pair};
@@ -14,22 +16,20 @@ const BLOCK: usize = 96;
 /// Vectors of a task that has a single row.
 const SHARED: usize = 1024;
 
-/// K(X, Z), (n, m) row-major, computed in double precision whatever the rows hold.
+/// K(X, Z), (n, m), computed in double precision whatever the rows hold.
 ///
 /// # Errors
 /// [`Error::Shape`] where the columns disagree, [`Error::Param`] where rows are outside the kernel's domain.
-pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
-    let mut out = vec![0.0; n * m];
+    let mut out = Array2::zeros((n, m));
     if n == 0 || m == 0 {
         return Ok(out);
     }
     if matches!(kernel, Kernel::Precomputed) {
-        for (i, out) in out.chunks_exact_mut(m).enumerate() {
-            for (j, out) in out.iter_mut().enumerate() {
-                *out = pair(kernel, x, i, z, j);
-            }
+        for ((i, j), out) in out.indexed_iter_mut() {
+            *out = pair(kernel, x, i, z, j);
         }
         return Ok(out);
     }
@@ -37,7 +37,8 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Vec<f
     Error::check_len("columns of the rows", z.cols(), x.cols())?;
     let columns = PackedVectors::between(*kernel, x, z, par);
     columns.check(x)?;
-    columns.values_by(x, &(0..n).collect::<Vec<_>>(), &mut out, par);
+    let values = out.as_slice_mut().expect("a new array is row-major");
+    columns.values_by(x, &(0..n).collect::<Vec<_>>(), values, par);
     Ok(out)
 }
 
@@ -137,13 +138,12 @@ impl<T: Real> PackedVectors<T> {
 ///
 /// # Errors
 /// As [`gram`].
-pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, par: Par) -> Result<Vec<f64>> {
-    let m = z.rows();
+pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, par: Par) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, par)?;
     for (i, value) in diagonal(kernel, z).into_iter().enumerate() {
-        out[i * m + i] = value;
+        out[[i, i]] = value;
         for j in 0..i {
-            out[i * m + j] = out[j * m + i];
+            out[[i, j]] = out[[j, i]];
         }
     }
     Ok(out)
@@ -279,9 +279,9 @@ mod tests {
                             for j in 0..m {
                                 let expected = pair(&kernel, x, i, z, j);
                                 assert!(
-                                    (k[i * m + j] - expected).abs() < 1e-12,
+                                    (k[[i, j]] - expected).abs() < 1e-12,
                                     "{kernel:?} {i} {j}: {} {expected}",
-                                    k[i * m + j]
+                                    k[[i, j]]
                                 );
                             }
                         }

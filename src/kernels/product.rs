@@ -7,6 +7,8 @@
 //!
 //! Cost: n m kernel values and n times the non-zeros of B; memory one tile a thread.
 
+use ndarray::Array2;
+
 use super::Kernel;
 use super::pack::{Centre, Panels};
 use super::tile::for_each_tile;
@@ -44,6 +46,7 @@ struct Packed<T> {
 pub struct Evaluator {
     kernel: Kernel,
     vectors: crate::data::OwnedRows,
+    /// (m, q) row after row.
     coefficients: Vec<f64>,
     intercepts: Vec<f64>,
     single: OnceLock<Packed<f32>>,
@@ -63,7 +66,7 @@ impl Evaluator {
         Ok(Self {
             kernel,
             vectors: vectors.gather(&all),
-            coefficients: coefficients.to_vec(),
+            coefficients: expansion.flat().to_vec(),
             intercepts: intercepts.to_vec(),
             single: OnceLock::new(),
             double: OnceLock::new(),
@@ -85,12 +88,12 @@ impl Evaluator {
         self.len() == 0
     }
 
-    /// F, (n, q) row-major: in single precision for rows of bytes or single precision, else in double.
+    /// F, (n, q): in single precision for rows of bytes or single precision, else in double.
     ///
     /// # Errors
     /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
     /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain.
-    pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+    pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
         self.evaluate_in(x, x.is_f64(), par)
     }
 
@@ -98,16 +101,17 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`].
-    pub fn evaluate_double(&self, x: Rows<'_>, par: Par) -> Result<Vec<f64>> {
+    pub fn evaluate_double(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
         self.evaluate_in(x, true, par)
     }
 
-    fn evaluate_in(&self, x: Rows<'_>, double: bool, par: Par) -> Result<Vec<f64>> {
-        let q = self.outputs();
-        let mut out = Vec::with_capacity(x.rows() * q);
-        for _ in 0..x.rows() {
-            out.extend_from_slice(&self.intercepts);
-        }
+    fn evaluate_in(&self, x: Rows<'_>, double: bool, par: Par) -> Result<Array2<f64>> {
+        let out = self.intercepts.repeat(x.rows());
+        let out = self.add_vectors(x, double, out, par)?;
+        Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
+    }
+
+    fn add_vectors(&self, x: Rows<'_>, double: bool, mut out: Vec<f64>, par: Par) -> Result<Vec<f64>> {
         if self.is_empty() || x.rows() == 0 {
             return Ok(out);
         }
@@ -256,7 +260,7 @@ impl Evaluator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Rows;
+    use crate::data::matrix;
     use crate::kernels::gram;
 
     #[test]
@@ -280,8 +284,10 @@ mod tests {
             let x_rows = Rows::from_shape((n, d), &x).unwrap();
             let kernel = Kernel::Rbf { gamma: 0.8 };
             let k = gram(&kernel, x_rows, z_rows, Par::Sequential).unwrap();
-            let evaluator =
-                Evaluator::new(&ExpansionView::new(kernel, z_rows, &b, &intercepts).unwrap()).unwrap();
+            let evaluator = Evaluator::new(
+                &ExpansionView::new(kernel, z_rows, matrix((m, q), &b).unwrap(), &intercepts).unwrap(),
+            )
+            .unwrap();
             let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
             let single: Rows<'_> = Rows::from_shape((n, d), &x32).unwrap();
             for (rows, tolerance) in [(x_rows, 1e-12), (single, 2e-5)] {
@@ -289,8 +295,8 @@ mod tests {
                 for i in 0..n {
                     for j in 0..q {
                         let expected: f64 =
-                            intercepts[j] + (0..m).map(|c| k[i * m + c] * b[c * q + j]).sum::<f64>();
-                        assert!((f[i * q + j] - expected).abs() < tolerance, "{} {expected}", f[i * q + j]);
+                            intercepts[j] + (0..m).map(|c| k[[i, c]] * b[c * q + j]).sum::<f64>();
+                        assert!((f[[i, j]] - expected).abs() < tolerance, "{} {expected}", f[[i, j]]);
                     }
                 }
             }

@@ -117,9 +117,9 @@ fn largest(rows: Rows<'_>, term: impl Fn(usize, f64) -> f64, absent: impl Fn(usi
 mod tests {
     use super::*;
     use crate::control::Par;
-    use crate::data::Rows;
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, pair};
+    use ndarray::arr2;
 
     #[test]
     fn single_precision_stays_within_the_bound() {
@@ -137,13 +137,15 @@ mod tests {
             let (mut worst, mut relative_worst) = (0.0_f64, 0.0_f64);
             for z in 0..n {
                 let one = Rows::from_shape((1, d), &x[z * d..(z + 1) * d]).unwrap();
-                let f = Evaluator::new(&ExpansionView::new(kernel, one, &[1.0], &[0.0]).unwrap()).unwrap();
+                let f =
+                    Evaluator::new(&ExpansionView::new(kernel, one, arr2(&[[1.0]]).view(), &[0.0]).unwrap())
+                        .unwrap();
                 let values = f.evaluate(rows, Par::Sequential).unwrap();
                 for i in 0..n {
                     let scale = (pair(&kernel, rows, i, rows, i) * pair(&kernel, rows, z, rows, z)).sqrt();
                     let truth = pair(&kernel, rows, i, rows, z);
-                    worst = worst.max((values[i] - truth).abs() / scale);
-                    relative_worst = relative_worst.max((values[i] - truth).abs() / truth.abs());
+                    worst = worst.max((values[[i, 0]] - truth).abs() / scale);
+                    relative_worst = relative_worst.max((values[[i, 0]] - truth).abs() / truth.abs());
                 }
             }
             assert!(worst <= delta && worst > 0.0, "{kernel:?} {worst} {delta}");

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::exact::Bordered;
 use super::{Problem, check_alpha};
 use crate::control::{Budget, Monitor, Par, Progress, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{CrossKernel, Evaluator, Kernel, KernelFunction, diagonal, gram_lower};
@@ -128,7 +128,8 @@ impl Product<'_> {
     fn apply(&self, p: &[f64], out: &mut [f64]) -> Result<()> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs);
         let zeros = vec![0.0; q];
-        let evaluator = Evaluator::new(&ExpansionView::new(self.kernel, self.rows, p, &zeros)?)?;
+        let evaluator =
+            Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), p)?, &zeros)?)?;
         let block = (TICK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);

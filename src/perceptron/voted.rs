@@ -46,8 +46,8 @@ pub fn voted(
         let values = gram(&expansion.kernel, block.view(), expansion.vectors, par)?;
         par.for_each_chunk(votes, classes, |r, votes| {
             let mut scores = expansion.intercepts.to_vec();
-            for (i, &value) in values[r * m..(r + 1) * m].iter().enumerate() {
-                for (score, &c) in scores.iter_mut().zip(&expansion.coefficients[i * q..(i + 1) * q]) {
+            for (i, &value) in values.row(r).iter().enumerate() {
+                for (score, &c) in scores.iter_mut().zip(expansion.coefficients.row(i)) {
                     *score += c * value;
                 }
                 let winner = if q == 1 {

@@ -17,7 +17,7 @@
 use super::penalised::{Method, along, select};
 use super::pursuit::{PursuitParams, pursuit};
 use crate::control::{Monitor, Par, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
@@ -186,7 +186,7 @@ fn rest_of(
         *levels = (*levels / 4).max(1);
     }
     let mut rest =
-        Rest { indices: (0..target.len()).collect(), coefficients: target.coefficients.to_vec(), lost: 0.0 };
+        Rest { indices: (0..target.len()).collect(), coefficients: target.flat().to_vec(), lost: 0.0 };
     while rest.indices.len() > chunk {
         let parts = rest.indices.len().div_ceil(chunk);
         let size = rest.indices.len().div_ceil(parts);
@@ -196,7 +196,8 @@ fn rest_of(
                 continue;
             }
             let vectors = target.vectors.gather(indices);
-            let part = ExpansionView { vectors: vectors.view(), coefficients, ..*target };
+            let coefficients = matrix((indices.len(), q), coefficients)?;
+            let part = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
             let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
             let path = quick.run(&part, keep, monitor, par)?;
             if matches!(path.stop.reason, StopReason::Interrupted | StopReason::MaxTime) {
@@ -229,13 +230,13 @@ fn last_choice(
         return Ok(Path::empty(target.outputs(), StopReason::Converged));
     }
     let vectors = target.vectors.gather(&rest.indices);
-    let small =
-        ExpansionView { vectors: vectors.view(), coefficients: &rest.coefficients, ..target.reborrow() };
+    let coefficients = matrix((rest.indices.len(), target.outputs()), &rest.coefficients)?;
+    let small = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
     let norm_bound = if target.len() > NORM {
         let zero = vec![0.0; target.outputs()];
         let values = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?
             .evaluate_double(small.vectors, par)?;
-        Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
+        Some((dot(&flat(values), &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
     } else {
         None
     };

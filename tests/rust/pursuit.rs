@@ -1,6 +1,7 @@
 //! The pursuit against fresh least-squares solutions, and its invariants.
 
-use crate::reference::{Numbers, blobs, gram, rows};
+use crate::reference::{Numbers, blobs, gram, matrix, rows};
+use ndarray::ArrayView2;
 use svmarrow::control::{Par, Silent};
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
@@ -48,7 +49,7 @@ fn every_size_is_the_least_squares_solution() {
     for q in [1, 4] {
         let (z, coefficients, intercepts) = target(60, q);
         let z = rows(&z, 60);
-        let view = ExpansionView::new(KERNEL, z, &coefficients, &intercepts).unwrap();
+        let view = ExpansionView::new(KERNEL, z, matrix(&coefficients, 60), &intercepts).unwrap();
         for selection in [Selection::BackFitting, Selection::PreFitting] {
             let path = run(&view, None, 40, selection);
             let m = path.order.len();
@@ -81,7 +82,7 @@ fn every_size_is_the_least_squares_solution() {
 fn the_choice_is_the_greedy_one() {
     let (z, coefficients, intercepts) = target(30, 2);
     let z = rows(&z, 30);
-    let view = ExpansionView::new(KERNEL, z, &coefficients, &intercepts).unwrap();
+    let view = ExpansionView::new(KERNEL, z, matrix(&coefficients, 30), &intercepts).unwrap();
     // Pre-fitting minimises the residual of the next size over all candidates.
     let path = run(&view, None, 5, Selection::PreFitting);
     for step in 0..5 {
@@ -102,7 +103,7 @@ fn the_choice_is_the_greedy_one() {
 fn all_vectors_give_the_target_back() {
     let (z, coefficients, intercepts) = target(25, 3);
     let z = rows(&z, 25);
-    let view = ExpansionView::new(KERNEL, z, &coefficients, &intercepts).unwrap();
+    let view = ExpansionView::new(KERNEL, z, matrix(&coefficients, 25), &intercepts).unwrap();
     let path = run(&view, None, 25, Selection::BackFitting);
     let sizes: Vec<usize> = (0..=25).collect();
     let kept = z.gather(&path.order);
@@ -117,7 +118,13 @@ fn all_vectors_give_the_target_back() {
     for size in [0, 3, 12] {
         let b = path_coefficients(&path.steps(), size).unwrap();
         let small = z.gather(&path.order[..size]);
-        let small = ExpansionView::new(KERNEL, small.view(), &b, &intercepts).unwrap();
+        let small = ExpansionView::new(
+            KERNEL,
+            small.view(),
+            ArrayView2::from_shape((size, 3), &b).unwrap(),
+            &intercepts,
+        )
+        .unwrap();
         let expected = Evaluator::new(&small).unwrap().evaluate(x, Par::Sequential).unwrap();
         for (a, b) in f[size * 120..(size + 1) * 120].iter().zip(&expected) {
             assert!((a - b).abs() < 1e-9);
@@ -130,7 +137,7 @@ fn duplicates_are_not_chosen_twice() {
     let (half, coefficients, intercepts) = target(20, 1);
     let z: Vec<f64> = half.iter().chain(&half).copied().collect();
     let b: Vec<f64> = coefficients.iter().chain(&coefficients).copied().collect();
-    let view = ExpansionView::new(KERNEL, rows(&z, 40), &b, &intercepts).unwrap();
+    let view = ExpansionView::new(KERNEL, rows(&z, 40), matrix(&b, 40), &intercepts).unwrap();
     let path = run(&view, None, 40, Selection::BackFitting);
     assert!(path.order.len() <= 20);
     assert!(path.residual_norms.last().unwrap() < &1e-3);
@@ -139,7 +146,7 @@ fn duplicates_are_not_chosen_twice() {
 #[test]
 fn bad_input_is_named() {
     let (z, coefficients, intercepts) = target(10, 1);
-    let view = ExpansionView::new(KERNEL, rows(&z, 10), &coefficients, &intercepts).unwrap();
+    let view = ExpansionView::new(KERNEL, rows(&z, 10), matrix(&coefficients, 10), &intercepts).unwrap();
     let error = |max_vectors, tolerance, view: &ExpansionView<'_>| {
         let params = PursuitParams { tolerance, ..PursuitParams::new(max_vectors) };
         pursuit(view, None, &params, &Silent, Par::Sequential).unwrap_err().to_string()

@@ -1,5 +1,6 @@
 //! Naive oracles in double precision, straight from the formulas.
 
+use ndarray::ArrayView2;
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, pair};
 
@@ -33,6 +34,11 @@ pub(crate) fn blobs(n: usize, d: usize, classes: usize, seed: u64) -> (Vec<f64>,
 
 pub(crate) fn rows(x: &[f64], n: usize) -> Rows<'_> {
     Rows::from_shape((n, x.len() / n.max(1)), x).unwrap()
+}
+
+/// Numbers as a matrix of n rows.
+pub(crate) fn matrix(x: &[f64], n: usize) -> ArrayView2<'_, f64> {
+    ArrayView2::from_shape((n, x.len() / n.max(1)), x).unwrap()
 }
 
 /// K(X, Z), pair by pair.

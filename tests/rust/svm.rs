@@ -1,6 +1,6 @@
 //! The solver against the naive oracle and its own invariants, crossed with every switch.
 
-use crate::reference::{blobs, gram, rows, svc_dual};
+use crate::reference::{blobs, gram, matrix, rows, svc_dual};
 use std::ops::ControlFlow;
 use svmarrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
 use svmarrow::data::{CsrView, IndexSlice, Rows};
@@ -105,8 +105,13 @@ fn the_certificate_is_that_of_the_expansion() {
     let model =
         fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Threads);
     let vectors = rows(&x, n).gather(&model.support);
-    let expansion =
-        ExpansionView::new(kernel, vectors.view(), &model.coefficients, &model.intercepts).unwrap();
+    let expansion = ExpansionView::new(
+        kernel,
+        vectors.view(),
+        matrix(&model.coefficients, model.support.len()),
+        &model.intercepts,
+    )
+    .unwrap();
     let f = Evaluator::new(&expansion).unwrap().evaluate(rows(&x, n), Par::Sequential).unwrap();
     let loss: f64 =
         f.iter().zip(&labels).map(|(f, &c)| 1.5 * (1.0 - if c == 1 { *f } else { -f }).max(0.0)).sum();

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use ndarray::{Array1, Axis};
+use ndarray::{Array1, Array2, Axis};
 
 use super::{LibsvmModel, SvmType, pair, pairs, repeated};
 use crate::data::OwnedRows;
@@ -82,7 +82,7 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
         return Err(lines.error(format!("the file ends after {found} support vectors; total_sv is {total}")));
     }
 
-    let coefficients = layout.spread(&listed).map_err(|message| lines.error_at(0, message))?;
+    let coefficients = layout.spread(listed).map_err(|message| lines.error_at(0, message))?;
     let owned = if layout.kernel == Kernel::Precomputed {
         let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
         Array1::from(data).insert_axis(Axis(1)).into()
@@ -250,10 +250,12 @@ impl Header {
 
 impl Layout {
     /// B (m, q) from the (m, k-1) coefficients of the file.
-    fn spread(&self, listed: &[f64]) -> Result<Vec<f64>, String> {
+    fn spread(&self, listed: Vec<f64>) -> Result<Array2<f64>, String> {
         let (k, q) = (self.classes, self.intercepts.len());
+        let matrix =
+            |values| Array2::from_shape_vec((self.total, q), values).map_err(|error| error.to_string());
         if k == 0 {
-            return Ok(listed.to_vec());
+            return matrix(listed);
         }
         // q grows with the square of k: a small file can ask for much, so ask the allocator first.
         let size = self.total.checked_mul(q).ok_or("total_sv times outputs overflows")?;
@@ -268,6 +270,6 @@ impl Layout {
                 row[pair(k, class.min(other), class.max(other))] = value;
             }
         }
-        Ok(coefficients)
+        matrix(coefficients)
     }
 }

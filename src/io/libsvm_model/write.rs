@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::{SvmType, pair, pairs, repeated, training_rows};
-use crate::data::Rows;
+use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::io::atomic;
@@ -166,8 +166,7 @@ impl Ranks {
         let mut home =
             class_counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class, count));
         for i in 0..if k == 0 { 0 } else { expansion.len() } {
-            let row = &expansion.coefficients[i * expansion.outputs()..][..expansion.outputs()];
-            cover(row, &mut ranks[i * k..(i + 1) * k], home.next());
+            cover(row(&expansion.coefficients, i), &mut ranks[i * k..(i + 1) * k], home.next());
         }
         Self { ranks, k }
     }
@@ -178,12 +177,12 @@ impl Ranks {
 
     fn coefficient(&self, expansion: &ExpansionView<'_>, i: usize, class: usize, other: usize) -> f64 {
         if self.k == 0 {
-            return expansion.coefficients[i];
+            return expansion.coefficients[[i, 0]];
         }
         if self.ranks[i * self.k + class] > self.ranks[i * self.k + other] {
             return 0.0;
         }
-        expansion.coefficients[i * expansion.outputs() + pair(self.k, class.min(other), class.max(other))]
+        expansion.coefficients[[i, pair(self.k, class.min(other), class.max(other))]]
     }
 }
 

@@ -205,7 +205,7 @@ impl Work<'_> {
                 leaf.coefficients.extend(std::iter::repeat_n(0.0, q));
             }
             for c in 0..q {
-                leaf.coefficients[slot * q + c] += self.expansion.coefficients[i * q + c];
+                leaf.coefficients[slot * q + c] += self.expansion.coefficients[[i, c]];
             }
         }
         (leaf, places)

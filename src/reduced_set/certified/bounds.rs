@@ -24,7 +24,7 @@
 //! Cost: m^2 kernel values once (the norms of w), p^3 / 2 and t^2 q multiply-adds for the stages.
 
 use crate::control::Par;
-use crate::data::Rows;
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, diagonal, gram_symmetric, growth, rounding};
@@ -54,19 +54,19 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<M
     let q = target.outputs();
     // Behind the outputs those with the absolute coefficients: they share the kernel values.
     let both: Vec<f64> = target
-        .coefficients
+        .flat()
         .chunks_exact(q)
         .flat_map(|line| line.iter().copied().chain(line.iter().map(|c| c.abs())))
         .collect();
     let zero = vec![0.0; 2 * q];
-    let evaluator =
-        Evaluator::new(&ExpansionView { intercepts: &zero, coefficients: &both, ..target.reborrow() })?;
-    let at_vectors = evaluator.evaluate_double(target.vectors, par)?;
-    let at_kept = evaluator.evaluate_double(kept, par)?;
+    let coefficients = matrix((target.len(), 2 * q), &both)?;
+    let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
+    let at_vectors = flat(evaluator.evaluate_double(target.vectors, par)?);
+    let at_kept = flat(evaluator.evaluate_double(kept, par)?);
     let mut products = vec![0.0; q * q];
     let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
     let own = diagonal(&target.kernel, target.vectors);
-    let lines = target.coefficients.chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
+    let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
     for ((coefficients, values), own) in lines.zip(own) {
         for (j, &c) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             axpy(c, &values[..q], &mut products[j * q..(j + 1) * q]);
@@ -188,7 +188,7 @@ impl Shared {
         let (target, t) = (&source.target, last.vectors);
         let first: Vec<usize> = (0..t).collect();
         let kept = source.kept.gather(&first);
-        let gram = gram_symmetric(&target.kernel, kept.view(), par)?;
+        let gram = flat(gram_symmetric(&target.kernel, kept.view(), par)?);
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
         let (p, m) = (last.directions, source.kept.rows());
         let lines: Vec<&[f64]> = (0..p).map(|i| &source.factor[i * m..i * m + i + 1]).collect();

@@ -346,7 +346,7 @@ mod tests {
     use super::super::bounds::moments;
     use super::*;
     use crate::control::Silent;
-    use crate::data::Rows;
+    use crate::data::{Rows, flat, matrix};
     use crate::expansion::ExpansionView;
     use crate::kernels::Evaluator;
     use crate::reduced_set::pursuit::{PursuitParams, pursuit};
@@ -390,7 +390,8 @@ mod tests {
             for (q, coding) in [(1, Coding::Sign), (4, Coding::Largest), (6, Coding::Pairs)] {
                 let (z, b, intercepts) = machine(q);
                 let rows: Rows<'_> = Rows::from_shape((120, 3), &z).unwrap();
-                let target = ExpansionView::new(kernel, rows, &b, &intercepts).unwrap();
+                let target =
+                    ExpansionView::new(kernel, rows, matrix((120, q), &b).unwrap(), &intercepts).unwrap();
                 let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
                 let kept = rows.gather(&path.order);
@@ -416,7 +417,7 @@ mod tests {
                 let double: Rows<'_> = Rows::from_shape((300, 3), &x).unwrap();
                 let single: Rows<'_> = Rows::from_shape((300, 3), &x32).unwrap();
                 for x in [double, single] {
-                    let f = evaluator.evaluate(x, Par::Sequential).unwrap();
+                    let f = flat(evaluator.evaluate(x, Par::Sequential).unwrap());
                     for stage in 0..sizes.len() {
                         let (small, bounds) = cascade.outputs_with_bounds(x, stage, Par::Threads).unwrap();
                         for ((f, small), bound) in f.iter().zip(&small).zip(&bounds) {
@@ -448,7 +449,7 @@ mod tests {
         let (z, b, intercepts) = machine(1);
         let rows: Rows<'_> = Rows::from_shape((120, 3), &z).unwrap();
         let kernel = Kernel::Sigmoid { gamma: 0.1, coef0: 0.0 };
-        let target = ExpansionView::new(kernel, rows, &b, &intercepts).unwrap();
+        let target = ExpansionView::new(kernel, rows, matrix((120, 1), &b).unwrap(), &intercepts).unwrap();
         assert!(matches!(moments(&target, rows, Par::Sequential), Err(Error::Param { name: "kernel", .. })));
     }
 }

@@ -82,7 +82,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec
             centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
         let inner = gram(&Kernel::Linear, view, Rows::from_shape((count, d), &centres)?, par)?;
         let (mut sums, mut counts) = (vec![0.0; count * d], vec![0_usize; count]);
-        for (point, inner) in points.chunks_exact(d).zip(inner.chunks_exact(count)) {
+        for (point, inner) in points.chunks_exact(d).zip(inner.rows()) {
             let nearest = (0..count)
                 .min_by(|&a, &b| (norms[a] - inner[a]).total_cmp(&(norms[b] - inner[b])))
                 .unwrap_or(0);

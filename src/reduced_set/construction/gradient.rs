@@ -23,7 +23,7 @@ use super::objective::Objective;
 use super::params::{Answers, Examples, GradientParams};
 use super::teacher::Teacher;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
@@ -320,8 +320,9 @@ impl Run<'_, '_> {
         let (coefficients, intercepts) = (wide(&small.coefficients), wide(&small.intercepts));
         let present = coefficients.len() / q;
         let vectors = Rows::from_shape((present, d), &small.vectors[..present * d])?;
-        let view = ExpansionView::new(self.kernel, vectors, &coefficients, &intercepts)?;
-        let outputs = Evaluator::new(&view)?.evaluate(rows, par)?;
+        let view =
+            ExpansionView::new(self.kernel, vectors, matrix((present, q), &coefficients)?, &intercepts)?;
+        let outputs = flat(Evaluator::new(&view)?.evaluate(rows, par)?);
         let mut random = Random::stream(self.params.seed, u64::MAX - stage as u64);
         let mut keys: Vec<(f64, usize)> = outputs
             .chunks_exact(q)

@@ -14,7 +14,7 @@
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
 use crate::control::{Monitor, Par, Progress, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, flat};
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
@@ -103,7 +103,7 @@ impl<'a> Teacher<'a> {
                     return Ok(ControlFlow::Break(asked));
                 }
                 let count = CHUNK.min(n - first);
-                let values = if place == 0 {
+                let values = flat(if place == 0 {
                     let own: Vec<usize> = (first..first + count).collect();
                     evaluator.evaluate(self.rows.gather(&own).view(), par)?
                 } else {
@@ -115,7 +115,7 @@ impl<'a> Teacher<'a> {
                         }
                     });
                     evaluator.evaluate(Rows::from_shape((count, d), &dense)?, par)?
-                };
+                });
                 self.outputs.extend(values.into_iter().map(|v| v as f32));
             }
         }
@@ -186,7 +186,7 @@ impl<'a> Teacher<'a> {
         let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count);
         sample.sort_unstable();
         let rows = self.rows.gather(&sample);
-        let mut wanted = Evaluator::new(target)?.evaluate(rows.view(), par)?;
+        let mut wanted = flat(Evaluator::new(target)?.evaluate(rows.view(), par)?);
         if let Some(Answers::Values(values)) = answers {
             for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
                 for (f, y) in line.iter_mut().zip(&values[row * q..(row + 1) * q]) {
@@ -194,7 +194,7 @@ impl<'a> Teacher<'a> {
                 }
             }
         }
-        let kernel = gram(&target.kernel, rows.view(), Rows::from_shape((m, d), start)?, par)?;
+        let kernel = flat(gram(&target.kernel, rows.view(), Rows::from_shape((m, d), start)?, par)?);
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
         let mut columns = vec![1.0; size * count];

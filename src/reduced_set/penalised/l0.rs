@@ -57,7 +57,7 @@ pub(super) fn order(
         if basis.is_empty() || reason != StopReason::Converged {
             break;
         }
-        let lines = problem.target.coefficients.chunks_exact(q);
+        let lines = problem.target.flat().chunks_exact(q);
         let coefficients: Vec<f64> = lines.flat_map(|line| &line[first..first + together]).copied().collect();
         let zero_norm =
             ZeroNorm { factor: &factor, rank: basis.len(), coefficients: &coefficients, outputs: together };

@@ -233,7 +233,7 @@ pub(super) fn order(
     inverse: bool,
     penalty: Option<f64>,
 ) -> Result<Order> {
-    let (coefficients, q) = (problem.target.coefficients, problem.target.outputs());
+    let (coefficients, q) = (problem.target.flat(), problem.target.outputs());
     let linear = problem.times(coefficients);
     let weights: Vec<f64> = coefficients
         .chunks_exact(q)

@@ -18,8 +18,8 @@ pub(super) fn order(problem: &Problem<'_, '_>, norm: Norm, cost: f64, penalty: O
     let (target, k) = (problem.target, problem.gram);
     let (m, q) = (target.len(), target.outputs());
     // y - b where the vector has a say in the output, the machine's own value where it has none.
-    let mut wanted = problem.times(target.coefficients);
-    for (wanted, alpha) in wanted.chunks_exact_mut(q).zip(target.coefficients.chunks_exact(q)) {
+    let mut wanted = problem.times(target.flat());
+    for (wanted, alpha) in wanted.chunks_exact_mut(q).zip(target.flat().chunks_exact(q)) {
         for ((wanted, &alpha), b) in wanted.iter_mut().zip(alpha).zip(target.intercepts) {
             if alpha != 0.0 {
                 *wanted = alpha.signum() - b;

@@ -7,6 +7,7 @@
 use super::problem::{Norm, Order, Problem};
 use super::{l0, l1, lars, rank};
 use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::data::flat;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, gram_symmetric};
@@ -86,7 +87,7 @@ pub fn select(
         return Ok(Path::empty(q, reason));
     }
     method.check()?;
-    let k = gram_symmetric(&target.kernel, target.vectors, par)?;
+    let k = flat(gram_symmetric(&target.kernel, target.vectors, par)?);
     let problem = Problem { target, gram: &k, max_vectors, monitor, par };
     if let Some(negative) = problem.diagonal().find(|&v| v < 0.0) {
         return Err(indefinite(&target.kernel, negative));

@@ -15,7 +15,7 @@
 //! times 1 or n. All in blocks between looks at the monitor.
 
 use crate::control::{Monitor, Par, Progress, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
@@ -131,7 +131,7 @@ impl<'a> Space<'a> {
                     (vec![bound], in_blocks(&evaluator, pool, monitor, par)?)
                 } else {
                     let of_vectors = in_blocks(&evaluator, target.vectors, monitor, par)?;
-                    let norms = squared_norms(&kernel, &of_vectors, target.coefficients, q)?;
+                    let norms = squared_norms(&kernel, &of_vectors, target.flat(), q)?;
                     let targets = match candidates {
                         Some(pool) => in_blocks(&evaluator, pool, monitor, par)?,
                         None => of_vectors,
@@ -175,7 +175,7 @@ impl<'a> Space<'a> {
                     images = Some(values);
                 } else if used.complete {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).collect();
-                    let adjoint = ExpansionView::new(kernel, rows, &scaled, &zero)?;
+                    let adjoint = ExpansionView::new(kernel, rows, matrix((n, q), &scaled)?, &zero)?;
                     targets = in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par)?;
                     own = mean_squares(&kernel, pool, rows, monitor, par)?;
                 }
@@ -216,11 +216,9 @@ impl<'a> Space<'a> {
             Kind::Predictions { rows, .. } => {
                 let mut values = gram(&self.kernel, *rows, self.pool.gather(list).view(), par)?;
                 let share = 1.0 / rows.rows() as f64;
-                for v in &mut values {
-                    *v *= share;
-                }
+                values *= share;
                 let zero = vec![0.0; list.len()];
-                let expansion = ExpansionView::new(self.kernel, *rows, &values, &zero)?;
+                let expansion = ExpansionView::new(self.kernel, *rows, values.view(), &zero)?;
                 let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par)?;
                 let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().collect();
                 Ok((0..list.len()).map(column).collect())
@@ -243,15 +241,13 @@ impl<'a> Space<'a> {
         let Kind::Predictions { rows, .. } = &self.kind else { return Ok(Vec::new()) };
         let share = 1.0 / (rows.rows() as f64).sqrt();
         let mut values = gram(&self.kernel, self.pool.gather(list).view(), *rows, par)?;
-        for v in &mut values {
-            *v *= share;
-        }
-        Ok(values)
+        values *= share;
+        Ok(flat(values))
     }
 
     /// k between a few candidates and some that were taken, (list, taken).
     pub(super) fn kernel(&self, list: &[usize], taken: &[usize], par: Par) -> Result<Vec<f64>> {
-        gram(&self.kernel, self.pool.gather(list).view(), self.pool.gather(taken).view(), par)
+        gram(&self.kernel, self.pool.gather(list).view(), self.pool.gather(taken).view(), par).map(flat)
     }
 }
 
@@ -289,7 +285,7 @@ fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: u
 /// Rows start..end as their own.
 fn in_blocks(evaluator: &Evaluator, rows: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Halting<Vec<f64>> {
     let work = evaluator.len().max(1) * (rows.cols() + evaluator.outputs());
-    for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par))
+    for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par).map(flat))
 }
 
 /// 1/n sum_i k(x_i, p)^2 for every candidate p.
@@ -305,7 +301,7 @@ fn mean_squares(
     let work = (n * rows.cols().max(1)).max(BLOCK / (1 + (1 << 22) / n));
     for_blocks(pool, work, monitor, |block| {
         let values = gram(kernel, block, rows, par)?;
-        Ok(values.chunks_exact(n).map(|line| dot(line, line) / n as f64).collect())
+        Ok(flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).collect())
     })
 }
 
@@ -318,8 +314,9 @@ fn images_of(
     par: Par,
 ) -> Halting<Vec<f64>> {
     let share = 1.0 / (rows.rows() as f64).sqrt();
-    let mut values =
-        for_blocks(pool, rows.rows() * rows.cols().max(1), monitor, |block| gram(kernel, block, rows, par))?;
+    let mut values = for_blocks(pool, rows.rows() * rows.cols().max(1), monitor, |block| {
+        gram(kernel, block, rows, par).map(flat)
+    })?;
     for v in &mut values {
         *v *= share;
     }

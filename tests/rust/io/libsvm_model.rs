@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ndarray::Array2;
+use ndarray::{Array2, arr2};
 use proptest::prelude::*;
 use svmarrow::data::OwnedRows;
 use svmarrow::data::svmlight::{self, ReadOptions};
@@ -52,7 +52,7 @@ fn naive_kernel(kernel: Kernel, x: &[f64], z: &[f64]) -> f64 {
 
 fn outputs(expansion: &ExpansionView<'_>, x: &[f64]) -> Vec<f64> {
     let mut f = expansion.intercepts.to_vec();
-    for (z, weights) in dense(expansion.vectors).iter().zip(expansion.coefficients.chunks(f.len())) {
+    for (z, weights) in dense(expansion.vectors).iter().zip(expansion.coefficients.rows()) {
         let value = naive_kernel(expansion.kernel, x, z);
         f.iter_mut().zip(weights).for_each(|(f, w)| *f += w * value);
     }
@@ -178,7 +178,7 @@ fn joint(k: usize, m: usize, kernel: Kernel, filled: f64) -> KernelExpansion {
     let data = rows.iter().flat_map(|&i| x[i].clone()).collect();
     let mut random = numbers((k * 1000 + m) as u64);
     let mut weight = || if random.next().unwrap().abs() < filled { random.next().unwrap() } else { 0.0 };
-    let coefficients = (0..m * q).map(|_| weight()).collect();
+    let coefficients = Array2::from_shape_simple_fn((m, q), &mut weight);
     let intercepts = numbers(5).take(q).collect();
     KernelExpansion::new(
         kernel,
@@ -221,9 +221,9 @@ fn compressed_models_keep_their_outputs() {
             for p in 0..q {
                 let sum: f64 = (0..written.len())
                     .filter(|&w| &written[w] == z)
-                    .map(|w| read.expansion.coefficients[w * q + p])
+                    .map(|w| read.expansion.coefficients[[w, p]])
                     .sum();
-                assert_eq!(sum, expansion.coefficients[i * q + p], "vector {i}, output {p}");
+                assert_eq!(sum, expansion.coefficients[[i, p]], "vector {i}, output {p}");
             }
         }
         assert_eq!(read.expansion.intercepts, expansion.intercepts);
@@ -241,16 +241,15 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
     let path = scratch.path("model");
     // Pairs of 4 classes: 01 02 03 12 13 23. A star at class 2, a single pair seen from its negative side, a
     // triangle (two classes cover it), two separate pairs, nothing.
-    let coefficients = [
+    let coefficients = arr2(&[
         [0.0, -1.0, 0.0, 2.0, 0.0, 3.0],
         [0.0, 0.0, 0.0, 0.0, -1.0, 0.0],
         [1.0, 1.0, 0.0, 1.0, 0.0, 0.0],
         [1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
         [0.0; 6],
-    ];
+    ]);
     let vectors = Array2::from_shape_vec((5, 1), vec![1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().into();
-    let expansion =
-        KernelExpansion::new(Kernel::Linear, vectors, coefficients.concat(), vec![0.0; 6]).unwrap();
+    let expansion = KernelExpansion::new(Kernel::Linear, vectors, coefficients, vec![0.0; 6]).unwrap();
     libsvm_model::write(&path, SvmType::CSvc, &expansion.view(), &[1, 2, 3, 4], &[]).unwrap();
     let read = libsvm_model::read(&path, None).unwrap();
     let mut listed: Vec<f64> = dense(read.expansion.vectors.view()).concat();
@@ -267,7 +266,8 @@ fn what_libsvm_cannot_hold_is_refused() {
     let path = scratch.file("model", "old");
     let vectors = |cols| OwnedRows::CsrF64 { indptr: vec![0, 0], indices: vec![], values: vec![], cols };
     let write = |kernel, cols, q: usize, svm_type, labels: &[i32], counts: &[usize]| {
-        let expansion = KernelExpansion::new(kernel, vectors(cols), vec![1.0; q], vec![0.0; q]).unwrap();
+        let expansion =
+            KernelExpansion::new(kernel, vectors(cols), Array2::ones((1, q)), vec![0.0; q]).unwrap();
         libsvm_model::write(&path, svm_type, &expansion.view(), labels, counts).unwrap_err().to_string()
     };
     let rbf = Kernel::Rbf { gamma: 1.0 };
@@ -300,7 +300,7 @@ fn small(text: &str) -> Result<LibsvmModel> {
 #[test]
 fn the_small_model() {
     let model = small(SMALL).unwrap();
-    let expected = [[1.0, 0.5, 0.0], [-1.0, 0.0, 0.25], [0.0, -0.5, -0.25]].concat();
+    let expected = arr2(&[[1.0, 0.5, 0.0], [-1.0, 0.0, 0.25], [0.0, -0.5, -0.25]]);
     assert_eq!(model.expansion.coefficients, expected);
     assert_eq!(model.expansion.intercepts, [-0.1, -0.2, -0.3]);
     assert_eq!((model.labels, model.class_counts), (vec![1, 2, 3], vec![1, 1, 1]));

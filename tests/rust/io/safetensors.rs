@@ -16,7 +16,7 @@ use super::{Scratch, dense, iris, numbers};
 
 fn expansions() -> Vec<KernelExpansion> {
     let x: Vec<f64> = iris().into_iter().take(6).flatten().collect();
-    let coefficients: Vec<f64> = numbers(1).take(18).collect();
+    let coefficients = Array2::from_shape_vec((6, 3), numbers(1).take(18).collect()).unwrap();
     let intercepts = vec![0.1, -0.0, 1e-300];
     let (indptr, indices) = (vec![0, 2, 2, 3, 3, 4, 4], vec![0, 3, 1, 1 << 40]);
     let cols = (1 << 40) + 1;
@@ -53,7 +53,7 @@ fn expansions() -> Vec<KernelExpansion> {
         KernelExpansion::new(
             Kernel::Linear,
             Array2::<f64>::from_shape_vec((0, 4), vec![]).unwrap().into(),
-            vec![],
+            Array2::zeros((0, 1)),
             vec![1.0],
         )
         .unwrap(),
@@ -91,8 +91,8 @@ fn views_with_strides_and_narrow_indices_are_written() {
     let csr = CsrView::new(IndexSlice::I32(&[0, 1, 3]), IndexSlice::I32(&[2, 0, 1]), &[1.0_f64, 2.0, 3.0], 3)
         .unwrap();
     for rows in [strided, Rows::from(csr)] {
-        let coefficients = vec![1.0; rows.rows()];
-        let view = ExpansionView::new(Kernel::Linear, rows, &coefficients, &[0.0]).unwrap();
+        let coefficients = Array2::ones((rows.rows(), 1));
+        let view = ExpansionView::new(Kernel::Linear, rows, coefficients.view(), &[0.0]).unwrap();
         let back = model_file::from_bytes(&bytes_of(&view, &json!(null)), Path::new("m")).unwrap();
         assert_eq!(dense(back.expansion.vectors.view()), dense(rows));
         assert_eq!(
@@ -154,7 +154,7 @@ proptest! {
             Ok(model) => prop_assert!(ExpansionView::new(
                 model.expansion.kernel,
                 model.expansion.vectors.view(),
-                &model.expansion.coefficients,
+                model.expansion.coefficients.view(),
                 &model.expansion.intercepts,
             ).is_ok()),
             Err(Error::Format { .. }) => {}
@@ -293,14 +293,14 @@ fn a_model_that_is_not_sound_is_not_written() {
     let path = scratch.file("model", "old");
     let vectors = OwnedRows::from(arr2(&[[f64::NAN]]));
     for (vectors, coefficients) in [
-        (&vectors, &[1.0][..]),
-        (&OwnedRows::from(arr2(&[[1_u8]])), &[f64::INFINITY]),
-        (&OwnedRows::from(arr2(&[[1_u8]])), &[]),
+        (&vectors, arr2(&[[1.0]])),
+        (&OwnedRows::from(arr2(&[[1_u8]])), arr2(&[[f64::INFINITY]])),
+        (&OwnedRows::from(arr2(&[[1_u8]])), Array2::zeros((0, 1))),
     ] {
         let view = ExpansionView {
             kernel: Kernel::Linear,
             vectors: vectors.view(),
-            coefficients,
+            coefficients: coefficients.view(),
             intercepts: &[0.0],
         };
         assert!(model_file::write(&path, &view, &json!(null)).is_err());
