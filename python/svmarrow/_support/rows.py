@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_array, validate_data
 
 from svmarrow import _core
@@ -24,6 +25,7 @@ __all__ = [
     "as_rows",
     "cache_bytes",
     "canonical",
+    "class_weights",
     "core_rows",
     "default_gamma",
     "sample_weights",
@@ -234,3 +236,25 @@ def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         raise ValueError("sample_weight must be finite and not negative")
     return weights
+
+
+def class_weights(
+    class_weight: Any, sample_weight: Any, classes: NDArray[Any], labels: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The weight of each class, and of each row with its own weight times that of its class.
+
+    ``class_weight`` is None, "balanced" or a dict as scikit-learn has it, ``labels`` the numbers of the rows'
+    classes. Refused where a class is left without a row of positive weight.
+    """
+    by_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
+    if not np.isfinite(by_class).all() or (by_class < 0.0).any():
+        raise ValueError(f"class_weight gives {by_class.tolist()}: weights must be finite and not negative")
+    own = sample_weights(sample_weight, labels.size)
+    rows: NDArray[np.float64] = by_class[labels] if own is None else by_class[labels] * own
+    left = np.bincount(labels[rows > 0.0], minlength=classes.size)
+    if (left == 0).any():
+        raise ValueError(
+            f"the weights of class {classes[int(np.argmin(left))]} are all zero: every class needs a row of "
+            "positive weight (sample_weight times class_weight)"
+        )
+    return by_class, rows

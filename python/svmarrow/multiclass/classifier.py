@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -12,13 +12,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.decoding import code_class_indices, code_decision_values
-from svmarrow._support.parameters import THREADS, boolean, check, integer, refuse
+from svmarrow._support.parameters import (
+    RANDOM_STATE,
+    THREADS,
+    boolean,
+    check,
+    either,
+    integer,
+    mapping,
+    none,
+    one_of,
+    refuse,
+)
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
 from svmarrow.multiclass.training import Machines, train
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
     from numpy.typing import ArrayLike, NDArray
@@ -43,9 +55,9 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator : estimator
         The binary machine: `svmarrow.SVC`, any other classifier of svmarrow, or any binary classifier with
         ``decision_function``. What it says about several classes (``multi_class``,
-        ``decision_function_shape``, ``break_ties``) has no effect here. Class weights of `svmarrow.SVC` and
-        `svmarrow.NuSVC` are about the classes of y, not about the two sides of a column; with their
-        ``warm_start=True`` a further `fit` goes on from the last solution, if code and rows are the same.
+        ``decision_function_shape``, ``break_ties``) has no effect here. With ``warm_start=True`` of
+        `svmarrow.SVC` and `svmarrow.NuSVC` a further `fit` goes on from the last solution, if code and rows
+        are the same: a code that is drawn needs a seed for that.
     code : {"ovr", "ovo", "complete", "dense", "sparse", "bch"}, Code or array-like, default="ovr"
         The code, see `make_code`; a matrix has a row for each class in the order of `classes_`.
     decoder : str, default="loss"
@@ -64,6 +76,11 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
           until one is left [2]_; an output of 0 is for the second of the pair.
 
         Of equals the first class wins. For two classes and one column the sign of the output decides.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes of y, as in scikit-learn: every machine gets them as weights of the rows, so
+        that its estimator must take ``sample_weight``. A ``class_weight`` of the estimator itself is about
+        the classes of y too where machines of svmarrow are trained together; else about the two sides of a
+        column, -1 and 1.
     random_state : int, RandomState instance or None, default=None
         Seed of codes that are drawn; None draws another code at each `fit`.
     n_draws : int, default=10000
@@ -130,6 +147,7 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         code: str | Code | ArrayLike = "ovr",
         decoder: str = "loss",
         *,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_draws: int = 10_000,
         shared: bool = True,
@@ -138,12 +156,13 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.code = code
         self.decoder = decoder
+        self.class_weight = class_weight
         self.random_state = random_state
         self.n_draws = n_draws
         self.shared = shared
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> CodedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CodedClassifier:
         """Train the machines of all columns.
 
         Parameters
@@ -152,9 +171,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Rows.
         y : array-like of shape (n,)
             Labels of at least two classes.
-        **fit_params : Any
-            ``sample_weight``, array-like of shape (n,): weights of the rows, for estimators whose ``fit``
-            takes them.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows in every machine, not negative; for estimators whose ``fit`` takes them.
 
         Returns
         -------
@@ -165,21 +183,18 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             For parameters outside their rules, a code for another number of classes or with rows that
-            coincide or a column without both signs, a single class, weights for an estimator that takes none,
-            and what the estimator refuses.
+            coincide or a column without both signs, a single class, a class without a row of positive
+            weight, weights for an estimator that takes none, and what the estimator refuses.
         TypeError
             If the estimator has no ``decision_function``.
         """
         check(self.get_params(deep=False), _RULES)
-        if set(fit_params) - {"sample_weight"}:
-            raise TypeError(f"fit takes X, y and sample_weight, not {', '.join(sorted(fit_params))}")
         validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "fc":
             assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         check_consistent_length(X, y)
-        weights = sample_weights(fit_params.get("sample_weight"), y.shape[0])
         classes, labels = np.unique(y, return_inverse=True)
         if classes.size < 2:
             raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
@@ -192,7 +207,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             labels.astype(np.int64).reshape(-1),
             code,
             classes=classes,
-            sample_weight=weights,
+            sample_weight=sample_weights(sample_weight, y.shape[0]),
+            class_weight=self.class_weight,
             shared=bool(self.shared),
             n_jobs=self.n_jobs,
             last=self._machines if getattr(self, "code_", None) == code else None,
@@ -460,6 +476,8 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 _RULES = {
+    "class_weight": either(none, one_of("balanced"), mapping),
+    "random_state": RANDOM_STATE,
     "n_draws": integer(least=1),
     "shared": boolean,
     "n_jobs": THREADS,

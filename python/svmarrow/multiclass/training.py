@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,13 +12,15 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from svmarrow._support.rows import default_gamma, threads
+from svmarrow._support.rows import class_weights, default_gamma, threads
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import Columns, ColumnTrainer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
@@ -77,6 +79,7 @@ def train(
     *,
     classes: NDArray[Any],
     sample_weight: NDArray[np.float64] | None,
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None,
     shared: bool,
     n_jobs: int | None,
     last: Machines | None = None,
@@ -97,6 +100,8 @@ def train(
         The labels of the classes, which class weights are about.
     sample_weight : ndarray of shape (n,) or None
         Weights of the rows.
+    class_weight : dict, "balanced" or None
+        Weights of the classes, which each row's own weight is multiplied by.
     shared : bool
         Whether machines share their work where they can.
     n_jobs : int or None
@@ -104,13 +109,18 @@ def train(
     last : Machines or None
         Those of an earlier fit of the same code, to go on from with ``warm_start=True``.
     """
-    if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(f"{type(estimator).__name__}.fit takes no sample_weight: leave it out")
+    weights = None
+    estimator = _of_one_kernel(clone(estimator), X, sample_weight)
+    if sample_weight is not None or class_weight is not None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            name = type(estimator).__name__
+            raise ValueError(f"{name}.fit takes no sample_weight: leave out sample_weight and class_weight")
+        weights = class_weights(class_weight, sample_weight, classes, labels)[1]
     if shared and isinstance(estimator, ColumnTrainer):
-        together = _together(estimator, X, classes[labels], code, sample_weight, n_jobs, last)
+        together = _together(estimator, X, classes[labels], code, weights, n_jobs, last)
         if together is not None:
             return together
-    trained = _one_by_one(estimator, X, labels, code, sample_weight, n_jobs)
+    trained = _one_by_one(estimator, X, labels, code, weights, n_jobs)
     trained.left_out = _left_out(trained, X, labels, code)
     return trained
 
@@ -126,7 +136,7 @@ def _together(
 ) -> Machines | None:
     """Machines of a family that shares their work; None where it cannot for this code."""
     chosen, which, signs = code.distinct_columns()
-    machine = clone(estimator)
+    machine = estimator
     if getattr(machine, "warm_start", False) and last is not None and type(last.machine) is type(machine):
         machine = last.machine.set_params(**machine.get_params(deep=False))
     if n_jobs is not None:
@@ -174,12 +184,11 @@ def _one_by_one(
         X = check_array(X)
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
-    base = _of_one_kernel(clone(estimator), X, pairwise)
     jobs = threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
-    if jobs > 1 and chosen.size > 1 and _is_ours(base) and getattr(base, "n_jobs", 1) is None:
+    if jobs > 1 and chosen.size > 1 and _is_ours(estimator) and getattr(estimator, "n_jobs", 1) is None:
         # The columns are what runs in parallel.
-        base.set_params(n_jobs=1)
+        estimator.set_params(n_jobs=1)
     sides = [code.matrix[labels, column] for column in chosen]
     used = [np.flatnonzero(side) for side in sides]
 
@@ -188,7 +197,7 @@ def _one_by_one(
         every = rows.size == side.size
         part = X if every else (X[np.ix_(rows, rows)] if pairwise else _safe_indexing(X, rows))
         weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-        return clone(base).fit(part, side[rows].astype(np.int64), **weights)
+        return clone(estimator).fit(part, side[rows].astype(np.int64), **weights)
 
     fitted = Parallel(n_jobs=min(jobs, chosen.size), prefer="threads")(
         delayed(fit)(number) for number in range(chosen.size)
@@ -212,16 +221,20 @@ def _is_ours(estimator: Any) -> bool:
     return type(estimator).__module__.partition(".")[0] == "svmarrow"
 
 
-def _of_one_kernel(estimator: Any, X: Any, pairwise: bool) -> Any:
-    """A kernel machine of svmarrow whose width follows from the rows takes it from all of them."""
+def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | None) -> Any:
+    """A kernel machine of svmarrow whose width follows from the rows takes it from all of them.
+
+    The width counts a row as its weight says, where the family does so, but not its class's weight.
+    """
     if not _is_ours(estimator):
         return estimator
-    gamma = getattr(estimator, "gamma", None)
-    kernel = getattr(estimator, "kernel", None)
-    if isinstance(gamma, str) and isinstance(kernel, str) and not pairwise:
+    gamma, kernel = getattr(estimator, "gamma", None), getattr(estimator, "kernel", None)
+    if isinstance(gamma, str) and isinstance(kernel, str) and kernel != "precomputed":
+        weights = sample_weight if getattr(estimator, "_weighs_gamma", True) else None
         rows = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         if rows.ndim == 2 and rows.dtype.kind in "buif" and rows.size:
-            estimator.set_params(gamma=default_gamma(gamma, rows, precomputed=False))
+            with np.errstate(all="ignore"):  # rows that are not finite are the estimator's to refuse
+                estimator.set_params(gamma=default_gamma(gamma, rows, precomputed=False, weights=weights))
     return estimator
 
 

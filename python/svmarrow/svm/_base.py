@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
 from svmarrow._support.certificate import Certificate
@@ -40,14 +39,13 @@ from svmarrow._support.rows import (
     validated,
 )
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.svm._fitted import CertifiedMachine
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
 
 __all__ = ["SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training"]
@@ -110,13 +108,12 @@ class Training:
         return np.ascontiguousarray(values if self.used is None else values[self.used])
 
 
-class SupportVectorMachine(BaseEstimator):
-    """Base of the family.
+class SupportVectorMachine(CertifiedMachine):
+    """Base of the machines with support vectors.
 
     A subclass stores its parameters, calls `_training` and `_solve` in `fit`, and adds what its outputs mean.
     """
 
-    kernel: str | KernelFunction
     degree: int
     gamma: str | float
     coef0: float
@@ -126,15 +123,11 @@ class SupportVectorMachine(BaseEstimator):
     warm_start: bool
     max_iter: int
     max_time: float | None
-    n_jobs: int | None
     verbose: bool | int
 
-    expansion_: KernelExpansion
-    certificate_: Certificate
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
     shape_fit_: tuple[int, int]
-    n_features_in_: int
 
     def _validated(self, rules: Mapping[str, Rule], X: Any, y: Any = None, *, with_y: bool) -> Any:
         """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""
@@ -147,9 +140,6 @@ class SupportVectorMachine(BaseEstimator):
         if isinstance(self.kernel, str) and self.kernel == "chi2":
             check_non_negative(rows, f"{type(self).__name__} with kernel='chi2'")
         return data
-
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     @staticmethod
     def _weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
@@ -271,89 +261,11 @@ class SupportVectorMachine(BaseEstimator):
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
         return [n]
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        expansion = self.expansion_
-        X = validated(self, X, reset=False, precomputed=self._is_fitted_precomputed())
-        return expansion._evaluate(X, self.n_jobs)
-
-    def _is_fitted_precomputed(self) -> bool:
-        kernel = self.expansion_.kernel
-        return isinstance(kernel, str) and kernel == "precomputed"
-
-    def as_expansion(self) -> Any:
-        """The fitted model as a kernel expansion, without the training."""
-        check_is_fitted(self)
-        return self.expansion_
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the fitted model as a safetensors file, all or nothing; `svmarrow.load` reads it.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an old file of that name is then as it was.
-        TypeError
-            If the kernel is a Python function.
-        """
-        from svmarrow.io import save
-
-        check_is_fitted(self)
-        save(self, path)
-
     @property
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         vectors = self._fitted_expansion().vectors
         return np.empty((0, 0)) if self._is_fitted_precomputed() else vectors
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Intercepts (n_outputs,)."""
-        return self._fitted_expansion().intercepts
-
-    @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """Signed coefficients (n_outputs, n_SV)."""
-        return self._fitted_expansion().coefficients.T
-
-    @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Weights of the features (n_outputs, d), read-only; for the linear kernel alone."""
-        expansion = self._fitted_expansion()
-        if callable(expansion.kernel) or expansion.kernel != "linear":
-            raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
-        vectors = (
-            expansion.vectors if sp.issparse(expansion.vectors) else expansion.vectors.astype(np.float64)
-        )
-        weights: NDArray[np.float64] = np.asarray((vectors.T @ expansion.coefficients).T)
-        weights.flags.writeable = False
-        return weights
-
-    @property
-    def n_iter_(self) -> Any:
-        """Pair steps."""
-        self._fitted_expansion()
-        return self.certificate_.iterations
-
-    @property
-    def fit_status_(self) -> int:
-        """0 if every machine reached the tolerance, else 1."""
-        self._fitted_expansion()
-        return int(self.certificate_.stop != "converged")
-
-    def _fitted_expansion(self) -> KernelExpansion:
-        try:
-            return self.expansion_
-        except AttributeError:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        tags.input_tags.sparse = not self._is_precomputed()
-        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
-        return tags
 
 
 class SingleMachine(SupportVectorMachine):

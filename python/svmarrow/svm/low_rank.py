@@ -7,25 +7,24 @@ c_m = K_mm^-1 K_ml Y alpha = L^-T F' Y alpha = L^-T w.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
-from svmarrow._support.parameters import check, either, none, real
+from svmarrow._support.parameters import MAX_ITER, MAX_TIME, check, real
 from svmarrow._support.rows import core_rows, default_gamma, threads, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, choose_points
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
 from svmarrow.svm.classification import SVC
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Mapping
 
-    from svmarrow._support.certificate import Certificate
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["LowRankSVC"]
 
@@ -33,24 +32,29 @@ _RULES = {
     **POINT_RULES,
     "C": real(above=0.0),
     "tol": real(above=0.0),
-    "max_time": either(none, real(least=0.0)),
+    **DECODING_RULES,
+    "max_iter": MAX_ITER,
+    "max_time": MAX_TIME,
 }
 
 
-class LowRankSVC(ClassifierMixin, BaseEstimator):
+class LowRankSVC(CertifiedClassifier):
     """Support vector classification with coefficients at a few points (Rifkin 2002, section 3.7.2).
 
-    The loss is over all rows, the expansion has ``n_vectors`` points however many support vectors there are.
-    Memory n m numbers.
+    The machine of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all rows, the
+    model has ``n_vectors`` vectors however many rows support it. Memory n m numbers.
 
     Parameters
     ----------
     n_vectors : int, default=500
         Points; fewer where there are fewer rows.
     C : float, default=1.0
-        Weight of the loss.
+        Weight of the loss; multiplied for each row by its class weight and its sample weight.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        The points, as in `svmarrow.LowRankRLSClassifier`.
+        How the points are chosen among the rows of positive weight, as in `svmarrow.LowRankRLSClassifier`:
+        drawn evenly; as cluster centres; by the pivoted incomplete Cholesky factorisation ("ic": the row
+        whose own kernel value is explained worst comes next); drawn by how much each row decides its own
+        value ("leverage"); each the best of 59 rows for the whole matrix ("trace"). Or the points themselves.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -60,11 +64,23 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Tolerance of the linear machine.
+        Largest violation of the optimality conditions, in units of the decision function.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        A machine for each pair of classes, or one for each class against all others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties between votes by `decision_function`; needs
+        ``decision_function_shape="ovr"``.
+    max_iter : int, default=-1
+        Most pair steps of one machine; -1 is no limit.
     max_time : float or None, default=None
-        Most seconds of the linear machine.
+        Most seconds of training, without the choice of the points.
     random_state : int, RandomState instance or None, default=None
-        Seed of the points.
+        Seed of the points; None draws others at each `fit`.
     n_jobs : int or None, default=None
         Threads, in `fit` and in prediction.
     verbose : bool or int, default=False
@@ -74,10 +90,13 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weight of each class.
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     certificate_ : Certificate
-        That of the linear machine.
+        Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine: those of
+        the projected kernel.
     indices_ : ndarray of shape (m,) or None
         Which training rows the points are; None where they are not rows.
     n_features_in_ : int
@@ -95,11 +114,8 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
     True
     """
 
-    classes_: NDArray[Any]
-    expansion_: KernelExpansion
-    certificate_: Certificate
+    kernel: str
     indices_: NDArray[np.int64] | None
-    n_features_in_: int
 
     def __init__(
         self,
@@ -112,6 +128,11 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        decision_function_shape: Literal["ovo", "ovr"] = "ovr",
+        break_ties: bool = False,
+        max_iter: int = -1,
         max_time: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -125,12 +146,17 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
         self.gamma = gamma
         self.coef0 = coef0
         self.tol = tol
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.max_iter = max_iter
         self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the points, train on their features, go back to coefficients.
 
         Parameters
@@ -139,6 +165,8 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
             Rows.
         y : array-like of shape (n,)
             Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Multiplier of C for each row, not negative. Rows of weight 0 are left out, of the points too.
 
         Returns
         -------
@@ -148,17 +176,30 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, a single class, and a kernel that is not
-            positive definite on the points.
+            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
+            class without a row of positive weight, and a kernel that is not positive definite on the points.
         KeyboardInterrupt
             On Ctrl-C.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
         """
         check(self.get_params(deep=False), _RULES)
         X, y = validated(self, X, y, reset=True, with_y=True)
         if self.kernel == "chi2":
             check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
-        gamma = default_gamma(self.gamma, X, precomputed=False)
-        spec = (self.kernel, gamma, float(self.coef0), int(self.degree))
+        spec = (
+            self.kernel,
+            default_gamma(self.gamma, X, precomputed=False),
+            float(self.coef0),
+            int(self.degree),
+        )
+        class_weight, weights = self._labelled(y, sample_weight)[2:]
+        used = np.flatnonzero(weights)
+        if used.size < weights.size:
+            X, y, weights = X[used], y[used], weights[used]
         points, rows, _ = choose_points(
             X,
             self.n_vectors,
@@ -176,79 +217,12 @@ class LowRankSVC(ClassifierMixin, BaseEstimator):
         factor = np.linalg.cholesky(own)
         cross = _core.gram(core_rows(points), core_rows(X), spec, jobs)
         features = np.ascontiguousarray(solve_triangular(factor, cross, lower=True, overwrite_b=True).T)
-        machine = SVC(
-            C=self.C,
-            kernel="linear",
-            tol=self.tol,
-            max_time=self.max_time,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        ).fit(features, y)
+        told = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter", "max_time")
+        options = {name: getattr(self, name) for name in (*told, "n_jobs", "verbose")}
+        machine = SVC(kernel="linear", **options).fit(features, y, sample_weight=weights)
         coefficients = solve_triangular(factor, machine.coef_.T, lower=True, trans="T")
         self.expansion_ = KernelExpansion(points, coefficients, machine.intercept_, *spec)
-        self.classes_, self.indices_ = machine.classes_, rows
-        self.certificate_ = machine.certificate_
+        self.indices_ = None if rows is None else used[rows]
+        self.classes_, self.class_weight_ = machine.classes_, class_weight
+        self.certificate_, self._decoding = machine.certificate_, machine._decoding
         return self
-
-    def as_expansion(self) -> ExpansionClassifier:
-        """The fitted model as a classifier made of a kernel expansion, without the training."""
-        check_is_fitted(self)
-        return ExpansionClassifier(
-            self.expansion_,
-            self.classes_,
-            "binary" if self.classes_.size == 2 else "ovo",
-            feature_names=getattr(self, "feature_names_in_", None),
-            n_jobs=self.n_jobs,
-        )
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores of the classes, as those of `svmarrow.SVC`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return self.as_expansion().scores_of(self.expansion_._evaluate(X, self.n_jobs))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Elements of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return self.classes_[self.as_expansion().decode(self.expansion_._evaluate(X, self.n_jobs))]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expansion_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.kernel == "chi2"
-        return tags
