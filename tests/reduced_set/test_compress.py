@@ -17,7 +17,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from svmarrow import (
     SVC,
@@ -391,23 +390,6 @@ def test_the_classifier_refuses_parts_that_do_not_fit(options, message):
 
 
 # --- the meta-estimator ---
-
-
-# The checks compare a weighted fit with a fit on repeated rows to seven digits; the tolerance of an SVM gives
-# three. They also want the largest decision value to win: votes grant that where ties are broken so.
-@parametrize_with_checks(
-    [
-        ReducedSet(SVC(break_ties=True), n_vectors=5),
-        ReducedSet(SVC(multi_class="ovr"), candidates="rows"),
-        ReducedSet(SVC(kernel="linear", break_ties=True), n_vectors=3),
-    ],
-    expected_failed_checks=lambda _: {
-        f"check_sample_weight_equivalence_on_{kind}_data": "equal to the tolerance of the solver"
-        for kind in ("dense", "sparse")
-    },
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_reduced_set_in_a_pipeline_and_a_search(cancer):

@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm as peers
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from interruption import posix, stops_at_once
@@ -372,32 +371,6 @@ def test_targets_must_be_numbers(datasets):
         assert not hasattr(kind(), "dual_coef_")
     with pytest.raises(ValueError, match="square"):
         OneClassSVM(kernel="precomputed").fit(X)
-
-
-# scikit-learn's own machines fail the checks of weights: a tolerance is not equality.
-_WEIGHTS = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "equal to the solver's tolerance, not to seven digits"
-    for kind in ("dense", "sparse")
-}
-_NU = {
-    "check_class_weight_classifiers": "extreme class weights leave no feasible nu",
-}
-
-
-@parametrize_with_checks(
-    [
-        SVR(),
-        NuSVR(),
-        OneClassSVM(),
-        NuSVC(),
-        SVC(loss="squared_hinge"),
-        SVC(fit_intercept=False),
-        SVC(warm_start=True),
-    ],
-    expected_failed_checks=lambda estimator: _WEIGHTS | (_NU if isinstance(estimator, NuSVC) else {}),
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
