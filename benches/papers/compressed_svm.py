@@ -36,7 +36,7 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from svmarrow import SVC, GradientSettings, ReducedSet, compact, compress
+from svmarrow import SVC, GradientSettings, ReducedSet, compact, compress, compression_path
 
 if TYPE_CHECKING:
     import argparse
@@ -221,7 +221,7 @@ def figure3(report: Report, options: argparse.Namespace) -> None:
         sizes = SIZES[name][:2] if quick else SIZES[name]
         last, vectors, floor = sizes[-1], full.expansion_.n_vectors, error(full, data)
         common: dict[str, Any] = {"X": data.X, "y": data.y}
-        chosen = compress(full, max_vectors=last, **common)
+        chosen = compression_path(full, last, **common)
         curves: dict[str, list[tuple[int, float]]] = {
             "pursuit": [(size, error(chosen[size], data)) for size in sizes]
         }
@@ -229,9 +229,9 @@ def figure3(report: Report, options: argparse.Namespace) -> None:
         # minutes on letter, gigabytes on mnist. The pursuit is a better start, see the part on starts.
         paper = few(quick, start="pursuit", loss="matching", sizes=sizes, noise=0.0, steps=5000)
         usual = few(quick, sizes=sizes, steps=5000)
-        moved = compress(full, max_vectors=last, method="gradient", settings=paper)
+        moved = compression_path(full, last, method="gradient", settings=paper)
         curves["the paper's recipe"] = [(size, error(moved[size], data)) for size in sizes]
-        made = compress(full, max_vectors=last, method="gradient", settings=usual, **common)
+        made = compression_path(full, last, method="gradient", settings=usual, **common)
         curves["default"] = [(size, error(made[size], data)) for size in sizes]
         curves["LIBSVM on a subsample"] = subsampled(data, full.C, full.gamma, sizes)
         styles = {"pursuit": GREY, "the paper's recipe": BLUE, "default": GREEN, "LIBSVM on a subsample": RED}
@@ -300,7 +300,7 @@ def growth(report: Report, options: argparse.Namespace) -> None:
     settings = few(quick, steps=20_000)
     common: dict[str, Any] = {"method": "gradient", "X": data.X, "y": data.y, "settings": settings}
     start = time.perf_counter()
-    path = compress(full, max_vectors=last, **common)
+    path = compression_path(full, last, **common)
     together = time.perf_counter() - start
     lines, apart = [], 0.0
     for size in path.sizes:

@@ -18,7 +18,7 @@ import numpy as np
 from common import Report, arguments, load, run, seconds, splits
 from sklearn.kernel_ridge import KernelRidge
 
-from svmarrow import SVC, KernelExpansion, SelectionSettings, compress
+from svmarrow import SVC, KernelExpansion, SelectionSettings, compression_path
 from svmarrow.interop import as_expansion
 from svmarrow.reduced_set import threshold
 
@@ -88,7 +88,7 @@ def figure1(report: Report, options: argparse.Namespace) -> None:
             ("pursuit", None),
             ("basic", None),
         ):
-            path = compress(svc, method=method, settings=settings, tol=1e-7)
+            path = compression_path(svc, method=method, settings=settings, tol=1e-7)
             loss = np.abs(path[len(path)].decision_function(X) - wanted).max() / np.abs(wanted).max()
             line += [len(path), f"{loss:.0e}"]
         rows.append(line)
@@ -126,8 +126,8 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
             errors.append(1 - svc.score(split.X_test, y_test))
             sizes = [max(1, round(share * m)) for share in SHARES]
             for label, (method, settings) in METHODS.items():
-                path = compress(
-                    svc, max_vectors=sizes[-1], method=method, settings=settings, X=split.X, y=y, tol=0
+                path = compression_path(
+                    svc, sizes[-1], method=method, settings=settings, X=split.X, y=y, tol=0
                 )
                 found = [min(size, len(path)) for size in sizes]
                 curves[label].append(list(1 - path.scores(split.X_test, y_test, found)))
@@ -208,21 +208,21 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
 
 def _spend(spent: dict[str, float], svc: Any, most: int) -> None:
     """Adds the times of ten levels to the totals."""
-    path = compress(svc, max_vectors=most, method="l1", tol=0)
+    path = compression_path(svc, most, method="l1", tol=0)
     penalties = path.penalties[np.linspace(0, len(path) - 1, 10).astype(int)]
     gammas = np.geomspace(1.0, 1e-8, 10)
 
     def at(method: str, **settings: float) -> None:
         try:
-            compress(svc, max_vectors=most, method=method, tol=0, settings=SelectionSettings(**settings))
+            compression_path(svc, most, method=method, tol=0, settings=SelectionSettings(**settings))
         except ValueError:  # this lambda leaves no vector
             return
 
     spent["l1"] += seconds(lambda: [at("l1", penalty=float(p)) for p in penalties], 1)
     spent["l0"] += seconds(lambda: [at("l0", gamma=float(g)) for g in gammas], 1)
-    spent["pursuit"] += seconds(lambda: compress(svc, max_vectors=most, tol=0))
-    spent["l1 path"] += seconds(lambda: compress(svc, max_vectors=most, method="l1", tol=0), 1)
-    spent["l0 path"] += seconds(lambda: compress(svc, max_vectors=most, method="l0", tol=0), 1)
+    spent["pursuit"] += seconds(lambda: compression_path(svc, most, tol=0))
+    spent["l1 path"] += seconds(lambda: compression_path(svc, most, method="l1", tol=0), 1)
+    spent["l0 path"] += seconds(lambda: compression_path(svc, most, method="l0", tol=0), 1)
 
 
 def apart(svc: Any, method: str, sizes: tuple[int, ...], X: Any, y: np.ndarray) -> list[Any]:
@@ -239,7 +239,7 @@ def apart(svc: Any, method: str, sizes: tuple[int, ...], X: Any, y: np.ndarray) 
         one = KernelExpansion(
             full.vectors[own], full.coefficients[own][:, [j]], 0.0, kernel="rbf", gamma=full.gamma
         )
-        paths.append((own, compress(one, max_vectors=min(sizes[-1], len(own)), method=method)))
+        paths.append((own, compression_path(one, min(sizes[-1], len(own)), method=method)))
     models = []
     for size in sizes:
         B = np.zeros_like(full.coefficients)
@@ -289,7 +289,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
             step = (
                 4 if settings is not None and settings.criterion == "predictions" and name == "Letter" else 1
             )
-            path = compress(svc, max_vectors=sizes[-1], settings=settings, X=X[::step], y=y[::step], tol=0)
+            path = compression_path(svc, sizes[-1], settings=settings, X=X[::step], y=y[::step], tol=0)
             found = [size for size in sizes if size <= len(path)]
             curves[label] = list(zip(found, 1 - path.scores(X_test, y_test, found), strict=True))
         for method in ("pursuit", "l1") if name == "USPS" else ("pursuit",):
@@ -370,7 +370,7 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         ):
             start = time.perf_counter()
             rows = X[train] if settings is not None and settings.criterion == "predictions" else None
-            path = compress(full, max_vectors=sizes[-1], settings=settings, X=rows, tol=0)
+            path = compression_path(full, sizes[-1], settings=settings, X=rows, tol=0)
             spent = time.perf_counter() - start
             found = [min(size, len(path)) for size in sizes]
             errors = (1 - path.scores(X[test], y[test], found)) * y[test].var()
@@ -411,7 +411,7 @@ def growth(report: Report, options: argparse.Namespace) -> None:
     def timed(model: Any, most: int, **settings: Any) -> float:
         X = settings.pop("X", None)
         chosen = SelectionSettings(**settings)
-        return seconds(lambda: compress(model, max_vectors=most, settings=chosen, X=X, tol=0))
+        return seconds(lambda: compression_path(model, most, settings=chosen, X=X, tol=0))
 
     rows = []
     for share in (4, 2, 1):
@@ -442,8 +442,8 @@ def growth(report: Report, options: argparse.Namespace) -> None:
                 size,
                 100,
                 seconds(
-                    lambda long=long: compress(
-                        long, max_vectors=100, settings=SelectionSettings(chunk=1024), tol=0
+                    lambda long=long: compression_path(
+                        long, 100, settings=SelectionSettings(chunk=1024), tol=0
                     ),
                     1,
                 ),
@@ -462,7 +462,7 @@ def mnist(report: Report, options: argparse.Namespace) -> None:
         X, y = X[:800], y[:800]
     svc = SVC(C=10, gamma=0.02, multi_class="ovr", tol=1e-2).fit(X, y)
     start = time.perf_counter()
-    path = compress(svc, max_vectors=min(800, svc.expansion_.n_vectors), tol=0)
+    path = compression_path(svc, min(800, svc.expansion_.n_vectors), tol=0)
     spent = time.perf_counter() - start
     errors = 1 - path.scores(data.X_test / 255, data.y_test, [100, 300, len(path)])
     report.table(

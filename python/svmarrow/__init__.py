@@ -9,6 +9,8 @@ True
 
 from importlib.metadata import version as _version
 
+from svmarrow._support.boundary import DecisionVectorsDisplay
+from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.expansion import KernelExpansion
 from svmarrow.interop import as_expansion
@@ -43,6 +45,7 @@ from svmarrow.reduced_set import (
     SelectionSettings,
     compact,
     compress,
+    compression_path,
 )
 from svmarrow.svm import SVC, SVR, LowRankSVC, NuSVC, NuSVR, OneClassSVM
 
@@ -56,6 +59,7 @@ __all__ = [
     "CodedClassifier",
     "CompressionPath",
     "ConstructionPath",
+    "DecisionVectorsDisplay",
     "ExactCascade",
     "ExpansionClassifier",
     "ExpansionDetector",
@@ -82,10 +86,12 @@ __all__ = [
     "RLSRegressor",
     "ReducedSet",
     "SelectionSettings",
+    "SizeAccuracyDisplay",
     "Stoptron",
     "as_expansion",
     "compact",
     "compress",
+    "compression_path",
     "load",
 ]
 

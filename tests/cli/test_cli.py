@@ -136,7 +136,7 @@ def test_compress_by_loss_with_curve(folder):
         out,
         "--max-loss",
         "0.01",
-        "--max-vectors",
+        "-n",
         "250",
     ]
     text = run(*arguments, "--validation", folder / "test.svm", "--curve", curve).stdout
@@ -147,9 +147,7 @@ def test_compress_by_loss_with_curve(folder):
     assert f"vectors to {small.expansion_.n_vectors} in" in text
     assert "before" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
-    line = one_line_error(
-        *arguments[:4], "--max-loss", "0", "--max-vectors", "2", "--validation", folder / "test.svm"
-    )
+    line = one_line_error(*arguments[:4], "--max-loss", "0", "-n", "2", "--validation", folder / "test.svm")
     assert "max_loss=0 is not reached" in line
 
 
@@ -341,11 +339,11 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["train", "x", "-o", "y", "--kernel", "magic"], "magic"),
         (["train", "x", "-o", "y", "-g", "wide"], "neither a number nor"),
         (["train", "x", "-o", "y", "-C", "much"], "valid number"),
-        (["compress", "x", "-o", "y"], "either --n-vectors or --max-loss"),
-        (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "either --n-vectors or --max-loss"),
+        (["compress", "x", "-o", "y"], "give --n-vectors, or --max-loss"),
+        (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "--max-loss needs --validation"),
+        (["compress", "x", "-o", "y", "--max-loss", "0.1", "-m", "gradient"], "makes vectors"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--curve", "z.png"], "--curve needs --validation"),
-        (["compress", "x", "-o", "y", "-n", "3", "--max-vectors", "9"], "--max-vectors goes with"),
         (["compress", "x", "-o", "y", "-n", "3", "--candidates", "rows"], "needs --data"),
         (["fit"], "fit"),
     ],

@@ -28,6 +28,7 @@ from svmarrow import (
     KernelExpansion,
     OneClassSVM,
     compress,
+    compression_path,
     io,
     load,
 )
@@ -109,7 +110,7 @@ def test_gaussian_processes_with_fitted_parameters_compress(diabetes):
     X, y = diabetes
     kernel = gp.ConstantKernel(1.0) * gp.RBF(3.0) + gp.WhiteKernel(0.5)
     model = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:200], y[:200])
-    path = compress(model, max_vectors=60)
+    path = compression_path(model, 60)
     assert isinstance(path[10], ExpansionRegressor)
     assert path.scores(X[200:], y[200:])[-1] > model.score(X[200:], y[200:]) - 0.02
 
@@ -252,7 +253,7 @@ def test_compressed_regressors(diabetes, kind, tmp_path):
     assert isinstance(text, ExpansionRegressor)
     np.testing.assert_allclose(text.predict(X), small.predict(X), rtol=1e-9)
     assert "svm_type epsilon_svr" in (tmp_path / "text").read_text()
-    made = compress(model, 15, method="gradient")
+    made = compress(model, 15, method="gradient", random_state=0)
     assert isinstance(made, ExpansionRegressor)
 
 
@@ -260,7 +261,7 @@ def test_compressed_regressors(diabetes, kind, tmp_path):
 def test_compressed_detectors(diabetes, kind, tmp_path):
     X, _ = diabetes
     model = kind(nu=0.2, gamma=0.05).fit(X)
-    path = compress(model, max_vectors=80)
+    path = compression_path(model, 80)
     small = path[len(path)]
     assert isinstance(small, ExpansionDetector)
     np.testing.assert_allclose(small.score_samples(X), small.decision_function(X) + small.offset_)
@@ -283,7 +284,7 @@ def test_several_targets_compress_together(diabetes, tmp_path):
     X, y = diabetes
     Y = np.column_stack([y, np.abs(y)])
     model = KernelRidge(kernel="rbf", gamma=0.02).fit(X, Y)
-    path = compress(model, max_vectors=100)
+    path = compression_path(model, 100)
     assert path[20].predict(X).shape == (len(y), 2)
     assert path.scores(X, Y)[-1] == pytest.approx(model.score(X, Y), abs=0.1)
     path[20].save(tmp_path / "model")
@@ -295,7 +296,7 @@ def test_several_targets_compress_together(diabetes, tmp_path):
 def test_choosing_the_size(diabetes, iris):
     X, y = diabetes
     model = SVR(C=5, gamma=0.02).fit(X[:300], y[:300])
-    path = compress(model, max_vectors=80)
+    path = compression_path(model, 80)
     held = X[300:], y[300:]
     r2, mse = path.scores(*held), path.scores(*held, scoring="mse")
     np.testing.assert_allclose(mse, -(1 - r2) * held[1].var())
@@ -313,7 +314,7 @@ def test_choosing_the_size(diabetes, iris):
     assert agreement[4] == pytest.approx(plain)
 
     Xi, yi = iris
-    labels = compress(SVC(C=5, gamma=0.3).fit(Xi[:100], yi[:100]), max_vectors=30, X=Xi[:100], y=yi[:100])
+    labels = compression_path(SVC(C=5, gamma=0.3).fit(Xi[:100], yi[:100]), 30, X=Xi[:100], y=yi[:100])
     share = labels.agreement(Xi[100:])
     full_labels = labels.model.predict(Xi[100:])
     assert share[9] == (labels[10].predict(Xi[100:]) == full_labels).mean()
@@ -325,7 +326,7 @@ def test_choosing_the_size(diabetes, iris):
 def test_sizes_by_bytes(iris, form):
     X, y = iris
     X = form(X)
-    path = compress(SVC(C=5, gamma=0.3).fit(X, y), max_vectors=30)
+    path = compression_path(SVC(C=5, gamma=0.3).fit(X, y), 30)
     for size in path.sizes:
         assert path.nbytes(size) == path[size].expansion_.nbytes
     most = path.nbytes(12) + 3
@@ -341,7 +342,7 @@ def test_sizes_by_bytes(iris, form):
 def test_sizes_by_time(rng, monkeypatch):
     X = rng.normal(size=(3000, 40))
     y = X[:, 0] * X[:, 1] > 0
-    path = compress(SVC(C=10, gamma=0.02).fit(X, y), max_vectors=600, n_jobs=1)
+    path = compression_path(SVC(C=10, gamma=0.02).fit(X, y), 600, n_jobs=1)
     assert path.microseconds(X, 600) > path.microseconds(X, 6) > 0
     with pytest.raises(ValueError, match="max_microseconds=1e-06 is not reached"):
         path.select(X, max_microseconds=1e-6)
@@ -371,7 +372,7 @@ def test_the_line_through_measured_times():
 
 def test_demands_that_make_no_sense(iris):
     X, y = iris
-    path = compress(SVC(gamma=0.3).fit(X, y), max_vectors=10)
+    path = compression_path(SVC(gamma=0.3).fit(X, y), 10)
     with pytest.raises(ValueError, match="max_loss needs X and y"):
         path.select(X, max_loss=0.1)
     with pytest.raises(ValueError, match="min_agreement needs X"):

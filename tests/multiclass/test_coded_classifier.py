@@ -34,6 +34,7 @@ from svmarrow import (
     NuSVC,
     RLSClassifier,
     compress,
+    compression_path,
 )
 from svmarrow.least_squares import fit_targets
 from svmarrow.models.classifier import ExpansionClassifier
@@ -295,7 +296,7 @@ def test_precomputed_and_precisions(digits):
 def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     X, y, X_test, y_test = digits
     model = CodedClassifier(SVC(C=5.0, gamma=0.1), "dense", random_state=0).fit(X, y)
-    path = compress(model, max_vectors=150, X=X, y=y)
+    path = compression_path(model, 150, X=X, y=y)
     small = path[150]
     assert isinstance(small, ExpansionClassifier)
     assert small.expansion_.n_vectors == 150
@@ -306,7 +307,9 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
         again = svmarrow.load(tmp_path / "model.safetensors")
         assert (again.decision_function(X_test) == saved.decision_function(X_test)).all()
         assert (again.predict(X_test) == saved.predict(X_test)).all()
-    made = compress(model, 60, method="gradient", X=X, y=y, settings=GradientSettings(steps=200))
+    made = compress(
+        model, 60, method="gradient", X=X, y=y, settings=GradientSettings(steps=200), random_state=0
+    )
     assert made.score(X_test, y_test) > model.score(X_test, y_test) - 0.05
     labels = GradientSettings(steps=5, label_weight=0.5)
     with pytest.raises(ValueError, match="coded model"):

@@ -27,7 +27,9 @@ from svmarrow import (
     KernelExpansion,
     ReducedSet,
     compress,
+    compression_path,
 )
+from svmarrow._support import path as scoring
 from svmarrow.interop import as_expansion
 from svmarrow.reduced_set import path as path_module
 from svmarrow.reduced_set import threshold
@@ -110,7 +112,7 @@ def test_models_without_labels_keep_their_kind(estimator, cancer):
     assert isinstance(ours, kind)
     decide = model.decision_function if detects else model.predict
     np.testing.assert_allclose(ours.outputs(X_test)[:, 0], decide(X_test), rtol=1e-9, atol=1e-9)
-    path = compress(model, max_vectors=30)
+    path = compression_path(model, 30)
     assert isinstance(path[7], kind)
     assert path[7].expansion_.n_vectors == 7
     if not detects:
@@ -136,7 +138,7 @@ def test_what_is_no_expansion_is_refused_by_name(cancer):
 
 def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, digits):
     X_test = digits[2]
-    path = compress(digits_svc, max_vectors=60, tol=0)
+    path = compression_path(digits_svc, 60, tol=0)
     full = digits_svc.expansion_
     assert len(path) == 60
     assert path.stop == "converged"
@@ -159,16 +161,16 @@ def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, digits)
 def test_scores_are_those_of_the_models(digits_svc, digits, tuned, monkeypatch):
     X, y, X_test, y_test = digits
     options = {"X": X, "y": y} if tuned else {}
-    path = compress(digits_svc, max_vectors=50, **options)
+    path = compression_path(digits_svc, 50, **options)
     whole = path.scores(X_test, y_test)
     assert whole.shape == (50,)
     for size in (1, 5, 33, 50):
         assert whole[size - 1] == pytest.approx(path[size].score(X_test, y_test), abs=1.5 / len(y_test))
     np.testing.assert_array_equal(path.scores(X_test, y_test, [33, 5, 33]), whole[[32, 4, 32]])
     # The same in chunks of a few rows and groups of a few sizes.
-    monkeypatch.setattr(path_module, "SCORING_BYTES", 100_000)
+    monkeypatch.setattr(scoring, "SCORING_BYTES", 100_000)
     monkeypatch.setattr(path_module, "TUNING_BYTES", 1_000_000)
-    again = compress(digits_svc, max_vectors=50, **options)
+    again = compression_path(digits_svc, 50, **options)
     # A threshold between two that are equally good on the training rows may turn on a last digit.
     assert np.count_nonzero(again.scores(X_test, y_test) != whole) <= 2 * tuned
     assert path.scores(X_test, y_test, []).shape == (0,)
@@ -177,7 +179,7 @@ def test_scores_are_those_of_the_models(digits_svc, digits, tuned, monkeypatch):
 def test_a_path_of_all_vectors_ends_at_the_full_model(cancer_svc, cancer):
     _, _, X_test, y_test = cancer
     m = cancer_svc.expansion_.n_vectors
-    path = compress(cancer_svc, max_vectors=m, tol=0)
+    path = compression_path(cancer_svc, m, tol=0)
     difference = path[len(path)].decision_function(X_test) - cancer_svc.decision_function(X_test)
     assert np.abs(difference).max() < 1e-3
     assert path.full_score(X_test, y_test) == cancer_svc.score(X_test, y_test)
@@ -197,8 +199,8 @@ def test_tuned_thresholds_make_no_more_training_errors(fixture, request):
     X, y, _, _ = request.getfixturevalue(fixture)
     for multi_class in ("ovr", "ovo"):
         svc = SVC(C=10, gamma=0.001, multi_class=multi_class).fit(X, y)
-        plain = compress(svc, max_vectors=20).scores(X, y)
-        tuned = compress(svc, max_vectors=20, X=X, y=y).scores(X, y)
+        plain = compression_path(svc, 20).scores(X, y)
+        tuned = compression_path(svc, 20, X=X, y=y).scores(X, y)
         if fixture == "cancer" or multi_class == "ovr":
             assert (tuned >= plain - 1e-12).all()
         assert tuned.sum() > plain.sum()
@@ -229,44 +231,58 @@ def test_thresholds_of_pairs_look_at_their_two_classes_only():
 
 def test_select_takes_the_smallest_that_is_good_enough(digits_svc, digits):
     X, y, X_test, y_test = digits
-    path = compress(digits_svc, max_vectors=300, X=X, y=y)
+    path = compression_path(digits_svc, 300, X=X, y=y)
     small = path.select(X_test, y_test, max_loss=0.01)
     size = small.expansion_.n_vectors
     scores, full = path.scores(X_test, y_test), digits_svc.score(X_test, y_test)
     assert scores[size - 1] >= full - 0.01 - 1e-9
     assert (scores[: size - 1] < full - 0.01).all()
     assert path.select(X_test, y_test, max_loss=1).expansion_.n_vectors == 1
-    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*the best of the sizes 1 to 3 is"):
-        compress(digits_svc, max_vectors=3).select(X_test, y_test, max_loss=0)
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*the best of the sizes up to 3 is"):
+        compression_path(digits_svc, 3).select(X_test, y_test, max_loss=0)
     for bad in (-0.1, np.nan, "a", True):
         with pytest.raises(ValueError, match="max_loss"):
             path.select(X_test, y_test, max_loss=bad)
 
 
+def test_a_target_gives_the_smallest_model_that_meets_it(cancer_svc, cancer):
+    X, y, X_test, y_test = cancer
+    held = X_test, y_test
+    path = compression_path(cancer_svc, None, X, y)
+    by_loss = compress(cancer_svc, 40, X, y, max_loss=0.01, validation=held)
+    assert by_loss.expansion_ == path.select(*held, max_loss=0.01).expansion_
+    agreeing = compress(cancer_svc, X=X, y=y, min_agreement=0.95, validation=(X_test, None))
+    assert agreeing.expansion_ == path.select(X_test, min_agreement=0.95).expansion_
+    both = compress(cancer_svc, X=X, y=y, max_loss=0.01, min_agreement=0.97, validation=held)
+    assert both.expansion_.n_vectors >= max(by_loss.expansion_.n_vectors, agreeing.expansion_.n_vectors)
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*larger n_vectors or demand less"):
+        compress(cancer_svc, 1, X, y, max_loss=0, validation=held)
+
+
 def test_candidates_may_be_rows(cancer_svc, cancer):
     X = cancer[0]
-    path = compress(cancer_svc, max_vectors=10, candidates="rows", X=X)
+    path = compression_path(cancer_svc, 10, candidates="rows", X=X)
     np.testing.assert_array_equal(path.vectors, X[path.order])
-    own = compress(cancer_svc, max_vectors=10)
+    own = compression_path(cancer_svc, 10)
     assert path.residual_norms[1] <= own.residual_norms[1] * 1.001
     assert set(path.order) - set(cancer_svc.support_), "some row that is no support vector is of use"
-    sparse_path = compress(cancer_svc, max_vectors=10, candidates="rows", X=sparse.csr_array(X))
+    sparse_path = compression_path(cancer_svc, 10, candidates="rows", X=sparse.csr_array(X))
     np.testing.assert_array_equal(sparse_path.order, path.order)
 
 
 def test_layouts_and_threads_do_not_change_the_path(cancer):
     X, y, X_test, _ = cancer
-    reference = compress(SVC(gamma=0.01, n_jobs=1).fit(X, y), max_vectors=15, n_jobs=1)
+    reference = compression_path(SVC(gamma=0.01, n_jobs=1).fit(X, y), 15, n_jobs=1)
     for model in (SVC(gamma=0.01).fit(sparse.csr_array(X), y), SVC(gamma=0.01).fit(np.asfortranarray(X), y)):
-        path = compress(model, max_vectors=15, n_jobs=2)
+        path = compression_path(model, 15, n_jobs=2)
         np.testing.assert_allclose(
             path[15].decision_function(X_test), reference[15].decision_function(X_test), atol=1e-3
         )
     single = SVC(gamma=0.01).fit(X.astype(np.float32), y)
-    path = compress(single, max_vectors=15, X=X, y=y)
+    path = compression_path(single, 15, X=X, y=y)
     assert path.vectors.dtype == np.float32
     assert path.scores(X.astype(np.float32), y)[14] == pytest.approx(path.scores(X, y)[14], abs=0.01)
-    again = compress(SVC(gamma=0.01, n_jobs=2).fit(X, y), max_vectors=15, n_jobs=2)
+    again = compression_path(SVC(gamma=0.01, n_jobs=2).fit(X, y), 15, n_jobs=2)
     np.testing.assert_array_equal(again.order, reference.order)
     np.testing.assert_array_equal(again.residual_norms, reference.residual_norms)
 
@@ -278,10 +294,14 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": -3}, "n_vectors=-3"),
         ({"n_vectors": 2.5}, "n_vectors=2.5"),
         ({"n_vectors": True}, "n_vectors=True"),
-        ({"max_vectors": 0}, "max_vectors=0"),
         ({"n_vectors": 10_000}, r"n_vectors=10000 is more than there are: (\d+) vectors in the model"),
-        ({"max_vectors": 10_000}, r"max_vectors=10000 is more than there are: (\d+) vectors"),
-        ({"n_vectors": 3, "max_vectors": 4}, "exclude each other"),
+        ({}, "n_vectors=None is not allowed: it must be a number of vectors where neither"),
+        ({"max_loss": 0.1}, r"need validation=\(X, y\)"),
+        ({"n_vectors": 3, "validation": (np.zeros((1, 30)), [0])}, "validation is of no use"),
+        ({"max_loss": -0.1, "validation": (np.zeros((1, 30)), [0])}, "max_loss=-0.1"),
+        ({"max_loss": 0.1, "validation": (np.zeros((1, 30)), None)}, "max_loss needs X and y"),
+        ({"min_agreement": 0.9, "validation": np.zeros((3, 30))}, r"must be None or a pair \(X, y\)"),
+        ({"n_vectors": 3, "random_state": "dice"}, "random_state='dice'"),
         ({"n_vectors": 3, "method": "magic"}, "method='magic'"),
         ({"n_vectors": 3, "candidates": "stars"}, "candidates='stars'"),
         ({"n_vectors": 3, "candidates": "rows"}, "candidates='rows' needs X"),
@@ -309,7 +329,7 @@ def test_more_vectors_than_there_are_names_the_number(cancer_svc):
     m = cancer_svc.expansion_.n_vectors
     with pytest.raises(ValueError, match=f"{m} vectors in the model are available"):
         compress(cancer_svc, m + 1)
-    path = compress(cancer_svc, max_vectors=5)
+    path = compression_path(cancer_svc, 5)
     for size in (0, 6, -1):
         with pytest.raises(IndexError, match="sizes 1 to 5"):
             path[size]
@@ -323,12 +343,12 @@ def test_more_vectors_than_there_are_names_the_number(cancer_svc):
 
 def test_a_path_that_runs_out_of_time_is_usable(digits_svc):
     with pytest.raises(ValueError, match="max_time=0 was over before the first vector"):
-        compress(digits_svc, max_vectors=400, tol=0, max_time=0)
+        compression_path(digits_svc, 400, tol=0, max_time=0)
     for max_time in 2.0 ** np.arange(-12, 0):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                path = compress(digits_svc, max_vectors=400, tol=0, max_time=max_time)
+                path = compression_path(digits_svc, 400, tol=0, max_time=max_time)
             except ValueError:
                 continue
         assert path[len(path)].expansion_.n_vectors == len(path)
@@ -353,7 +373,7 @@ def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, digits)
     calibrated = CalibratedClassifierCV(FrozenEstimator(small)).fit(X, y)
     assert (calibrated.predict_proba(X_test).argmax(axis=1) == y_test).mean() > 0.9
     assert "80 vectors" in repr(small)
-    assert [model.expansion_.n_vectors for model in compress(digits_svc, max_vectors=3)] == [1, 2, 3]
+    assert [model.expansion_.n_vectors for model in compression_path(digits_svc, 3)] == [1, 2, 3]
     # Compressing once more works on what is left.
     assert compress(small, 40).expansion_.n_vectors == 40
 
@@ -447,7 +467,7 @@ def test_usps_errors_at_two_sizes():
     with np.load(folder / "usps.npz") as data:
         X, y, X_test, y_test = (data[name] for name in ("X", "y", "X_test", "y_test"))
     svc = SVC(C=10, gamma=1 / 128, multi_class="ovr").fit(X.astype(np.float32), y)
-    path = compress(svc, max_vectors=800)
+    path = compression_path(svc, 800)
     errors = 1 - path.scores(X_test.astype(np.float32), y_test, [400, 800])
     assert isinstance(path, CompressionPath)
     assert errors[0] <= 0.060

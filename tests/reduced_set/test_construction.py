@@ -1,5 +1,7 @@
 """Gradient support vectors: the losses, the start, every kernel, determinism, refusals."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -19,6 +21,7 @@ from svmarrow import (
     ReducedSet,
     _core,
     compress,
+    compression_path,
 )
 
 
@@ -35,13 +38,15 @@ def svc(request, digits):
 
 
 QUICK = GradientSettings(steps=3000)
+make = partial(compress, method="gradient", random_state=0)
+grow = partial(compression_path, method="gradient", random_state=0)
 
 
 def test_made_vectors_beat_chosen_ones(svc, digits):
     X, y, X_test, y_test = digits
     full = svc.score(X_test, y_test)
     chosen = compress(svc, 20, X=X, y=y).score(X_test, y_test)
-    made = compress(svc, 20, method="gradient", X=X, y=y, settings=QUICK)
+    made = make(svc, 20, X=X, y=y, settings=QUICK)
     assert made.expansion_.n_vectors == 20
     assert made.expansion_.vectors.dtype == np.float32
     score = made.score(X_test, y_test)
@@ -55,7 +60,7 @@ def test_matching_lowers_the_distance_that_it_names(svc, digits):
 
     def distance(steps):
         settings = GradientSettings(loss="matching", steps=steps, noise=0.0)
-        small = compress(svc, 30, method="gradient", X=X, y=y, settings=settings)
+        small = make(svc, 30, X=X, y=y, settings=settings)
         return ((small.expansion_.decision_function(X) - wanted) ** 2).mean()
 
     start, end = distance(0), distance(2000)
@@ -66,7 +71,7 @@ def test_the_start_is_the_least_squares_fit(digits):
     X, y, _, _ = digits
     svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X, y)
     wanted = svc.expansion_.decision_function(X)
-    small = compress(svc, 30, method="gradient", X=X, settings=GradientSettings(steps=0)).expansion_
+    small = make(svc, 30, X=X, settings=GradientSettings(steps=0)).expansion_
     K = np.exp(-0.001 * ((X[:, None, :] - small.vectors[None].astype(float)) ** 2).sum(axis=2))
     columns = np.hstack([K, np.ones((len(X), 1))])
     best = np.linalg.lstsq(columns, wanted, rcond=None)[0]
@@ -86,7 +91,7 @@ def test_every_kernel_moves(kernel, gamma):
 
     def distance(steps):
         settings = GradientSettings(loss="matching", steps=steps)
-        small = compress(svc, 4, method="gradient", X=X[:400], y=y[:400], settings=settings)
+        small = make(svc, 4, X=X[:400], y=y[:400], settings=settings)
         return ((small.decision_function(X[400:]) - wanted) ** 2).mean() / wanted.var()
 
     start, end = distance(0), distance(2000)
@@ -100,7 +105,7 @@ def test_labels_alone_train_a_classifier(loss):
     X = StandardScaler().fit_transform(X)
     svc = SVC(C=10, gamma=0.01).fit(X[:400], y[:400])
     settings = GradientSettings(loss=loss, label_weight=1.0, steps=1000)
-    small = compress(svc, 3, method="gradient", X=X[:400], y=y[:400], settings=settings)
+    small = make(svc, 3, X=X[:400], y=y[:400], settings=settings)
     assert small.score(X[400:], y[400:]) > 0.94
 
 
@@ -110,9 +115,9 @@ def test_the_same_seed_gives_the_same_model_whatever_the_threads(layout, dtype, 
     X, y, _, _ = digits
     X = layout(X.astype(dtype))
     svc = SVC(C=10, gamma=0.001).fit(X, y)
-    options = {"method": "gradient", "X": X, "y": y, "settings": GradientSettings(steps=200)}
+    options = {"X": X, "y": y, "settings": GradientSettings(steps=200)}
     one, two, other = (
-        compress(svc, 40, random_state=seed, n_jobs=jobs, **options).expansion_
+        make(svc, 40, random_state=seed, n_jobs=jobs, **options).expansion_
         for seed, jobs in [(3, 1), (3, 2), (4, 1)]
     )
     assert (one.vectors == two.vectors).all()
@@ -125,7 +130,7 @@ def test_a_bare_expansion_is_matched(digits):
     rng = np.random.default_rng(0)
     full = KernelExpansion(X[:300], rng.standard_normal((300, 2)), [0.5, -1.0], gamma=0.0005)
     wanted = full.decision_function(X_test)
-    small = compress(full, 60, method="gradient", X=X, settings=QUICK)
+    small = make(full, 60, X=X, settings=QUICK)
     assert isinstance(small, KernelExpansion)
     chosen = compress(full, 60)
     errors = [((model.decision_function(X_test) - wanted) ** 2).mean() for model in (small, chosen)]
@@ -135,13 +140,14 @@ def test_a_bare_expansion_is_matched(digits):
 def test_without_rows_the_models_own_vectors_serve(digits):
     X, y, X_test, y_test = digits
     svc = SVC(C=10, gamma=0.001).fit(X, y)
-    small = compress(svc, 30, method="gradient", settings=QUICK)
+    small = make(svc, 30, settings=QUICK)
     assert small.score(X_test, y_test) > 0.9
 
 
 def test_inside_an_estimator(digits):
     X, y, X_test, y_test = digits
-    model = ReducedSet(SVC(C=10, gamma=0.001), 25, method="gradient", settings=QUICK).fit(X, y)
+    svc = SVC(C=10, gamma=0.001)
+    model = ReducedSet(svc, 25, method="gradient", settings=QUICK, random_state=0).fit(X, y)
     assert model.n_vectors_ == 25
     assert model.score(X_test, y_test) > 0.93
 
@@ -149,7 +155,7 @@ def test_inside_an_estimator(digits):
 def test_refusals(svc, digits):
     X, y, _, _ = digits
     for options, message in [
-        ({"n_vectors": None}, "give n_vectors, or max_vectors"),
+        ({"n_vectors": None}, "must be a number of vectors where neither"),
         ({"candidates": "rows"}, "candidates='rows' has no meaning"),
         ({"y": y}, "y is given without X"),
         ({"n_vectors": 1001, "X": X}, "n_vectors=1001 is not allowed"),
@@ -157,21 +163,21 @@ def test_refusals(svc, digits):
         ({"settings": 3}, "settings=3"),
     ]:
         with pytest.raises(ValueError, match=message):
-            compress(svc, **{"n_vectors": 5, "method": "gradient", **options})
+            make(svc, **{"n_vectors": 5, **options})
     with pytest.raises(ValueError, match="must be None or a SelectionSettings"):
         compress(svc, 5, settings=QUICK)
     for name, value in [("sharpness", 0.0), ("label_weight", 1.5), ("batch", 0), ("loss", "none")]:
         with pytest.raises(ValueError, match=f"{name}="):
             GradientSettings(**{name: value})
     with pytest.raises(ValueError, match="stay finite"):
-        compress(svc, 5, method="gradient", X=X, settings=GradientSettings(steps=50, vector_rate=1e38))
+        make(svc, 5, X=X, settings=GradientSettings(steps=50, vector_rate=1e38))
 
 
 def test_time_ends_a_run_with_a_usable_model(svc, digits):
     X, y, _, _ = digits
     settings = GradientSettings(steps=10**7)
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        small = compress(svc, 10, method="gradient", X=X, y=y, settings=settings, max_time=0.1)
+        small = make(svc, 10, X=X, y=y, settings=settings, max_time=0.1)
     assert small.score(X, y) > 0.5
 
 
@@ -253,13 +259,11 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
 @pytest.mark.parametrize("start", ["pursuit", "prefit", "lars", "l1", "centres"])
 def test_a_run_starts_where_it_is_told(start, svc, digits):
     X, y, X_test, y_test = digits
-    begin = compress(
-        svc, 20, method="gradient", X=X, y=y, settings=GradientSettings(start=start, steps=0)
-    ).expansion_
+    begin = make(svc, 20, X=X, y=y, settings=GradientSettings(start=start, steps=0)).expansion_
     if start != "centres":
         chosen = compress(svc, 20, method=start).expansion_.vectors
         assert (begin.vectors == chosen.astype(np.float32)).all()
-    moved = compress(svc, 20, method="gradient", X=X, y=y, settings=GradientSettings(start=start, steps=2000))
+    moved = make(svc, 20, X=X, y=y, settings=GradientSettings(start=start, steps=2000))
     assert moved.score(X_test, y_test) > 0.93
 
 
@@ -268,22 +272,24 @@ def test_a_run_starts_from_given_vectors(svc, digits):
     chosen = compress(svc, 12)
     for start in (chosen, chosen.expansion_, chosen.expansion_.vectors):
         settings = GradientSettings(start=start, steps=0)
-        begin = compress(svc, 12, method="gradient", X=X, y=y, settings=settings).expansion_
+        begin = make(svc, 12, X=X, y=y, settings=settings).expansion_
         assert (begin.vectors == chosen.expansion_.vectors.astype(np.float32)).all()
-        more = compress(svc, 15, method="gradient", X=X, y=y, settings=settings).expansion_
+        more = make(svc, 15, X=X, y=y, settings=settings).expansion_
         assert (more.vectors[:12] == begin.vectors).all()
         assert more.n_vectors == 15
     with pytest.raises(ValueError, match="start has 3 columns"):
-        compress(svc, 2, method="gradient", settings=GradientSettings(start=np.ones((5, 3))))
+        make(svc, 2, settings=GradientSettings(start=np.ones((5, 3))))
 
 
 def test_one_run_gives_every_size(svc, digits):
     X, y, X_test, y_test = digits
     settings = GradientSettings(steps=1500)
-    path = compress(svc, max_vectors=40, method="gradient", X=X, y=y, settings=settings)
+    path = grow(svc, 40, X=X, y=y, settings=settings)
     assert isinstance(path, ConstructionPath)
     assert list(path.sizes) == [10, 20, 40]
-    assert len(path) == 40
+    assert len(path) == 3
+    assert path.order is None
+    assert path.residual_norms is None
     assert [model.expansion_.n_vectors for model in path] == [10, 20, 40]
     scores = path.scores(X_test, y_test)
     assert scores == pytest.approx([path[size].score(X_test, y_test) for size in path.sizes])
@@ -293,14 +299,14 @@ def test_one_run_gives_every_size(svc, digits):
     with pytest.raises(IndexError, match="it has the sizes 10, 20, 40"):
         path[11]
     # The first size of a path is the model that a run of that size alone makes.
-    alone = compress(svc, 10, method="gradient", X=X, y=y, settings=settings)
+    alone = make(svc, 10, X=X, y=y, settings=settings)
     assert (alone.expansion_.vectors == path[10].expansion_.vectors).all()
 
 
 def test_growing_changes_nothing_before_the_vectors_move(svc, digits):
     X, y, _, _ = digits
     settings = GradientSettings(steps=0, sizes=(5, 9))
-    path = compress(svc, max_vectors=30, method="gradient", X=X, y=y, settings=settings)
+    path = grow(svc, 30, X=X, y=y, settings=settings)
     assert list(path.sizes) == [5, 9, 30]
     small, large = path[5].expansion_, path[30].expansion_
     assert (large.vectors[:5] == small.vectors).all()
@@ -311,7 +317,7 @@ def test_growing_changes_nothing_before_the_vectors_move(svc, digits):
 def test_growing_takes_the_next_of_the_start(svc, digits):
     X, y, _, _ = digits
     settings = GradientSettings(steps=0, sizes=(5, 9, 12), start="pursuit")
-    path = compress(svc, max_vectors=12, method="gradient", X=X, y=y, settings=settings)
+    path = grow(svc, 12, X=X, y=y, settings=settings)
     order = compress(svc, 12).expansion_.vectors.astype(np.float32)
     for size in (5, 9, 12):
         assert (path[size].expansion_.vectors == order[:size]).all()
@@ -321,7 +327,7 @@ def test_more_vectors_in_one_run_match_better(svc, digits):
     X, y, _, _ = digits
     wanted = svc.expansion_.decision_function(X)
     settings = GradientSettings(loss="matching", steps=1500, noise=0.0, sizes=(8, 16, 32))
-    path = compress(svc, max_vectors=32, method="gradient", X=X, y=y, settings=settings)
+    path = grow(svc, 32, X=X, y=y, settings=settings)
     errors = [((model.expansion_.decision_function(X) - wanted) ** 2).mean() for model in path]
     assert errors[0] > errors[1] > errors[2]
 
@@ -334,18 +340,18 @@ def test_regression_is_matched_or_learns_from_numbers():
     # A machine that is off by a constant and a slope: labels can mend what imitation cannot.
     svr = SVR(C=10, gamma=0.5, epsilon=0.1).fit(X[:300], 0.8 * y[:300] + 0.2)
     full = svr.predict(X[300:])
-    options = {"method": "gradient", "X": X[:300]}
-    imitates = compress(svr, 15, **options, settings=GradientSettings(steps=3000))
+    options = {"X": X[:300]}
+    imitates = make(svr, 15, **options, settings=GradientSettings(steps=3000))
     assert isinstance(imitates, ExpansionRegressor)
     found = imitates.predict(X[300:])
     assert np.mean((found - full) ** 2) < 0.02 * full.var()
-    learns = compress(svr, 15, **options, y=y[:300], settings=GradientSettings(steps=3000, label_weight=1.0))
+    learns = make(svr, 15, **options, y=y[:300], settings=GradientSettings(steps=3000, label_weight=1.0))
     better = learns.predict(X[300:])
     assert np.mean((better - truth[300:]) ** 2) < 0.3 * np.mean((full - truth[300:]) ** 2)
     with pytest.raises(ValueError, match="unless label_weight is set"):
-        compress(svr, 15, **options, y=y[:300])
+        make(svr, 15, **options, y=y[:300])
     with pytest.raises(ValueError, match="one number for each of 300 rows"):
-        compress(svr, 15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))
+        make(svr, 15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))
 
 
 def test_half_the_numbers_is_half_way():
@@ -357,7 +363,7 @@ def test_half_the_numbers_is_half_way():
 
     def start(weight):
         settings = GradientSettings(steps=0, label_weight=weight)
-        small = compress(full, 10, method="gradient", X=X, y=y if weight else None, settings=settings)
+        small = make(full, 10, X=X, y=y if weight else None, settings=settings)
         return small.decision_function(X)
 
     assert start(0.5) == pytest.approx(0.5 * (start(0.0) + start(1.0)), abs=1e-4)
@@ -367,7 +373,7 @@ def test_one_class_machines_are_matched():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(-2, 0.5, (200, 2)), rng.normal(2, 0.5, (200, 2))])
     machine = OneClassSVM(nu=0.2, gamma=0.5).fit(X)
-    small = compress(machine, 6, method="gradient", X=X, settings=GradientSettings(steps=3000))
+    small = make(machine, 6, X=X, settings=GradientSettings(steps=3000))
     grid = rng.uniform(-4, 4, (1000, 2))
     agree = small.predict(grid) == machine.predict(grid)
     assert agree.mean() > 0.97
@@ -386,19 +392,19 @@ def test_settings_are_refused_by_name(svc, digits):
         with pytest.raises(ValueError, match=f"{name}="):
             GradientSettings(**{name: value})
     with pytest.raises(ValueError, match=r"sizes=.*at most 5"):
-        compress(svc, 5, method="gradient", X=X, settings=GradientSettings(sizes=(2, 6)))
+        make(svc, 5, X=X, settings=GradientSettings(sizes=(2, 6)))
     settings = GradientSettings(loss="matching", label_weight=0.5)
     with pytest.raises(ValueError, match=r"label_weight=0\.5 has no meaning for loss='matching'"):
-        compress(svc, 5, method="gradient", X=X, y=y, settings=settings)
-    with pytest.raises(ValueError, match="max_vectors=1001 is not allowed"):
-        compress(svc, max_vectors=1001, method="gradient", X=X, y=y)
+        make(svc, 5, X=X, y=y, settings=settings)
+    with pytest.raises(ValueError, match="n_vectors=1001 is not allowed"):
+        grow(svc, 1001, X=X, y=y)
 
 
 def test_time_ends_a_path_with_the_sizes_that_are_done(svc, digits):
     X, y, _, _ = digits
     settings = GradientSettings(sizes=(5, 10), steps=10**7)
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        path = compress(svc, max_vectors=10, method="gradient", X=X, y=y, settings=settings, max_time=0.2)
+        path = grow(svc, 10, X=X, y=y, settings=settings, max_time=0.2)
     assert list(path.sizes) == [5]
     assert path[5].score(X, y) > 0.3
 
@@ -407,7 +413,7 @@ def test_odd_models_are_handled():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     with pytest.raises(ValueError, match="constant: there is nothing to compress"):
-        compress(KernelExpansion(np.empty((0, 3)), np.empty((0, 1)), 1.0), 2, method="gradient", X=X)
+        make(KernelExpansion(np.empty((0, 3)), np.empty((0, 1)), 1.0), 2, X=X)
     quick = GradientSettings(steps=50)
     # Zero coefficients, duplicate vectors, an indefinite kernel, a column without spread.
     flat = np.hstack([X, np.ones((60, 1))])
@@ -417,14 +423,12 @@ def test_odd_models_are_handled():
         (KernelExpansion(X, rng.standard_normal(60), 0.0, kernel="sigmoid", gamma=2.0, coef0=-1.0), X),
         (KernelExpansion(flat, rng.standard_normal((60, 2)), [0.0, 1.0]), flat),
     ]:
-        small = compress(full, 5, method="gradient", X=rows, settings=quick)
+        small = make(full, 5, X=rows, settings=quick)
         assert np.isfinite(small.coefficients).all()
         assert np.isfinite(small.decision_function(full.vectors)).all()
     start = np.tile(X[:1], (5, 1))
     begin = GradientSettings(steps=50, start=start)
-    made = compress(
-        KernelExpansion(X, rng.standard_normal(60), 0.0), 5, method="gradient", X=X, settings=begin
-    )
+    made = make(KernelExpansion(X, rng.standard_normal(60), 0.0), 5, X=X, settings=begin)
     assert np.isfinite(made.decision_function(X)).all()
     with pytest.raises(ValueError, match="infinity"):
-        compress(KernelExpansion([[np.inf]], [1.0], 0.0), 1, method="gradient")
+        make(KernelExpansion([[np.inf]], [1.0], 0.0), 1)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, KernelExpansion, SelectionSettings, compress
+from svmarrow import SVC, KernelExpansion, SelectionSettings, compress, compression_path
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_linear_machine_becomes_ten_vectors_without_loss(method, settings, noi
     X, y = noisy
     svc = SVC(kernel="linear", C=1.0).fit(X, y)
     assert svc.expansion_.n_vectors > 200
-    path = compress(svc, method=method, settings=settings, tol=1e-10)
+    path = compression_path(svc, method=method, settings=settings, tol=1e-10)
     small = path[len(path)]
     wanted = svc.decision_function(X)
     if method in ("rank", "l0"):
@@ -54,7 +54,7 @@ def test_lossless_for_a_polynomial_machine_with_many_outputs(method):
     Z = rng.standard_normal((80, 3))
     full = KernelExpansion(Z, rng.standard_normal((80, 4)), np.zeros(4), kernel="poly", degree=2, coef0=1.0)
     settings = SelectionSettings(gamma=0.0) if method == "l0" else None
-    path = compress(full, method=method, settings=settings, tol=1e-10)
+    path = compression_path(full, method=method, settings=settings, tol=1e-10)
     # Polynomials of degree 2 in 3 variables have 10 coefficients.
     assert len(path) == 10
     X = rng.standard_normal((50, 3))
@@ -65,7 +65,7 @@ def test_lossless_for_a_polynomial_machine_with_many_outputs(method):
 
 @pytest.mark.parametrize("method", ["prefit", "rank", "l0", "l1", "lars"])
 def test_residuals_fall_and_are_what_they_say(method, svc):
-    path = compress(svc, max_vectors=40, method=method)
+    path = compression_path(svc, 40, method=method)
     assert len(path) == 40
     assert (np.diff(path.residual_norms) <= 1e-12).all()
     full = svc.expansion_
@@ -90,7 +90,7 @@ def test_residuals_fall_and_are_what_they_say(method, svc):
 def test_a_choice_beats_chance(method, settings, svc):
     rng = np.random.default_rng(0)
     full = svc.expansion_
-    path = compress(svc, max_vectors=60, method=method, settings=settings)
+    path = compression_path(svc, 60, method=method, settings=settings)
     Z = np.asarray(full.vectors)
     K = np.exp(-0.001 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     wanted = K @ full.coefficients
@@ -126,7 +126,7 @@ def test_the_l1_path_has_the_vectors_of_the_naive_one(inverse):
     settings = SelectionSettings(joint=False, inverse_weights=inverse)
     path = compress(svc, 10, method="l1", settings=settings)
     assert path.expansion_.n_vectors == 10
-    order = compress(svc, max_vectors=10, method="l1", settings=settings).order
+    order = compression_path(svc, 10, method="l1", settings=settings).order
     # Weights c_i are the unit of b_i: with c_i = 1 / size_i the scaled vectors size_i phi_i have weight 1.
     scaled = K * size[:, None] * size[None]
     target = size * (K @ alpha)
@@ -138,7 +138,7 @@ def test_the_l1_path_has_the_vectors_of_the_naive_one(inverse):
 
 def test_lossy_l0_keeps_fewer_the_more_may_change(svc):
     sizes = [
-        len(compress(svc, method="l0", settings=SelectionSettings(gamma=gamma)))
+        len(compression_path(svc, method="l0", settings=SelectionSettings(gamma=gamma)))
         for gamma in (1e-4, 1e-2, 1.0)
     ]
     assert sizes[0] > sizes[1] > sizes[2] > 0

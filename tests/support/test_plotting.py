@@ -5,22 +5,20 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn import svm as peer
 from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, SVR, compress
+from svmarrow import SVC, SVR, compress, compression_path
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
 
-from svmarrow._support.plotting import (  # noqa: E402
-    DecisionVectorsDisplay,
-    SizeAccuracyDisplay,
-    image_axes,
-    subsample_baseline,
-)
+from svmarrow import DecisionVectorsDisplay, SizeAccuracyDisplay  # noqa: E402
+from svmarrow._support.plotting import image_axes  # noqa: E402
+from svmarrow.reduced_set import subsample_baseline  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def cancer():
 @pytest.fixture(scope="module")
 def path(cancer):
     X, y, _, _ = cancer
-    return compress(SVC(gamma=0.01).fit(X, y), max_vectors=40)
+    return compression_path(SVC(gamma=0.01).fit(X, y), 40)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +42,7 @@ def close_figures():
 
 def test_the_curve_holds_the_errors_of_the_path(path, cancer):
     _, _, X_test, y_test = cancer
-    display = SizeAccuracyDisplay.from_path(path, X_test, y_test, chosen=10)
+    display = path.plot(X_test, y_test, chosen=10)
     np.testing.assert_array_equal(display.line_.get_xdata(), np.arange(1, 41))
     np.testing.assert_allclose(display.line_.get_ydata(), 1 - path.scores(X_test, y_test), atol=1e-12)
     assert display.full_score == path.full_score(X_test, y_test)
@@ -82,7 +80,7 @@ def test_positive_errors_get_a_logarithmic_axis_with_percent_ticks():
 
 def test_bare_expansions_are_drawn_by_r2(path, cancer):
     _, _, X_test, _ = cancer
-    bare = compress(path.expansion, max_vectors=20)
+    bare = compression_path(path.expansion, 20)
     targets = path.expansion.decision_function(X_test)
     display = bare.plot(X_test, targets)
     assert display.ax_.get_ylabel() == "1 - R^2"
@@ -92,7 +90,7 @@ def test_bare_expansions_are_drawn_by_r2(path, cancer):
 def test_without_matplotlib_the_message_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from svmarrow._support.plotting import SizeAccuracyDisplay\n"
+        "from svmarrow import SizeAccuracyDisplay\n"
         "try:\n    SizeAccuracyDisplay([1], [0.5]).plot()\n"
         "except ImportError as error:\n    print(error)"
     )
@@ -100,38 +98,40 @@ def test_without_matplotlib_the_message_names_the_extra():
     assert done.stdout.strip() == "drawing needs matplotlib: pip install 'svmarrow[plot]'"
 
 
-def test_importing_svmarrow_does_not_import_matplotlib():
-    code = "import sys, svmarrow, svmarrow._support.plotting; print('matplotlib' in sys.modules)"
+def test_importing_svmarrow_imports_nothing_optional():
+    # Some releases of scikit-learn bring rich and pandas where they are installed.
+    code = (
+        "import sys, sklearn.gaussian_process, sklearn.model_selection, sklearn.multiclass, sklearn.svm\n"
+        "before = set(sys.modules)\n"
+        "import svmarrow, svmarrow.cli\n"
+        "print(*{'matplotlib', 'rich', 'typer', 'pandas'} & (sys.modules.keys() - before))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == ""
 
 
-def test_a_fitted_model_is_compared_with_machines_on_fewer_rows(cancer):
+def test_a_path_is_drawn_beside_machines_on_fewer_rows(cancer):
     X, y, X_test, y_test = cancer
     svc = SVC(gamma=0.01).fit(X, y)
-    display = SizeAccuracyDisplay.from_estimator(
-        svc, X_test, y_test, max_vectors=30, X_train=X, y_train=y, n_baselines=4
+    sizes, scores = subsample_baseline(
+        svc, X, y, X_test, y_test, sizes=np.geomspace(2, 30, 4), random_state=0
     )
-    assert len(display.line_.get_xdata()) == 30
-    sizes, errors = display.baseline_line_.get_data()
-    found, scores = subsample_baseline(svc, X, y, X_test, y_test, sizes=np.geomspace(2, 30, 4))
-    np.testing.assert_array_equal(sizes, found)
+    assert (sizes < 3 * 30).all()
+    assert (np.diff(sizes) >= 0).all()
+    display = compression_path(svc, 30).plot(X_test, y_test, baseline=(sizes, scores))
+    drawn, errors = display.baseline_line_.get_data()
+    np.testing.assert_array_equal(drawn, sizes)
     np.testing.assert_allclose(errors, 1 - scores, atol=1e-12)
-    assert (found < 3 * 30).all()
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels[:2] == ["compressed", "trained on fewer rows"]
-    plain = SizeAccuracyDisplay.from_estimator(svc, X_test, y_test, max_vectors=5)
-    assert plain.baseline_line_ is None
-    with pytest.raises(ValueError, match="go together"):
-        SizeAccuracyDisplay.from_estimator(svc, X_test, y_test, X_train=X)
+    assert compression_path(svc, 5).plot(X_test, y_test).baseline_line_ is None
 
 
 def test_regressors_are_drawn_with_their_baseline(cancer):
     X, y, X_test, y_test = cancer
     svr = SVR(gamma=0.01).fit(X, y.astype(float))
-    display = SizeAccuracyDisplay.from_estimator(
-        svr, X_test, y_test, max_vectors=20, X_train=X, y_train=y.astype(float), n_baselines=3
-    )
+    found = subsample_baseline(svr, X, y.astype(float), X_test, y_test, sizes=[5, 10, 20], random_state=0)
+    display = compression_path(svr, 20).plot(X_test, y_test, baseline=found)
     assert display.ax_.get_ylabel() == "1 - R^2"
     assert len(display.baseline_line_.get_xdata()) == 3
 
@@ -159,5 +159,19 @@ def test_boundaries_need_two_columns_and_classes(cancer):
     X, y, _, _ = cancer
     with pytest.raises(ValueError, match="30 columns: a picture needs 2"):
         DecisionVectorsDisplay.from_estimator(SVC().fit(X, y), X)
-    with pytest.raises(TypeError, match="must be a classifier"):
+    with pytest.raises(TypeError, match="must be a fitted classifier with vectors"):
         DecisionVectorsDisplay.from_estimator(SVR().fit(X[:, :2], y.astype(float)), X[:, :2])
+    svc = SVC().fit(X[:, :2], y)
+    with pytest.raises(TypeError, match=r"full=<KernelExpansion.* must be a fitted classifier"):
+        DecisionVectorsDisplay.from_estimator(svc, X[:, :2], full=svc.expansion_)
+
+
+def test_boundaries_of_scikit_learns_machines_and_frames():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_blobs(60, centers=2, random_state=1)
+    frame = pandas.DataFrame(X, columns=["width", "height"])
+    machine = peer.SVC(gamma=0.2).fit(frame, y)
+    display = DecisionVectorsDisplay.from_estimator(machine, frame, y, grid_resolution=10)
+    np.testing.assert_array_equal(display.vectors, machine.support_vectors_)
+    grid = frame.iloc[:0].reindex(range(100)).assign(width=display.xx0.ravel(), height=display.xx1.ravel())
+    np.testing.assert_array_equal(display.response.ravel(), machine.predict(grid))

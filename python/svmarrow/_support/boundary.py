@@ -1,6 +1,6 @@
 """The decision boundary of a classifier of two columns, with its vectors: `DecisionVectorsDisplay`.
 
-Like `svmarrow._support.plotting` it imports matplotlib only when something is drawn.
+Of a classifier it asks what every fitted one of a kernel machine has: `predict`, `classes_` and the vectors.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.reduced_set.threshold import label_indices
+from svmarrow._support.decoding import label_indices
+from svmarrow._support.plotting import finish, new_axes, pyplot
+from svmarrow._support.rows import as_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -65,8 +65,7 @@ class DecisionVectorsDisplay:
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import make_moons
-    >>> from svmarrow import SVC, compress
-    >>> from svmarrow._support.plotting import DecisionVectorsDisplay
+    >>> from svmarrow import SVC, DecisionVectorsDisplay, compress
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> svc = SVC(gamma=2).fit(X, y)
     >>> display = DecisionVectorsDisplay.from_estimator(compress(svc, 6), X, y, full=svc)
@@ -113,8 +112,8 @@ class DecisionVectorsDisplay:
         Parameters
         ----------
         estimator : object
-            A fitted classifier of two columns, see `svmarrow.interop.as_expansion`; a compressed one for
-            example.
+            A fitted classifier of two columns that says which its vectors are: any of svmarrow, a compressed
+            one for example, or a support vector machine of scikit-learn.
         X : {array-like, sparse matrix} of shape (n, 2)
             Rows; they are drawn if `y` is given, and give the grid its borders.
         y : array-like of shape (n,), default=None
@@ -140,38 +139,37 @@ class DecisionVectorsDisplay:
         ValueError
             If there are not two columns.
         TypeError
-            If the model does not classify.
+            If the model does not classify, or does not say which its vectors are.
         ImportError
             Without matplotlib.
         """
-        from svmarrow._support.plotting import pyplot
-
         pyplot()
-        model = _classifier(estimator, "estimator")
-        rows = model.validated(X)
-        dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
-        if dense.shape[1] != 2:
-            raise ValueError(f"X has {dense.shape[1]} columns: a picture needs 2")
-        vectors = model.expansion_.vectors
-        vectors = vectors.toarray() if hasattr(vectors, "toarray") else vectors
-        low, high = dense.min(axis=0) - eps, dense.max(axis=0) + eps
+        rows = _dense(as_rows(X))
+        if rows.shape[1] != 2:
+            raise ValueError(f"X has {rows.shape[1]} columns: a picture needs 2")
+        vectors = _vectors(estimator, "estimator")
+        if full is not None:
+            _vectors(full, "full")
+        low, high = rows.min(axis=0) - eps, rows.max(axis=0) + eps
         sides = [np.linspace(low[k], high[k], grid_resolution) for k in range(2)]
         xx0, xx1 = np.meshgrid(*sides)
-        grid = np.column_stack([xx0.ravel(), xx1.ravel()])
+        grid: Any = np.column_stack([xx0.ravel(), xx1.ravel()])
+        frame: Any = X
+        if hasattr(frame, "iloc"):
+            grid = type(frame)(grid, columns=frame.columns)  # a model that knows names asks for them
 
-        def classes_on_grid(one: ExpansionClassifier) -> NDArray[np.int64]:
-            won = one.decode(one.expansion_._evaluate(grid, one.n_jobs))
-            return label_indices(one.classes_[won], model.classes_).reshape(xx0.shape)
+        def classes_on_grid(one: Any) -> NDArray[np.int64]:
+            return label_indices(one.predict(grid), estimator.classes_).reshape(xx0.shape)
 
         display = cls(
             xx0,
             xx1,
-            classes_on_grid(model),
-            np.asarray(vectors, dtype=np.float64),
-            full_response=None if full is None else classes_on_grid(_classifier(full, "full")),
-            X=None if y is None else dense,
-            y=None if y is None else label_indices(np.asarray(y), model.classes_),
-            class_names=[str(label) for label in model.classes_],
+            classes_on_grid(estimator),
+            vectors,
+            full_response=None if full is None else classes_on_grid(full),
+            X=None if y is None else rows,
+            y=None if y is None else label_indices(np.asarray(y), estimator.classes_),
+            class_names=[str(label) for label in estimator.classes_],
         )
         return display.plot(ax=ax, **surface_options)
 
@@ -195,11 +193,7 @@ class DecisionVectorsDisplay:
         ImportError
             Without matplotlib.
         """
-        from svmarrow._support.plotting import pyplot
-
-        plt = pyplot()
-        if ax is None:
-            _, ax = plt.subplots(figsize=SIZE, layout="constrained")
+        ax = new_axes(ax, SIZE)
         names = self.class_names or [str(k) for k in range(int(self.response.max()) + 1)]
         colours = [COLOURS[k % len(COLOURS)] for k in range(len(names))]
         levels = np.arange(len(names) + 1) - 0.5
@@ -225,9 +219,7 @@ class DecisionVectorsDisplay:
         )
         ax.set_xlim(self.xx0.min(), self.xx0.max())
         ax.set_ylim(self.xx1.min(), self.xx1.max())
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        ax.legend(fontsize=8, frameon=True, facecolor="white", edgecolor="none", framealpha=0.85)
+        finish(ax, fontsize=8, framealpha=0.85)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -239,8 +231,14 @@ class DecisionVectorsDisplay:
         ax.plot([], [], color=colour, linewidth=width, label=name)
 
 
-def _classifier(model: Any, name: str) -> ExpansionClassifier:
-    converted = as_expansion(model)
-    if not isinstance(converted, ExpansionClassifier):
-        raise TypeError(f"{name}={model!r} is not allowed: it must be a classifier")
-    return converted
+def _vectors(model: Any, name: str) -> NDArray[np.float64]:
+    """The vectors (m, 2) of a fitted classifier; a TypeError for what is none."""
+    expansion = getattr(model, "expansion_", None)
+    vectors = getattr(model, "support_vectors_", None) if expansion is None else expansion.vectors
+    if vectors is None or not hasattr(model, "classes_"):
+        raise TypeError(f"{name}={model!r} is not allowed: it must be a fitted classifier with vectors")
+    return _dense(vectors)
+
+
+def _dense(rows: Any) -> NDArray[np.float64]:
+    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)

@@ -33,6 +33,7 @@ __all__ = [
     "code_scores",
     "decision_margins",
     "decision_values",
+    "label_indices",
     "pairs",
 ]
 
@@ -42,6 +43,14 @@ _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.int8]
 #: Outputs times classes below which it takes longer to ask for the number of cores than to do without them.
 _SHORT = 100_000
+
+
+def label_indices(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Index in `classes` of each label, -1 for a label that is not among them."""
+    unique, inverse = np.unique(y, return_inverse=True)
+    position = {label: index for index, label in enumerate(classes.tolist())}
+    known = np.array([position.get(label, -1) for label in unique.tolist()], dtype=np.int64)
+    return known[inverse.reshape(-1)]
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from svmarrow._support.parameters import integer
-from svmarrow._support.plotting import SizeAccuracyDisplay
+from svmarrow._support.plotting import new_axes
+from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,7 +107,17 @@ class SizePath(ABC):
             return f"{self.sizes[0]} to {self.sizes[-1]}"
         return ", ".join(map(str, self.sizes))
 
-    def plot(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **line_options: Any) -> SizeAccuracyDisplay:
+    def plot(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        ax: Any = None,
+        *,
+        sizes: Sequence[int] | None = None,
+        chosen: int | None = None,
+        baseline: tuple[ArrayLike, ArrayLike] | None = None,
+        **line_options: Any,
+    ) -> SizeAccuracyDisplay:
         """Draw the error against the number of vectors.
 
         Parameters
@@ -117,6 +128,13 @@ class SizePath(ABC):
             Labels or targets.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
+        sizes : sequence of int, default=None
+            Which sizes; None means all.
+        chosen : int, default=None
+            A size to point out.
+        baseline : (array-like of int, array-like), default=None
+            Sizes and scores of other machines to compare with, as
+            `svmarrow.reduced_set.subsample_baseline` gives them.
         **line_options : Any
             Passed to matplotlib's ``plot`` for the curve.
 
@@ -132,10 +150,19 @@ class SizePath(ABC):
         ValueError
             If no size has a vector.
         """
-        sizes = [size for size in self.sizes if size > 0]
-        if not sizes:
+        ax = new_axes(ax)
+        drawn = [size for size in sorted(set(self.sizes if sizes is None else sizes)) if size > 0]
+        if not drawn:
             raise ValueError("this path has no vectors: there is nothing to draw")
-        display = SizeAccuracyDisplay(sizes, self.scores(X, y, sizes), **self._drawn(X, y))
+        others = (None, None) if baseline is None else baseline
+        display = SizeAccuracyDisplay(
+            drawn,
+            self.scores(X, y, drawn),
+            chosen=chosen,
+            baseline_sizes=others[0],
+            baseline_scores=others[1],
+            **self._drawn(X, y),
+        )
         return display.plot(ax=ax, **line_options)
 
 

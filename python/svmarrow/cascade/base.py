@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.reduced_set.wrapper import ClassifierWrapper
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -61,12 +58,10 @@ class CascadeReport:
         return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a row"
 
 
-class Cascade(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class Cascade(ClassifierWrapper):
     """What cascades share: a full model, `predict` by parts, and the report."""
 
-    estimator: Any
     n_jobs: int | None
-    model_: ExpansionClassifier
 
     def _answers(self, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Class indices (n,), -1 where the full model has to answer, and the stages (n,) that answered."""
@@ -75,21 +70,6 @@ class Cascade(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _sizes(self) -> list[int]:
         """Kernel values of a row that ends at each stage, the full model last."""
         raise NotImplementedError
-
-    def _set_full(self, model: Any) -> None:
-        full = as_expansion(model)
-        if not isinstance(full, ExpansionClassifier):
-            raise TypeError(f"{model!r} is not allowed: it must be a classifier")
-        self.model_ = full
-        self.n_features_in_ = full.n_features_in_
-        if hasattr(full, "feature_names_in_"):
-            self.feature_names_in_ = full.feature_names_in_
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, (n_classes,)."""
-        check_is_fitted(self, "model_")
-        return self.model_.classes_
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Labels of the rows.
@@ -156,14 +136,3 @@ class Cascade(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             answered=tuple(np.bincount(stages, minlength=len(sizes)).tolist()),
             full_size=self.model_.expansion_.n_vectors,
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        tags.classifier_tags = inner.classifier_tags
-        tags.target_tags = inner.target_tags
-        return tags

@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaincinv
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.parameters import Rule, check, integer, one_of, real, refuse
-from svmarrow._support.progress import progress
+from svmarrow._support.parameters import Rule, check, integer, real, refuse
 from svmarrow._support.rows import sample_weights
 from svmarrow.cascade.base import Cascade
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.reduced_set.compression import METHODS, ConstantModelError, make, pursue
+from svmarrow.reduced_set.compression import RULES, ConstantModelError, compress, compression_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +83,7 @@ class CalibratedCascade(Cascade):
     settings : GradientSettings or SelectionSettings, default=None
         See `svmarrow.compress`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of the held-out rows, and of ``method="gradient"``.
+        Seed of the choice of the held-out rows, of ``method="gradient"`` and of sampled pursuits.
     n_jobs : int, default=None
         Threads. None means all cores that this process may use.
     verbose : bool, default=False
@@ -201,7 +199,8 @@ class CalibratedCascade(Cascade):
                 **CALIBRATION_RULES,
                 "n_vectors": Rule("an integer at least 1 or a sequence of them", _is_sizes),
                 "calibration": real(above=0.0, most=0.9),
-                "method": one_of(*METHODS),
+                "method": RULES["method"],
+                "random_state": RULES["random_state"],
             },
         )
         if y is None:
@@ -211,9 +210,7 @@ class CalibratedCascade(Cascade):
         weights = sample_weights(sample_weight, rows.size)
         train, held = self._split(rows, labels)
         chosen = _safe_indexing(X, train)
-        options = {} if weights is None else {"sample_weight": weights[train]}
-        self.estimator_ = clone(self.estimator).fit(chosen, labels[train], **options)
-        self._set_full(self.estimator_)
+        self.model_ = self._fit_full(chosen, labels[train], None if weights is None else weights[train])
         try:
             smalls = self._compress(chosen)
         except ConstantModelError:
@@ -237,14 +234,13 @@ class CalibratedCascade(Cascade):
 
     def _compress(self, X: Any) -> list[ExpansionClassifier]:
         sizes = sorted({int(size) for size in np.atleast_1d(self.n_vectors)})
-        shared: dict[str, Any] = {"settings": self.settings, "n_jobs": self.n_jobs, "clip": True}
-        with progress(self.verbose) as shown:
-            shared["progress"] = shown.callback
-            if self.method == "gradient":
-                shared |= {"X": X, "random_state": self.random_state}
-                made = [make(self.model_, size, **shared) for size in sizes]
-                return [one[len(one)] for one in made]
-            path = pursue(self.model_, sizes[-1], parameter="n_vectors", method=self.method, **shared)
+        options: dict[str, Any] = {"method": self.method, "settings": self.settings, "n_jobs": self.n_jobs}
+        options |= {"random_state": self.random_state, "verbose": self.verbose}
+        if self.method == "gradient":
+            sizes = sorted({min(size, _num_samples(X)) for size in sizes})
+            return [compress(self.model_, size, X, **options) for size in sizes]
+        most = max(1, min(sizes[-1], self.model_.expansion_.n_vectors))
+        path = compression_path(self.model_, most, **options)
         return [path[size] for size in sorted({min(size, len(path)) for size in sizes})]
 
     @classmethod
@@ -299,7 +295,7 @@ class CalibratedCascade(Cascade):
         cascade = cls(
             model, sizes[0] if len(sizes) == 1 else sizes, epsilon=epsilon, delta=delta, n_jobs=n_jobs
         )
-        cascade._set_full(model)
+        cascade.model_ = cascade._full(model)
         for one in smalls:
             if not np.array_equal(one.classes_, cascade.classes_):
                 raise ValueError(

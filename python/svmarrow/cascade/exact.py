@@ -6,16 +6,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
-from svmarrow._support.progress import progress
+from svmarrow._support.parameters import Rule, check, integer, one_of, refuse
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.cascade.base import Cascade
 from svmarrow.cascade.stages import Work, cheapest, ladder
-from svmarrow.reduced_set.compression import METHODS, RULES, ConstantModelError, pursue
+from svmarrow.reduced_set.compression import METHODS, RULES, ConstantModelError, compression_path
 from svmarrow.reduced_set.path import CompressionPath
 
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ class ExactCascade(Cascade):
     method : str, default="pursuit"
         See `svmarrow.compress`; any but ``"gradient"``, which does not project.
     tol : float, default=1e-5
-        End of the path, see `svmarrow.compress`.
+        End of the path, see `svmarrow.compression_path`.
     n_jobs : int, default=None
         Threads. None means all cores that this process may use.
     verbose : bool, default=False
@@ -98,7 +96,7 @@ class ExactCascade(Cascade):
     See Also
     --------
     CalibratedCascade : A bound on the rate of disagreements instead of none.
-    svmarrow.compress : The path.
+    svmarrow.compression_path : The path.
 
     Notes
     -----
@@ -119,11 +117,11 @@ class ExactCascade(Cascade):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from svmarrow import SVC, ExactCascade, compress
+    >>> from svmarrow import SVC, ExactCascade, compression_path
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> svc = SVC(C=100, gamma=0.001).fit(X[:400], y[:400])
-    >>> cascade = ExactCascade.from_path(compress(svc, max_vectors=40, tol=0), stages=[10, 20, 30])
+    >>> cascade = ExactCascade.from_path(compression_path(svc, 40, tol=0), stages=[10, 20, 30])
     >>> bool((cascade.predict(X) == svc.predict(X)).all())
     True
     >>> cascade.report(X).share_small > 0.9
@@ -177,25 +175,15 @@ class ExactCascade(Cascade):
         rules = {
             "method": one_of(*(name for name in METHODS if name != "gradient")),
             "tol": RULES["tol"],
-            "n_vectors": either(none, integer(least=1)),
+            "n_vectors": RULES["n_vectors"],
             "stages": STAGES,
         }
         check(self.get_params(deep=False), rules)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = clone(self.estimator).fit(X, y, **weights)
-        self._set_full(self.estimator_)
+        self.model_ = self._fit_full(X, y, sample_weight)
+        most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
+        options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         try:
-            with progress(self.verbose) as shown:
-                path = pursue(
-                    self.model_,
-                    self.n_vectors,
-                    parameter="n_vectors",
-                    clip=True,
-                    method=self.method,
-                    tol=self.tol,
-                    n_jobs=self.n_jobs,
-                    progress=shown.callback,
-                )
+            path = compression_path(self.model_, most, **options, n_jobs=self.n_jobs, verbose=self.verbose)
         except ConstantModelError:
             self._prepare(None, [])
             return self
@@ -216,7 +204,7 @@ class ExactCascade(Cascade):
         Parameters
         ----------
         path : CompressionPath
-            What `svmarrow.compress` gave for a classifier.
+            What `svmarrow.compression_path` gave for a classifier.
         X : {array-like, sparse matrix} of shape (n, n_features), default=None
             Typical rows, on which ``stages="auto"`` chooses. Without them it takes the model's own vectors,
             which are harder than most rows.
@@ -246,7 +234,7 @@ class ExactCascade(Cascade):
             )
         cascade = cls(path.model, len(path), stages=stages, n_jobs=n_jobs)
         check({"stages": stages}, {"stages": STAGES})
-        cascade._set_full(path.model)
+        cascade.model_ = cascade._full(path.model)
         cascade._build(path, X)
         return cascade
 

@@ -18,7 +18,8 @@ from svmarrow.cli.data import DataOptions, check_writable, read_data, write_text
 from svmarrow.cli.demo import run
 from svmarrow.cli.models import describe, read_model, read_model_and_data, write_model
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
-from svmarrow.reduced_set.compression import pursue
+from svmarrow.reduced_set.compression import compress as compress_model
+from svmarrow.reduced_set.compression import compression_path
 from svmarrow.svm import SVC
 
 __all__ = ["app"]
@@ -83,6 +84,19 @@ class MultiClass(StrEnum):
 
     ovo = "ovo"
     ovr = "ovr"
+
+
+class Method(StrEnum):
+    """How vectors are chosen or made."""
+
+    pursuit = "pursuit"
+    prefit = "prefit"
+    basic = "basic"
+    rank = "rank"
+    l0 = "l0"
+    l1 = "l1"
+    lars = "lars"
+    gradient = "gradient"
 
 
 class Candidates(StrEnum):
@@ -246,18 +260,32 @@ def compress(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
     n_vectors: Annotated[
-        int | None, typer.Option("--n-vectors", "-n", help="Keep so many vectors.", show_default=False)
+        int | None,
+        typer.Option(
+            "--n-vectors",
+            "-n",
+            help="Keep so many vectors; with --max-loss at most so many, by default all up to 1000.",
+            show_default=False,
+        ),
     ] = None,
     max_loss: Annotated[
         float | None,
-        typer.Option(help="Keep as few as lose at most this accuracy on --validation.", show_default=False),
+        typer.Option(
+            help="Keep the fewest that lose at most this much accuracy on --validation: 0.003 is 0.3 %.",
+            show_default=False,
+        ),
     ] = None,
     validation: Annotated[
         Path | None, typer.Option(help="Labelled rows that judge the sizes.", show_default=False)
     ] = None,
-    max_vectors: Annotated[
-        int | None, typer.Option(help="Largest size to try with --max-loss. Default: all, at most 1000.")
-    ] = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method",
+            "-m",
+            help="How vectors are chosen; gradient makes new ones: slower, and better where few are kept.",
+        ),
+    ] = Method.pursuit,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -270,6 +298,9 @@ def compress(
     curve: Annotated[
         Path | None, typer.Option(help="Also draw error against size on --validation into this image.")
     ] = None,
+    random_state: Annotated[
+        int, typer.Option("--random-state", "-r", help="Seed of --method gradient; nothing else is random.")
+    ] = 0,
     n_jobs: Jobs = None,
     model_format_: Annotated[
         ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
@@ -290,7 +321,8 @@ def compress(
     r"""Shrink a model to few vectors.
 
     Say how many with --n-vectors, or what it may cost with --max-loss and
-    --validation. Give the training rows with --data where you have them.
+    --validation; with both, the fewest that are good enough, at most so many.
+    Give the training rows with --data where you have them.
 
     [bold]Examples[/bold]
 
@@ -298,14 +330,16 @@ def compress(
           -n 100 --data train.svm
       svmarrow compress model.safetensors -o small.safetensors \
           --max-loss 0.003 --validation valid.svm --curve curve.png
+      svmarrow compress model.safetensors -o tiny.safetensors \
+          -n 20 --method gradient --data train.svm
       svmarrow compress svm-train.model -o small.model -n 50
     """
-    if (n_vectors is None) == (max_loss is None):
-        raise typer.BadParameter("give either --n-vectors or --max-loss")
+    if n_vectors is None and max_loss is None:
+        raise typer.BadParameter("give --n-vectors, or --max-loss with --validation")
+    if n_vectors is None and method == "gradient":
+        raise typer.BadParameter("--method gradient makes vectors: give --n-vectors, the most to make")
     if max_loss is not None and validation is None:
         raise typer.BadParameter("--max-loss needs --validation, the rows that judge the sizes")
-    if max_loss is None and max_vectors is not None:
-        raise typer.BadParameter("--max-vectors goes with --max-loss; --n-vectors says the size itself")
     if curve is not None and validation is None:
         raise typer.BadParameter("--curve needs --validation, the rows that judge the sizes")
     if candidates is Candidates.rows and data is None:
@@ -325,22 +359,18 @@ def compress(
     rows = parts[0] if data is not None else None
     judge = parts[-1] if validation is not None else None
     started = time.perf_counter()
-    with shown_progress(on_terminal()) as shown:
-        path = pursue(
-            full,
-            max_vectors if n_vectors is None else n_vectors,
-            parameter="max_vectors" if n_vectors is None else "n_vectors",
-            X=None if rows is None else rows.X,
-            y=None if rows is None else rows.y,
-            candidates=candidates.value,
-            n_jobs=n_jobs,
-            progress=shown.callback,
-        )
-    elapsed = time.perf_counter() - started
-    if max_loss is not None and judge is not None:
-        small = path.select(judge.X, judge.labels, max_loss)
+    arguments: Any = full, n_vectors, *((None, None) if rows is None else (rows.X, rows.y))
+    settings: dict[str, Any] = {"method": method.value, "candidates": candidates.value}
+    settings |= {"random_state": random_state, "n_jobs": n_jobs, "verbose": on_terminal()}
+    if max_loss is None and axes is None:
+        small = compress_model(*arguments, **settings)
     else:
-        small = path[len(path)]
+        path = compression_path(*arguments, **settings)
+        if max_loss is not None and judge is not None:
+            small = path.select(judge.X, judge.labels, max_loss)
+        else:
+            small = path[path.sizes[-1]]
+    elapsed = time.perf_counter() - started
     chosen = small.expansion_.n_vectors
     before_bytes = model.stat().st_size  # the output may take its place
     write_model(small, output, model_format_.value)
@@ -348,9 +378,8 @@ def compress(
         path.plot(judge.X, judge.labels, ax=axes, chosen=chosen).figure_.savefig(curve, dpi=160)
     say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
     if judge is not None:
-        before = path.full_score(judge.X, judge.labels)
-        after = path.scores(judge.X, judge.labels, [chosen])[0]
-        say(f"error on {validation}: {percent(1 - before)} before, {percent(1 - after)} after")
+        before, after = (float((one.predict(judge.X) != judge.labels).mean()) for one in (full, small))
+        say(f"error on {validation}: {percent(before)} before, {percent(after)} after")
     say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
     if curve is not None:
         say(f"wrote {curve}")

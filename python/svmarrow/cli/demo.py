@@ -15,8 +15,8 @@ from sklearn import svm as peer_svm
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from svmarrow import SVC, compress, load
-from svmarrow._support.plotting import SizeAccuracyDisplay, image_axes
+from svmarrow import SVC, compression_path, load
+from svmarrow._support.plotting import image_axes
 from svmarrow.cli.report import describe_certificate, percent, say, seconds, size, size_table
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         f"{seconds(time.perf_counter() - started)} ({describe_certificate(svc.certificate_)})"
     )
     started = time.perf_counter()
-    path = compress(svc, max_vectors=svc.expansion_.n_vectors, X=train.X, y=train.y, n_jobs=n_jobs)
+    path = compression_path(svc, svc.expansion_.n_vectors, train.X, train.y, n_jobs=n_jobs)
     say(f"compress  every size from 1 to {len(path)} in {seconds(time.perf_counter() - started)}")
     small = path.select(valid.X, valid.y, max_loss=max_loss)
     chosen = small.expansion_.n_vectors
@@ -120,7 +120,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
     say()
 
     curve = folder / "curve.png"
-    display = SizeAccuracyDisplay.from_path(path, test.X, test.y, chosen=chosen, ax=image_axes())
+    display = path.plot(test.X, test.y, chosen=chosen, ax=image_axes())
     display.ax_.set_title("Handwritten digits: test error of every size")
     display.figure_.savefig(curve, dpi=160)
     say(f"wrote {curve} and the models beside it; try: svmarrow info {model_file}")

@@ -2,19 +2,23 @@
 
 | file | holds |
 |---|---|
-| `path` | every size of a greedy compression, and the choice among them |
+| `sizes` | what paths share: scores, the choice of a size |
+| `path` | every size of a greedy compression |
 | `selection` | settings of the methods that look at the whole kernel matrix |
 | `construction` | new vectors, moved by their gradient |
 | `made_path` | the sizes of one construction |
 | `compact` | single precision vectors and coefficients of one byte, with their measured cost |
-| `compression` | `compress`, the door to all |
+| `compression` | `compress` and `compression_path`, the doors to all |
 | `cost` | time a row, measured and as a line in the size |
 | `score` | scores of many sizes at once |
+| `baseline` | machines trained on fewer rows, to compare with |
+| `wrapper` | what meta-estimators around a classifier share |
 | `estimator` | `ReducedSet`, compression inside pipelines and grid searches |
 """
 
+from svmarrow.reduced_set.baseline import subsample_baseline
 from svmarrow.reduced_set.compact import Compaction, compact
-from svmarrow.reduced_set.compression import compress
+from svmarrow.reduced_set.compression import compress, compression_path
 from svmarrow.reduced_set.construction import GradientSettings
 from svmarrow.reduced_set.estimator import ReducedSet
 from svmarrow.reduced_set.made_path import ConstructionPath
@@ -30,4 +34,6 @@ __all__ = [
     "SelectionSettings",
     "compact",
     "compress",
+    "compression_path",
+    "subsample_baseline",
 ]

@@ -1,16 +1,29 @@
-"""`compress`: one call from a fitted model to fewer vectors, chosen or made."""
+"""`compress` and `compression_path`: from a fitted model to one with fewer vectors, or to all sizes."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from svmarrow import _core
-from svmarrow._support.parameters import check, either, integer, none, one_of, real, refuse
+from svmarrow._support.decoding import label_indices
+from svmarrow._support.parameters import (
+    MAX_TIME,
+    RANDOM_STATE,
+    Rule,
+    check,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+    seed_of,
+)
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -18,9 +31,9 @@ from svmarrow.interop.convert import as_expansion, without_manners
 from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
 from svmarrow.reduced_set.made_path import ConstructionPath
 from svmarrow.reduced_set.path import CompressionPath
-from svmarrow.reduced_set.score import rows_for
+from svmarrow.reduced_set.score import rows_for, without_kind
 from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
-from svmarrow.reduced_set.threshold import label_indices
+from svmarrow.reduced_set.sizes import SELECTION_RULES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,83 +41,42 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.models.classifier import ExpansionClassifier
 
-__all__ = ["compress", "pursue"]
+__all__ = ["METHODS", "RULES", "ConstantModelError", "Method", "compress", "compression_path"]
 
 METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient")
 Method: TypeAlias = Literal["pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient"]
 RULES = {
+    "n_vectors": either(none, integer(least=1)),
     "method": one_of(*METHODS),
     "candidates": one_of("vectors", "rows"),
     "tol": real(least=0.0),
-    "max_time": either(none, real(least=0.0)),
+    "random_state": RANDOM_STATE,
+    "max_time": MAX_TIME,
+}
+TARGET_RULES = {
+    **{name: SELECTION_RULES[name] for name in ("max_loss", "min_agreement")},
+    "validation": Rule(
+        "None or a pair (X, y)", lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) == 2)
+    ),
 }
 DEFAULT_PATH = 1000
-"""Largest size of a path when neither `n_vectors` nor `max_vectors` is given."""
+"""Largest size of a path where `n_vectors` is not given."""
 
 
-@overload
-def compress(
-    model: Any,
-    n_vectors: int,
-    *,
-    max_vectors: None = ...,
-    method: Method = ...,
-    X: ArrayLike | None = ...,
-    y: ArrayLike | None = ...,
-    candidates: Literal["vectors", "rows"] = ...,
-    tol: float = ...,
-    settings: GradientSettings | SelectionSettings | None = ...,
-    random_state: int | np.random.RandomState | None = ...,
-    max_time: float | None = ...,
-    n_jobs: int | None = ...,
-    verbose: bool = ...,
-) -> Any: ...
-
-
-@overload
-def compress(
-    model: Any,
-    n_vectors: None = ...,
-    *,
-    max_vectors: int | None = ...,
-    method: Literal["pursuit", "prefit", "basic", "rank", "l0", "l1", "lars"] = ...,
-    X: ArrayLike | None = ...,
-    y: ArrayLike | None = ...,
-    candidates: Literal["vectors", "rows"] = ...,
-    tol: float = ...,
-    settings: SelectionSettings | None = ...,
-    random_state: int | np.random.RandomState | None = ...,
-    max_time: float | None = ...,
-    n_jobs: int | None = ...,
-    verbose: bool = ...,
-) -> CompressionPath: ...
-
-
-@overload
-def compress(
-    model: Any,
-    n_vectors: None = ...,
-    *,
-    max_vectors: int,
-    method: Literal["gradient"],
-    X: ArrayLike | None = ...,
-    y: ArrayLike | None = ...,
-    settings: GradientSettings | None = ...,
-    random_state: int | np.random.RandomState | None = ...,
-    max_time: float | None = ...,
-    n_jobs: int | None = ...,
-    verbose: bool = ...,
-) -> ConstructionPath: ...
+class ConstantModelError(ValueError):
+    """The model is the same everywhere: no vector has a part in it."""
 
 
 def compress(
     model: Any,
     n_vectors: int | None = None,
-    *,
-    max_vectors: int | None = None,
-    method: Method = "pursuit",
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
+    *,
+    max_loss: float | None = None,
+    min_agreement: float | None = None,
+    validation: tuple[ArrayLike, ArrayLike | None] | None = None,
+    method: Method = "pursuit",
     candidates: Literal["vectors", "rows"] = "vectors",
     tol: float = 1e-5,
     settings: GradientSettings | SelectionSettings | None = None,
@@ -115,7 +87,10 @@ def compress(
 ) -> Any:
     """Approximate a fitted kernel machine by one with fewer vectors.
 
-    All machines of a multiclass model are approximated together over one pool of vectors.
+    Say how many vectors with `n_vectors`; or say what the small model must be able to do, with `max_loss` or
+    `min_agreement` and the rows that judge it: then the model is the smallest that does it, and `n_vectors`
+    the most that it may have. All machines of a multiclass model are approximated together over one pool of
+    vectors.
 
     Parameters
     ----------
@@ -123,18 +98,34 @@ def compress(
         Anything that `svmarrow.interop.as_expansion` takes: a fitted estimator of svmarrow, a fitted
         kernel machine of scikit-learn, a model file, a `KernelExpansion` and what is made of one.
     n_vectors : int, default=None
-        Number of vectors to keep: the result is one model. A path that reaches `tol` earlier gives fewer.
-    max_vectors : int, default=None
-        Largest number of vectors: the result is the path of all sizes up to it, for ``"gradient"`` of the
-        sizes that its settings name, else its halves down to 8. Without `n_vectors` and `max_vectors` that is
-        all candidates, at most 1000.
+        Number of vectors to keep. A selection that reaches `tol` earlier gives fewer. With `max_loss` or
+        `min_agreement` the largest number to try; None is then all candidates, at most 1000, and not allowed
+        for ``"gradient"``.
+    X : {array-like, sparse matrix} of shape (n, n_features), default=None
+        Training rows. With `y`, the thresholds of a classifier are chosen anew on them. For ``"gradient"``,
+        and for pursuits with ``SelectionSettings(criterion="predictions")``, the rows on which the models are
+        compared; without them, the model's own vectors.
+    y : array-like of shape (n,), default=None
+        Their labels, which ``"gradient"`` learns from too, see `GradientSettings`; with a ``label_weight``
+        numbers (n, q) for a model without classes.
+    max_loss : float, default=None
+        How much lower the score on the validation rows may be than the full model's: an accuracy for what
+        classifies, else R^2. 0.003 is 0.3 percent points of accuracy.
+    min_agreement : float, default=None
+        Least share of the validation rows that get the full model's label; R^2 against its outputs where
+        there are no labels.
+    validation : tuple of (X, y), default=None
+        The rows that judge `max_loss` and `min_agreement`, best some that neither training nor compression
+        has seen; y may be None for `min_agreement` alone.
     method : str, default="pursuit"
-        How vectors are chosen, or made.
+        How vectors are chosen, or made. What is left of the model is its difference from the small one.
 
-        * ``"pursuit"``: hyperplane matching pursuit with back-fitting [1]_, which adds the vector that
-          makes the smallest angle with what is missing and then solves for all coefficients again.
-        * ``"prefit"``: the same, but the vector that lowers the distance most.
-        * ``"basic"``: the pursuit without back-fitting: coefficients that are there stay, until a vector is
+        * ``"pursuit"``: adds one vector after the other, each time the one that makes the smallest angle with
+          what is left, and after each solves for all coefficients again (matching pursuit with
+          *back-fitting* [1]_).
+        * ``"prefit"``: the same, but each time the vector after which, all coefficients solved again, least
+          is left (*pre-fitting*); dearer, and often a little better at small sizes.
+        * ``"basic"``: only the new coefficient is solved for: those that are there stay, until a vector is
           chosen once more.
         * ``"rank"``: a basis of the span of all vectors, lossless; few only for kernels of low rank, such as
           linear or polynomial ones.
@@ -142,8 +133,8 @@ def compress(
         * ``"l1"``: the path of the l1 penalty [1]_.
         * ``"lars"``: the path of the SVM trained again on its own vectors with an l1 penalty [2]_.
         * ``"gradient"``: new vectors, moved together with their coefficients until they do on the rows what
-          the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds, needs
-          `n_vectors` or `max_vectors`, and is much better at small sizes.
+          the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds and is
+          much better at small sizes.
 
         ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"`` hold the kernel matrix of all vectors in memory. Models
         that are too long for a method are reduced in chunks, see `SelectionSettings`.
@@ -162,7 +153,7 @@ def compress(
     settings : GradientSettings or SelectionSettings, default=None
         The former for ``"gradient"``, the latter for all other methods; None takes the defaults.
     random_state : int, RandomState instance or None, default=None
-        Seed of ``"gradient"`` and of ``SelectionSettings(sample=...)``. None always gives the same model.
+        Seed of ``"gradient"`` and of ``SelectionSettings(sample=...)``; nothing else is random.
     max_time : float, default=None
         Seconds after which the run ends with the sizes it has.
     n_jobs : int, default=None
@@ -172,21 +163,23 @@ def compress(
 
     Returns
     -------
-    ExpansionClassifier, ExpansionRegressor, ExpansionDetector, KernelExpansion, CompressionPath or \
-    ConstructionPath
-        With `n_vectors` a model of the kind of `model`, ready to predict; a `KernelExpansion` of a bare one.
-        Otherwise a `CompressionPath`, for ``"gradient"`` a `ConstructionPath`.
+    ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
+        A model of the kind of `model`, ready to predict; a `KernelExpansion` of a bare one.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, more vectors are asked for than there are candidates, X does not
-        fit the model, the kernel is precomputed or seen not to be positive semidefinite, the model is
-        constant, or a selection needs more than ``max_memory``.
+        If a parameter is out of its range, more vectors are asked for than there are candidates, no size
+        meets the demands, X does not fit the model, the kernel is precomputed or seen not to be positive
+        semidefinite, the model is constant, or a selection needs more than ``max_memory``.
     TypeError
         If `model` is of another kind.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
+
+    See Also
+    --------
+    compression_path : The models of all sizes out of one run.
 
     References
     ----------
@@ -202,179 +195,198 @@ def compress(
     >>> from svmarrow import SVC, compress
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
-    >>> small = compress(svc, 100, X=X[:1000], y=y[:1000])
+    >>> small = compress(svc, 100, X[:1000], y[:1000])
     >>> small.expansion_.n_vectors, small.score(X[1000:], y[1000:]) > 0.9
     (100, True)
-    >>> made = compress(svc, 20, method="gradient", X=X[:1000], y=y[:1000])
+
+    The smallest that loses at most one percent point of accuracy:
+
+    >>> small = compress(svc, X=X[:1000], y=y[:1000], max_loss=0.01, validation=(X[1000:], y[1000:]))
+    >>> small.expansion_.n_vectors < svc.expansion_.n_vectors
+    True
+
+    Vectors that are made do with fewer:
+
+    >>> made = compress(svc, 20, X[:1000], y[:1000], method="gradient", random_state=0)
     >>> made.score(X[1000:], y[1000:]) > 0.92
     True
     """
-    if n_vectors is not None and max_vectors is not None:
-        raise ValueError(
-            f"n_vectors={n_vectors!r} and max_vectors={max_vectors!r} exclude each other: the first gives "
-            "one model, the second the path of all sizes"
+    targets: dict[str, Any] = {"max_loss": max_loss, "min_agreement": min_agreement}
+    check({**targets, "validation": validation}, TARGET_RULES)
+    targeted = max_loss is not None or min_agreement is not None
+    if n_vectors is None and not targeted:
+        raise refuse(
+            "n_vectors", None, "a number of vectors where neither max_loss nor min_agreement is given"
         )
-    check({"method": method}, {"method": RULES["method"]})
-    if method == "gradient":
-        if n_vectors is None and max_vectors is None:
-            raise ValueError("method='gradient' makes vectors: give n_vectors, or max_vectors for a path")
-        if candidates != "vectors":
-            raise ValueError(
-                f"candidates={candidates!r} has no meaning for method='gradient', which makes vectors"
-            )
-        asked = n_vectors if max_vectors is None else max_vectors
-        with shown_progress(verbose) as shown:
-            made = make(
-                model,
-                cast("int", asked),
-                parameter="n_vectors" if max_vectors is None else "max_vectors",
-                X=X,
-                y=y,
-                settings=settings,
-                random_state=random_state,
-                max_time=max_time,
-                n_jobs=n_jobs,
-                progress=shown.callback,
-            )
-        return made[len(made)] if max_vectors is None else made
-    with shown_progress(verbose) as shown:
-        path = pursue(
-            model,
-            max_vectors if n_vectors is None else n_vectors,
-            parameter="max_vectors" if n_vectors is None else "n_vectors",
-            method=method,
-            X=X,
-            y=y,
-            candidates=candidates,
-            tol=tol,
-            settings=settings,
-            random_state=random_state,
-            max_time=max_time,
-            n_jobs=n_jobs,
-            progress=shown.callback,
-        )
-    return path if n_vectors is None else path[min(n_vectors, len(path))]
+    if targeted and validation is None:
+        raise ValueError("max_loss and min_agreement need validation=(X, y), the rows that judge the sizes")
+    if validation is not None and not targeted:
+        raise ValueError("validation is of no use without max_loss or min_agreement")
+    task = _Task(model, n_vectors, X, y, method, candidates, tol, settings, random_state, max_time, n_jobs)
+    path = _path(task, verbose, every_size=targeted)
+    return path[path.sizes[-1]] if validation is None else path.select(*validation, **targets)
 
 
-class ConstantModelError(ValueError):
-    """The model is the same everywhere: no vector has a part in it."""
-
-
-def make(
+def compression_path(
     model: Any,
-    size: int,
-    *,
-    parameter: str = "n_vectors",
-    clip: bool = False,
+    n_vectors: int | None = None,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    settings: Any = None,
-    random_state: int | np.random.RandomState | None = None,
-    max_time: float | None = None,
-    n_jobs: int | None = None,
-    progress: ProgressCallback | None = None,
-) -> ConstructionPath:
-    """Make the path of ``compress(method="gradient")``, with a hook for a progress bar.
-
-    `parameter` is what errors call `size`; ``"n_vectors"`` asks for that size alone, and with `clip` a size
-    beyond the rows means all of them.
-    """
-    whole = as_expansion(model)
-    source = without_manners(whole)
-    expansion = source if isinstance(source, KernelExpansion) else source.expansion_
-    check(
-        {parameter: size, "max_time": max_time},
-        {parameter: integer(least=1), "max_time": RULES["max_time"]},
-    )
-    if expansion.n_vectors == 0:
-        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
-    chosen = GradientSettings() if settings is None else settings
-    if not isinstance(chosen, GradientSettings):
-        raise refuse("settings", settings, "None or a GradientSettings")
-    _refuse_unknown_values(expansion)
-    if X is None and y is not None:
-        raise ValueError("y is given without X")
-    rows: Any = None
-    labels = answers = None
-    if X is not None and y is not None and isinstance(source, KernelExpansion):
-        rows = rows_for(source, X)
-        answers = answers_of(source, chosen, y, rows.shape[0])
-    elif X is not None:
-        rows, labels = _tuning_rows(source, X, y, "rows")
-    available = int((expansion.vectors if rows is None else rows).shape[0])
-    if size > available and not clip:
-        raise refuse(parameter, size, f"between 1 and {available}, the number of rows to learn from")
-    sizes = stages(chosen, min(size, available), path=parameter != "n_vectors")
-
-    def select(method: str, count: int) -> Any:
-        asked = min(count, expansion.n_vectors)
-        return pursue(
-            source, asked, method=method, max_time=max_time, n_jobs=n_jobs, progress=progress
-        ).vectors
-
-    models = construct(
-        source,
-        sizes,
-        select=select,
-        rows=rows,
-        labels=labels,
-        answers=answers,
-        settings=chosen,
-        random_state=random_state,
-        max_time=max_time,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    if source is not whole:
-        models = {size: whole.with_expansion(made) for size, made in models.items()}
-    return ConstructionPath(whole, models, n_jobs)
-
-
-def pursue(
-    model: Any,
-    size: int | None,
     *,
-    parameter: str = "max_vectors",
-    clip: bool = False,
-    method: str = "pursuit",
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    candidates: str = "vectors",
+    method: Method = "pursuit",
+    candidates: Literal["vectors", "rows"] = "vectors",
     tol: float = 1e-5,
     settings: GradientSettings | SelectionSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
     n_jobs: int | None = None,
-    progress: ProgressCallback | None = None,
-) -> CompressionPath:
-    """Make the path of `compress`, with a hook for a progress bar.
+    verbose: bool = False,
+) -> Any:
+    """Compress a fitted kernel machine to every size in one run.
 
-    `parameter` is what errors call `size`, and with `clip` a size beyond the candidates means all of them;
-    `progress(phase, done, total, gap, steps)` is called now and then.
+    Parameters
+    ----------
+    model : object
+        As for `compress`.
+    n_vectors : int, default=None
+        The largest size. None is all candidates, at most 1000, and not allowed for ``"gradient"``.
+    X : {array-like, sparse matrix} of shape (n, n_features), default=None
+        Training rows, as for `compress`; the thresholds of each size are chosen anew on them.
+    y : array-like of shape (n,) or (n, q), default=None
+        Their labels or numbers.
+    method : str, default="pursuit"
+        As for `compress`. ``"gradient"`` has the sizes that its settings name, else the largest and its
+        halves down to 8; all others have every size from 1 on.
+    candidates, tol, settings, random_state, max_time, n_jobs, verbose
+        As for `compress`.
+
+    Returns
+    -------
+    CompressionPath or ConstructionPath
+        ``path[s]`` is the model with s vectors; the latter for ``"gradient"``.
+
+    Raises
+    ------
+    ValueError
+        As `compress`.
+    TypeError
+        As `compress`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import SVC, compression_path
+    >>> X, y = load_digits(return_X_y=True)
+    >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
+    >>> path = compression_path(svc, 200, X[:1000], y[:1000])
+    >>> path[50].expansion_.n_vectors, path.scores(X[1000:], y[1000:]).shape
+    (50, (200,))
     """
-    whole = as_expansion(model)
+    task = _Task(model, n_vectors, X, y, method, candidates, tol, settings, random_state, max_time, n_jobs)
+    return _path(task, verbose, every_size=True)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a compression was asked for."""
+
+    model: Any
+    n_vectors: int | None
+    X: Any = None
+    y: Any = None
+    method: str = "pursuit"
+    candidates: str = "vectors"
+    tol: float = 1e-5
+    settings: Any = None
+    random_state: int | np.random.RandomState | None = None
+    max_time: float | None = None
+    n_jobs: int | None = None
+
+
+def _path(task: _Task, verbose: bool, *, every_size: bool) -> CompressionPath | ConstructionPath:
+    """The path of a task; where not every size is wanted, ``"gradient"`` makes the largest alone."""
+    check({name: getattr(task, name) for name in RULES}, RULES)
+    whole = as_expansion(task.model)
+    with shown_progress(verbose) as shown:
+        if task.method == "gradient":
+            return _made(task, whole, shown.callback, every_size=every_size)
+        return _chosen(task, whole, shown.callback)
+
+
+def _made(
+    task: _Task, whole: Any, progress: ProgressCallback | None, *, every_size: bool
+) -> ConstructionPath:
+    if task.n_vectors is None:
+        raise ValueError("method='gradient' makes vectors: give n_vectors, the largest number of them")
+    if task.candidates != "vectors":
+        raise ValueError(
+            f"candidates={task.candidates!r} has no meaning for method='gradient', which makes vectors"
+        )
     source = without_manners(whole)
-    expansion = source if isinstance(source, KernelExpansion) else source.expansion_
-    options = {"method": method, "candidates": candidates, "tol": tol, "max_time": max_time, parameter: size}
-    check(options, {**RULES, parameter: either(none, integer(least=1))})
+    expansion = without_kind(source)
+    if expansion.n_vectors == 0:
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+    chosen = GradientSettings() if task.settings is None else task.settings
+    if not isinstance(chosen, GradientSettings):
+        raise refuse("settings", chosen, "None or a GradientSettings")
     _refuse_unknown_values(expansion)
-    chosen = selection_of(settings, method)
+    if task.X is None and task.y is not None:
+        raise ValueError("y is given without X")
+    rows: Any = None
+    labels = answers = None
+    if task.X is not None and task.y is not None and isinstance(source, KernelExpansion):
+        rows = rows_for(source, task.X)
+        answers = answers_of(source, chosen, task.y, rows.shape[0])
+    elif task.X is not None:
+        rows, labels = _tuning_rows(source, task.X, task.y, "rows")
+    available = int((expansion.vectors if rows is None else rows).shape[0])
+    if task.n_vectors > available:
+        raise refuse(
+            "n_vectors", task.n_vectors, f"between 1 and {available}, the number of rows to learn from"
+        )
+
+    def select(method: str, count: int) -> Any:
+        start = _Task(source, min(count, expansion.n_vectors), method=method)
+        start = replace(start, max_time=task.max_time, n_jobs=task.n_jobs)
+        return _chosen(start, source, progress).vectors
+
+    models = construct(
+        source,
+        stages(chosen, task.n_vectors, path=every_size),
+        select=select,
+        rows=rows,
+        labels=labels,
+        answers=answers,
+        settings=chosen,
+        random_state=task.random_state,
+        max_time=task.max_time,
+        n_jobs=task.n_jobs,
+        progress=progress,
+    )
+    if source is not whole:
+        models = {size: whole.with_expansion(made) for size, made in models.items()}
+    return ConstructionPath(whole, models, task.n_jobs)
+
+
+def _chosen(task: _Task, whole: Any, progress: ProgressCallback | None) -> CompressionPath:
+    source = without_manners(whole)
+    expansion = without_kind(source)
+    _refuse_unknown_values(expansion)
+    method, candidates = task.method, task.candidates
+    chosen = selection_of(task.settings, method)
     by_predictions = chosen.criterion == "predictions"
-    rows, labels = _tuning_rows(source, X, y, candidates, of_use=by_predictions)
+    rows, labels = _tuning_rows(source, task.X, task.y, candidates, of_use=by_predictions)
     pool = expansion.vectors if candidates == "vectors" else rows
     if not np.any(expansion.coefficients):
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
-    checked = _checked_size(size, parameter, pool.shape[0], candidates, clip=clip)
-    jobs = threads(n_jobs)
-    drawn = random_state is not None and method in PURSUITS
-    seed = int(check_random_state(random_state).randint(2**31 - 1)) if drawn else 0
     given = as_arguments(chosen) | {
         "method": method,
-        "max_vectors": checked,
-        "tolerance": float(tol),
-        "seed": seed,
-        "max_time": max_time,
+        "max_vectors": _checked_size(task.n_vectors, pool.shape[0], candidates),
+        "tolerance": float(task.tol),
+        "seed": 0 if chosen.sample is None else seed_of(task.random_state),
+        "max_time": task.max_time,
     }
+    jobs = threads(task.n_jobs)
     if method in PURSUITS:
         rivals = None if candidates == "vectors" else core_rows(pool)
         compared = core_rows(expansion.vectors if rows is None else rows) if by_predictions else None
@@ -384,15 +396,15 @@ def pursue(
     else:
         path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
     if len(path["order"]) == 0:
-        raise _nothing_chosen(source, chosen, path["stop"], max_time)
+        raise _nothing_chosen(source, chosen, path["stop"], task.max_time)
     if path["stop"] in ("max_time", "interrupted"):
         warnings.warn(
             f"compression ended early ({path['stop']}) with {len(path['order'])} vectors",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     tuning = None if labels is None else (rows, labels)
-    return CompressionPath(whole, pool[path["order"]], path, tuning, n_jobs)
+    return CompressionPath(whole, pool[path["order"]], path, tuning, task.n_jobs)
 
 
 def _nothing_chosen(
@@ -417,14 +429,12 @@ def _refuse_unknown_values(expansion: KernelExpansion) -> None:
         )
 
 
-def _checked_size(size: int | None, parameter: str, available: int, candidates: str, *, clip: bool) -> int:
+def _checked_size(size: int | None, available: int, candidates: str) -> int:
     if size is None:
         return min(available, DEFAULT_PATH)
-    if size > available and clip:
-        return available
     if size > available:
         what = "vectors in the model" if candidates == "vectors" else "rows in X"
-        raise ValueError(f"{parameter}={size} is more than there are: {available} {what} are available")
+        raise ValueError(f"n_vectors={size} is more than there are: {available} {what} are available")
     return int(size)
 
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from svmarrow import _core
-from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse, seed_of
 from svmarrow._support.rows import as_rows, core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
@@ -268,7 +267,7 @@ def construct(
     settings : GradientSettings, default=None
         None takes the defaults.
     random_state : int, RandomState instance or None, default=None
-        Of the start, the batches and the displacements; None always gives the same model.
+        Of the start, the batches and the displacements.
     max_time : float, default=None
         Seconds after which moving ends with what it has.
     n_jobs : int, default=None
@@ -306,7 +305,7 @@ def construct(
             f"loss={chosen.loss!r} with label_weight={chosen.label_weight!r} learns from labels, which is "
             "not there for a coded model: take 'agreement' or 'matching' without label_weight"
         )
-    seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+    seed = seed_of(random_state)
     groups = labels
     if groups is None and not isinstance(source, KernelExpansion):
         groups = source.decode(full._evaluate(rows, n_jobs)).astype(np.int64)
@@ -342,7 +341,7 @@ def construct(
         warnings.warn(
             f"the vectors were still moving when compression ended early ({stop})",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     models: dict[int, Any] = {}
     for size, one in zip(sizes, made, strict=False):

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from svmarrow._support.parameters import boolean, check, integer
-from svmarrow._support.progress import progress
-from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.reduced_set.compression import RULES, make, pursue
+from svmarrow.reduced_set.compression import RULES, compress
+from svmarrow.reduced_set.wrapper import ClassifierWrapper
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -21,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.classifier import ExpansionClassifier
     from svmarrow.reduced_set.compression import Method
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.selection import SelectionSettings
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ReducedSet"]
 
 
-class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class ReducedSet(ClassifierWrapper):
     """Fit a kernel classifier, then keep only the few vectors that matter.
 
     Parameters
@@ -51,7 +48,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     settings : GradientSettings or SelectionSettings, default=None
         See `svmarrow.compress`.
     random_state : int, RandomState instance or None, default=None
-        Seed of ``"gradient"`` and of sampled pursuits. None always gives the same model.
+        Seed of ``"gradient"`` and of sampled pursuits; nothing else is random.
     n_jobs : int, default=None
         Threads for compression and prediction. None means all cores that this process may use. The estimator
         has its own.
@@ -77,7 +74,7 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    svmarrow.compress : All sizes of a model in one run.
+    svmarrow.compress : The same for a model that is fitted.
 
     Examples
     --------
@@ -154,62 +151,33 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         TypeError
             If the estimator does not become an expansion that classifies.
         """
-        rules = {name: RULES[name] for name in ("method", "candidates", "tol")}
+        rules = {name: RULES[name] for name in ("method", "candidates", "tol", "random_state")}
         check(
             self.get_params(deep=False), {**rules, "n_vectors": integer(least=1), "tune_threshold": boolean}
         )
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = clone(self.estimator).fit(X, y, **weights)
-        full = as_expansion(self.estimator_)
-        if not isinstance(full, ExpansionClassifier):
-            raise TypeError(f"estimator={self.estimator!r} is not allowed: it must be a classifier")
-        tune = self.tune_threshold and sample_weight is None
-        compared = getattr(self.settings, "criterion", "norm") == "predictions"
-        needs_rows = tune or compared or self.candidates == "rows"
-        if self.candidates == "vectors" and full.expansion_.n_vectors <= self.n_vectors:
+        full = self._fit_full(X, y, sample_weight)
+        makes, chooses_vectors = self.method == "gradient", self.candidates == "vectors"
+        if chooses_vectors and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
-        elif self.method == "gradient":
-            with progress(self.verbose) as shown:
-                made = make(
-                    full,
-                    self.n_vectors,
-                    clip=True,
-                    X=X,
-                    y=np.asarray(y).reshape(-1),
-                    settings=self.settings,
-                    random_state=self.random_state,
-                    n_jobs=self.n_jobs,
-                    progress=shown.callback,
-                )
-            self.model_ = made[len(made)]
-        else:
-            with progress(self.verbose) as shown:
-                path = pursue(
-                    full,
-                    self.n_vectors,
-                    parameter="n_vectors",
-                    clip=True,
-                    method=self.method,
-                    X=X if needs_rows else None,
-                    y=np.asarray(y).reshape(-1) if tune else None,
-                    candidates=self.candidates,
-                    tol=self.tol,
-                    settings=self.settings,
-                    random_state=self.random_state,
-                    n_jobs=self.n_jobs,
-                    progress=shown.callback,
-                )
-            self.model_ = path[len(path)]
-        self.n_features_in_ = full.n_features_in_
-        if hasattr(full, "feature_names_in_"):
-            self.feature_names_in_ = full.feature_names_in_
+            return self
+        tune = makes or (self.tune_threshold and sample_weight is None)
+        compared = getattr(self.settings, "criterion", "norm") == "predictions"
+        needs_rows = tune or compared or not chooses_vectors
+        available = full.expansion_.n_vectors if chooses_vectors and not makes else _num_samples(X)
+        self.model_ = compress(
+            full,
+            min(self.n_vectors, available),
+            X if needs_rows else None,
+            np.asarray(y).reshape(-1) if tune else None,
+            method=self.method,
+            candidates=self.candidates,
+            tol=self.tol,
+            settings=self.settings,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
         return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, (n_classes,)."""
-        check_is_fitted(self, "model_")
-        return self.model_.classes_
 
     @property
     def expansion_(self) -> KernelExpansion:
@@ -263,14 +231,3 @@ class ReducedSet(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Write the compressed model as a safetensors file, see `svmarrow.io.save`."""
         check_is_fitted(self, "model_")
         self.model_.save(path)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        tags.classifier_tags = inner.classifier_tags
-        tags.target_tags = inner.target_tags
-        return tags

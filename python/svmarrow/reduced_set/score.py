@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmarrow._support.decoding import label_indices
 from svmarrow._support.parameters import check, either, none, one_of
 from svmarrow._support.rows import as_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.reduced_set.threshold import label_indices
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Score", "rows_for", "without_kind"]
+__all__ = ["Score", "decides", "rows_for", "without_kind"]
 
 NUMBERS = one_of("r2", "mse")
 
@@ -26,6 +26,11 @@ def without_kind(model: Any) -> KernelExpansion:
     """The expansion of any model."""
     expansion: KernelExpansion = model if isinstance(model, KernelExpansion) else model.expansion_
     return expansion
+
+
+def decides(model: object) -> bool:
+    """Whether the model says which class a row has, or whether it is an outlier: its score is an accuracy."""
+    return isinstance(model, (ExpansionClassifier, ExpansionDetector))
 
 
 def rows_for(model: ExpansionModel | KernelExpansion, X: ArrayLike) -> Any:
@@ -52,16 +57,16 @@ class Score:
         scoring: str | None = None,
     ) -> None:
         self.model = model
-        decides = isinstance(model, (ExpansionClassifier, ExpansionDetector))
-        check({"scoring": scoring}, {"scoring": either(none, one_of("accuracy") if decides else NUMBERS)})
-        self.scoring = scoring or ("accuracy" if decides else "r2")
+        labelled = decides(model)
+        check({"scoring": scoring}, {"scoring": either(none, one_of("accuracy") if labelled else NUMBERS)})
+        self.scoring = scoring or ("accuracy" if labelled else "r2")
         targets = np.asarray(y)
         if targets.shape[:1] != (rows.shape[0],):
             raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {targets.shape}")
         if rows.shape[0] == 0:
             raise ValueError("X has no rows: a score needs at least one")
         self.sums = np.zeros(n_models)
-        if decides:
+        if labelled:
             self.targets = self._labels(targets)
             return
         outputs = without_kind(model).n_outputs

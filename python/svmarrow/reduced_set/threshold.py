@@ -9,7 +9,7 @@ code on its own classes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 
     from svmarrow.models.classifier import ExpansionClassifier
 
-__all__ = ["label_indices", "shifts"]
-
-
-def label_indices(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Index in `classes` of each label, -1 for labels that are not among them."""
-    unique, inverse = np.unique(y, return_inverse=True)
-    position = {label: index for index, label in enumerate(classes.tolist())}
-    known = np.array([position.get(label, -1) for label in unique.tolist()], dtype=np.int64)
-    return known[inverse.reshape(-1)]
+__all__ = ["shifts"]
 
 
 def shifts(

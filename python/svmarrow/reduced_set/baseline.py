@@ -1,0 +1,73 @@
+"""What a path is compared with: machines that have few vectors because they were trained on few rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
+
+from svmarrow.interop.convert import as_expansion
+from svmarrow.reduced_set.score import without_kind
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["subsample_baseline"]
+
+
+def subsample_baseline(
+    estimator: Any,
+    X_train: ArrayLike,
+    y_train: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    sizes: ArrayLike,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Scores of machines that are trained on random parts of the rows instead of being compressed.
+
+    What one gets without compression for as many vectors: ``path.plot(X, y, baseline=...)`` draws it beside
+    the path.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted machine: clones of it are fitted.
+    X_train : {array-like, sparse matrix} of shape (n_train, n_features)
+        Training rows.
+    y_train : array-like of shape (n_train,)
+        Their labels or numbers.
+    X : {array-like, sparse matrix} of shape (n, n_features)
+        Rows to score on.
+    y : array-like of shape (n,)
+        Their labels or numbers.
+    sizes : array-like of shape (n_sizes,)
+        Numbers of vectors to aim at, ``np.geomspace(5, len(path), 8)`` for example: the rows are in the
+        proportion that the full model has.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of the rows.
+
+    Returns
+    -------
+    sizes : ndarray of int
+        Vectors that the machines have; those with one class only are left out.
+    scores : ndarray of float
+        ``estimator.score`` of each.
+    """
+    rng = check_random_state(random_state)
+    vectors = without_kind(as_expansion(estimator)).n_vectors
+    n = _num_samples(X_train)
+    order, labels = rng.permutation(n), np.asarray(y_train)
+    found: list[tuple[int, float]] = []
+    for size in np.asarray(sizes, dtype=np.float64):
+        rows = np.sort(order[: int(np.clip(round(n * size / max(1, vectors)), 2, n))])
+        if is_classifier(estimator) and len(np.unique(labels[rows])) < len(np.unique(labels)):
+            continue
+        machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows])
+        found.append((without_kind(as_expansion(machine)).n_vectors, float(machine.score(X, y))))
+    found.sort()
+    return np.array([size for size, _ in found], dtype=np.int64), np.array([score for _, score in found])

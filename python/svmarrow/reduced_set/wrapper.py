@@ -1,0 +1,58 @@
+"""What the meta-estimators around a kernel classifier share: `ReducedSet` and the cascades."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.classifier import ExpansionClassifier
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ClassifierWrapper"]
+
+
+class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Fits a classifier, and has a model of its own, ``model_``, out of it."""
+
+    estimator: Any
+    estimator_: Any
+    model_: ExpansionClassifier
+
+    def _fit_full(self, X: Any, y: Any, sample_weight: Any) -> ExpansionClassifier:
+        """Fit a clone of the estimator; the expansion of what it became."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(X, y, **weights)
+        return self._full(self.estimator_)
+
+    def _full(self, model: Any) -> ExpansionClassifier:
+        """The expansion of a fitted classifier; its columns become those of this object."""
+        full = as_expansion(model)
+        if not isinstance(full, ExpansionClassifier):
+            raise TypeError(f"{model!r} is not allowed: it must be a classifier")
+        self.n_features_in_ = full.n_features_in_
+        if hasattr(full, "feature_names_in_"):
+            self.feature_names_in_ = full.feature_names_in_
+        return full
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, (n_classes,)."""
+        check_is_fitted(self, "model_")
+        return self.model_.classes_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.classifier_tags = inner.classifier_tags
+        tags.target_tags = inner.target_tags
+        return tags
