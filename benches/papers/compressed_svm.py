@@ -94,7 +94,7 @@ def default(name: str, size: int, quick: bool) -> tuple[Any, float]:
     """What the default settings make of a one-vs-rest machine, and the seconds it takes."""
     data, full = rows(name, quick), machine(name, "ovr", quick)
     start = time.perf_counter()
-    made = compress(full, size, method="gradient", X=data.X, y=data.y, settings=few(quick))
+    made = compress(full, size, method="gradient", random_state=0, X=data.X, y=data.y, settings=few(quick))
     return made, time.perf_counter() - start
 
 
@@ -153,7 +153,7 @@ def figure2(report: Report, _options: argparse.Namespace) -> None:
     models: dict[str, Any] = {"LARS-SVM": kept}
     for steps in counts:
         settings = GradientSettings(loss="matching", start="lars", steps=steps, noise=0.0)
-        models[f"{steps} steps"] = compress(full, 8, method="gradient", settings=settings)
+        models[f"{steps} steps"] = compress(full, 8, method="gradient", random_state=0, settings=settings)
     side = np.linspace(-5, 5, 201)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     wanted = full.decision_function(grid)
@@ -229,9 +229,9 @@ def figure3(report: Report, options: argparse.Namespace) -> None:
         # minutes on letter, gigabytes on mnist. The pursuit is a better start, see the part on starts.
         paper = few(quick, start="pursuit", loss="matching", sizes=sizes, noise=0.0, steps=5000)
         usual = few(quick, sizes=sizes, steps=5000)
-        moved = compression_path(full, last, method="gradient", settings=paper)
+        moved = compression_path(full, last, method="gradient", random_state=0, settings=paper)
         curves["the paper's recipe"] = [(size, error(moved[size], data)) for size in sizes]
-        made = compression_path(full, last, method="gradient", settings=usual, **common)
+        made = compression_path(full, last, method="gradient", random_state=0, settings=usual, **common)
         curves["default"] = [(size, error(made[size], data)) for size in sizes]
         curves["LIBSVM on a subsample"] = subsampled(data, full.C, full.gamma, sizes)
         styles = {"pursuit": GREY, "the paper's recipe": BLUE, "default": GREEN, "LIBSVM on a subsample": RED}
@@ -282,8 +282,8 @@ def starts(report: Report, options: argparse.Namespace) -> None:
         given: Any = start if begin is None else begin
         paper = few(quick, start=given, loss="matching", noise=0.0, steps=20_000)
         usual = few(quick, start=given, steps=20_000)
-        matched = compress(full, 50, method="gradient", settings=paper)
-        made = compress(full, 50, method="gradient", settings=usual, **common)
+        matched = compress(full, 50, method="gradient", random_state=0, settings=paper)
+        made = compress(full, 50, method="gradient", random_state=0, settings=usual, **common)
         alone = "" if begin is None else f"{error(begin, data):.2f}"
         lines.append((start, alone, f"{error(matched, data):.2f}", f"{error(made, data):.2f}", took))
         report.numbers[f"usps 50 from {start}"] = error(made, data)
@@ -298,7 +298,13 @@ def growth(report: Report, options: argparse.Namespace) -> None:
     data, full = rows("letter", quick), machine("letter", "ovr", quick)
     last = 40 if quick else 400
     settings = few(quick, steps=20_000)
-    common: dict[str, Any] = {"method": "gradient", "X": data.X, "y": data.y, "settings": settings}
+    common: dict[str, Any] = {
+        "method": "gradient",
+        "random_state": 0,
+        "X": data.X,
+        "y": data.y,
+        "settings": settings,
+    }
     start = time.perf_counter()
     path = compression_path(full, last, **common)
     together = time.perf_counter() - start
@@ -367,7 +373,7 @@ def optimiser(report: Report, options: argparse.Namespace) -> None:
     X = np.asarray(full.expansion_.vectors)
     wanted = full.expansion_.decision_function(X)
     begin = GradientSettings(loss="matching", start="pursuit", noise=0.0, steps=0)
-    start = compress(full, size, method="gradient", settings=begin).expansion_
+    start = compress(full, size, method="gradient", random_state=0, settings=begin).expansion_
     d, q = X.shape[1], wanted.shape[1]
     scale = np.sqrt(X.var(axis=0).mean())
 
@@ -394,7 +400,7 @@ def optimiser(report: Report, options: argparse.Namespace) -> None:
     for steps in (300,) if quick else (2000, 8000, 32_000):
         began = time.perf_counter()
         settings = GradientSettings(loss="matching", start="pursuit", noise=0.0, steps=steps)
-        small = compress(full, size, method="gradient", settings=settings).expansion_
+        small = compress(full, size, method="gradient", random_state=0, settings=settings).expansion_
         loss = 0.5 * float(((small.decision_function(X) - wanted) ** 2).sum(1).mean())
         lines.append((f"Adam, {steps} steps", loss, time.perf_counter() - began))
     report.table("usps, 50 vectors: half the squared distance at the vectors", ("", "loss", "seconds"), lines)
@@ -422,7 +428,8 @@ def search(report: Report, options: argparse.Namespace) -> None:
     X, y = data.X[kept], data.y[kept]
     settings = few(quick, steps=3000)
     model = make_pipeline(
-        StandardScaler(), ReducedSet(SVC(multi_class="ovr"), method="gradient", settings=settings)
+        StandardScaler(),
+        ReducedSet(SVC(multi_class="ovr"), method="gradient", random_state=0, settings=settings),
     )
     grid = {
         "reducedset__n_vectors": [12, 50] if quick else [12, 25, 50, 100],

@@ -370,7 +370,7 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         ):
             start = time.perf_counter()
             rows = X[train] if settings is not None and settings.criterion == "predictions" else None
-            path = compression_path(full, sizes[-1], settings=settings, X=rows, tol=0)
+            path = compression_path(full, sizes[-1], settings=settings, X=rows, tol=0, random_state=0)
             spent = time.perf_counter() - start
             found = [min(size, len(path)) for size in sizes]
             errors = (1 - path.scores(X[test], y[test], found)) * y[test].var()
@@ -411,7 +411,7 @@ def growth(report: Report, options: argparse.Namespace) -> None:
     def timed(model: Any, most: int, **settings: Any) -> float:
         X = settings.pop("X", None)
         chosen = SelectionSettings(**settings)
-        return seconds(lambda: compression_path(model, most, settings=chosen, X=X, tol=0))
+        return seconds(lambda: compression_path(model, most, settings=chosen, X=X, tol=0, random_state=0))
 
     rows = []
     for share in (4, 2, 1):

@@ -1,6 +1,6 @@
 """How small a one-vs-rest machine can be made: train, compress once, read the test error at several sizes.
 
-`run.py --suite compress` calls it. The time of the path is the time of `compress` alone: it holds every
+`run.py --suite compress` calls it. The time of the path is the time of `compression_path` alone: it holds every
 size up to the largest. The threshold is then set anew on the training rows at each size, which is reported
 beside it.
 """
