@@ -1,8 +1,8 @@
 """How small a one-vs-rest machine can be made: train, compress once, read the test error at several sizes.
 
-`run.py --suite compress` calls it. The time of the path is the time of `compression_path` alone: it holds every
-size up to the largest. The threshold is then set anew on the training rows at each size, which is reported
-beside it.
+`run.py --suite compress` calls it. The time of the path is the time of `compression_path` alone: it holds
+every size up to the largest. The threshold is then set anew on the training rows at each size, which is
+reported beside it.
 """
 
 from __future__ import annotations
