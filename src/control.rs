@@ -6,6 +6,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, Result};
+
 /// What a solver tells at a tick.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
@@ -19,6 +21,13 @@ pub struct Progress {
     pub gap: f64,
     /// Steps of the innermost iteration so far (pair steps), 0 where there are none.
     pub steps: u64,
+}
+
+impl Progress {
+    /// So many of a known total are done; no gap, no steps.
+    pub fn of(phase: &'static str, done: usize, total: usize) -> Self {
+        Self { phase, done: done as u64, total: Some(total as u64), gap: f64::NAN, steps: 0 }
+    }
 }
 
 /// Why a solver stopped.
@@ -53,6 +62,21 @@ impl StopReason {
 pub trait Monitor: Sync {
     /// Sees the progress; `Break` asks the algorithm to stop.
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason>;
+}
+
+impl dyn Monitor + '_ {
+    /// Tells that so many of a total are done; `Break` asks to stop.
+    pub fn look(&self, phase: &'static str, done: usize, total: usize) -> ControlFlow<StopReason> {
+        self.tick(&Progress::of(phase, done, total))
+    }
+
+    /// As [`look`](Self::look), for work of which a part is of no use.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] where the monitor asks to stop.
+    pub fn go_on(&self, phase: &'static str, done: usize, total: usize) -> Result<()> {
+        if self.look(phase, done, total).is_break() { Err(Error::Cancelled) } else { Ok(()) }
+    }
 }
 
 /// Never stops, tells nobody.

@@ -5,7 +5,7 @@ use ndarray::Array2;
 use super::pack::{Centre, Panels};
 use super::tile::for_each_tile;
 use super::{Kernel, KernelFunction, KernelRows, Precision, pair};
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::simd::Real;
@@ -164,11 +164,7 @@ pub(crate) fn gram_lower<T: Real>(
     par: Par,
 ) -> Result<()> {
     let n = x.rows();
-    let tick = |done: usize| {
-        let (done, total) = (done as u64, Some(n as u64));
-        let stop = monitor.tick(&Progress { phase: "kernel", done, total, gap: f64::NAN, steps: 0 });
-        if stop.is_break() { Err(Error::Cancelled) } else { Ok(()) }
-    };
+    let tick = |done: usize| monitor.go_on("kernel", done, n);
     let step = BLOCK * (4 * par.threads()).max((1 << 28) / (n * BLOCK * x.cols().max(1)).max(1)).max(1);
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,

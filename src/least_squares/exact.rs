@@ -126,7 +126,7 @@ pub fn solve_path(
     let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
     for (place, &alpha) in alphas.iter().enumerate() {
         let nothing = PathPoint { alpha, squared_error: f64::NAN, error_rate: f64::NAN, gcv: f64::NAN };
-        dense::tick(monitor, "path", place, alphas.len())?;
+        monitor.go_on("path", place, alphas.len())?;
         let known = spectral.as_ref().and_then(|spectral| spectral.solve(problem, alpha, &diagonal, par));
         let solution = known.map_or_else(
             || {

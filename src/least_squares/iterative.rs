@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::exact::Bordered;
 use super::{Problem, check_alpha};
-use crate::control::{Budget, Monitor, Par, Progress, StopReason};
+use crate::control::{Budget, Monitor, Par, StopReason};
 use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -133,11 +133,7 @@ impl Product<'_> {
         let block = (TICK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
-            let (done, total) = (from as u64, Some(n as u64));
-            let progress = Progress { phase: "product", done, total, gap: f64::NAN, steps: 0 };
-            if self.monitor.tick(&progress).is_break() {
-                return Err(Error::Cancelled);
-            }
+            self.monitor.go_on("product", from, n)?;
             let rows = self.rows.gather(&(from..to).collect::<Vec<_>>());
             let values = evaluator.evaluate(rows.view(), self.par)?;
             for ((out, v), p) in out[from * q..to * q].iter_mut().zip(values).zip(&p[from * q..to * q]) {
@@ -191,7 +187,7 @@ impl Preconditioner {
         let mut features = vec![0.0; n * stride];
         let mut inner = Square::<f64>::new(m);
         for (block, lines) in features.chunks_mut(4096 * stride).enumerate() {
-            dense::tick(monitor, "precondition", block * 4096, n)?;
+            monitor.go_on("precondition", block * 4096, n)?;
             cross.fill(rows, block * 4096, lines, par)?;
             par.for_each_chunk(lines, 96 * stride, |_, lines| solver.substitute(lines, stride));
             subtract_gram(&mut inner, lines, stride, par);

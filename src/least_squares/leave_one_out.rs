@@ -54,11 +54,7 @@ impl LeaveOneOut {
     pub(crate) fn errors(&self, problem: &super::Problem<'_>) -> (f64, f64) {
         let (targets, q) = (problem.targets, problem.outputs);
         let decode = |line: &[f64]| {
-            if q == 1 {
-                usize::from(line[0] >= 0.0)
-            } else {
-                (1..q).fold(0, |best, j| if line[j] > line[best] { j } else { best })
-            }
+            if q == 1 { usize::from(line[0] >= 0.0) } else { crate::largest::largest(line.iter().copied()) }
         };
         let (mut sum, mut wrong, mut total) = (0.0, 0.0, 0.0);
         for (i, (value, target)) in self.values.chunks_exact(q).zip(targets.chunks_exact(q)).enumerate() {

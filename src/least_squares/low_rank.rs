@@ -19,7 +19,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{CrossKernel, Kernel, gram_lower};
 use crate::linalg::columns;
-use crate::linalg::dense::{self, RowSolver, Square, subtract_gram, tick};
+use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::simd::Real;
 
 /// Rows taken together.
@@ -104,7 +104,7 @@ impl Sums {
         let mut sums = vec![0.0; m * (q + 1)];
         let mut values = vec![T::ZERO; BLOCK.min(n) * stride];
         for from in (0..n).step_by(BLOCK) {
-            tick(monitor, "sums", from, n)?;
+            monitor.go_on("sums", from, n)?;
             let count = (n - from).min(BLOCK);
             let values = &mut values[..count * stride];
             cross.fill(x, from, values, par)?;
@@ -242,7 +242,7 @@ impl System {
         let mut hat = Vec::with_capacity(n);
         let mut values = vec![0.0; BLOCK.min(n) * stride];
         for from in (0..n).step_by(BLOCK) {
-            tick(monitor, "leave one out", from, n)?;
+            monitor.go_on("leave one out", from, n)?;
             let values = &mut values[..(n - from).min(BLOCK) * stride];
             cross.fill(x, from, values, par)?;
             par.for_each_chunk(values, 96 * stride, |_, rows| {

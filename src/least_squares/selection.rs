@@ -8,10 +8,11 @@
 //! Invariant: the diagonal of the remainder is never negative, and its sum falls. Cost n m^2 / 2 multiply-adds and n m
 //! kernel values, times the number of candidates for *trace*; memory n m numbers.
 
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Kernel, KernelRows, Precision};
+use crate::largest::largest;
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -54,11 +55,8 @@ pub fn select_points(
     let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
     let enough = 1e-12 * total / n as f64;
     while points.rows.len() < most {
-        let (done, goal) = (points.rows.len(), Some(most as u64));
-        let progress = Progress { phase: "select", done: done as u64, total: goal, gap: f64::NAN, steps: 0 };
-        if monitor.tick(&progress).is_break() {
-            return Err(Error::Cancelled);
-        }
+        let done = points.rows.len();
+        monitor.go_on("select", done, most)?;
         let open: Vec<usize> = match candidates {
             None => (0..n).max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a))).into_iter().collect(),
             Some(count) => {
@@ -86,7 +84,7 @@ pub fn select_points(
         for ((gain, column), &i) in gains.iter_mut().zip(columns.chunks_exact(n)).zip(&open) {
             *gain = dot(column, column) / left[i];
         }
-        let best = (0..open.len()).fold(0, |best, k| if gains[k] > gains[best] { k } else { best });
+        let best = largest(gains.iter().copied());
         let (row, column) = (open[best], &columns[best * n..(best + 1) * n]);
         let pivot = left[row].sqrt();
         for i in 0..n {

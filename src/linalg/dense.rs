@@ -7,9 +7,9 @@
 //! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Cost n^3 / 6
 //! multiply-adds for the factor, as many for the inverse, n^2 for each right-hand side.
 
-use crate::cache::Arena;
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::memory::Arena;
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
@@ -83,12 +83,6 @@ impl<T: Real> Square<T> {
     }
 }
 
-/// Asks the monitor, [`Error::Cancelled`] where it wants the work to end.
-pub(crate) fn tick(monitor: &dyn Monitor, phase: &'static str, done: usize, total: usize) -> Result<()> {
-    let progress = Progress { phase, done: done as u64, total: Some(total as u64), gap: f64::NAN, steps: 0 };
-    if monitor.tick(&progress).is_break() { Err(Error::Cancelled) } else { Ok(()) }
-}
-
 /// Replaces the lower triangle by L. What is above it is lost.
 ///
 /// # Errors
@@ -98,7 +92,7 @@ pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par
     let values = a.values.values_mut();
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK) {
-        tick(monitor, "factor", from, n)?;
+        monitor.go_on("factor", from, n)?;
         let to = n.min(from + BLOCK);
         let (done, below) = values.split_at_mut(to * stride);
         factor_block(&mut done[from * stride..], stride, from, to - from)?;
@@ -111,7 +105,7 @@ pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par
         let (width, depth) = (panel_width::<T>(), to - from);
         let at_once = (TICK / (depth * (n - to))).next_multiple_of(ROWS).max(ROWS * par.threads());
         for (group, below) in below.chunks_mut(at_once * stride).enumerate() {
-            tick(monitor, "factor", from, n)?;
+            monitor.go_on("factor", from, n)?;
             par.for_each_chunk(below, ROWS * stride, |task, rows| {
                 let count = rows.len() / stride;
                 let last = group * at_once + task * ROWS + count;
@@ -333,7 +327,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
         }
         let at_once = (TICK / (size * from.max(1))).next_multiple_of(ROWS).max(ROWS * par.threads());
         for (group, above) in above.chunks_mut(at_once * stride).enumerate() {
-            tick(monitor, "inverse", from, n)?;
+            monitor.go_on("inverse", from, n)?;
             par.for_each_chunk(above, ROWS * stride, |task, rows| {
                 let (first, count) = (group * at_once + task * ROWS, rows.len() / stride);
                 for line in rows.chunks_exact_mut(stride) {

@@ -4,6 +4,7 @@
 //! The rows chosen are a basis: what remains of the diagonal is the squared distance of every row from their span.
 //! Cost m r^2.
 
+use crate::largest::largest;
 use crate::simd::blas::dot;
 
 /// The rows chosen, in order, and L row-major with as many columns.
@@ -13,7 +14,7 @@ pub(crate) fn pivoted(a: &[f64], m: usize, most: usize, tolerance: f64) -> (Vec<
     let mut lines: Vec<Vec<f64>> = vec![Vec::new(); m];
     let mut order = Vec::new();
     while order.len() < most.min(m) {
-        let best = (0..m).fold(0, |best, i| if distance[i] > distance[best] { i } else { best });
+        let best = largest(distance.iter().copied());
         if !(distance[best] > enough) {
             break;
         }

@@ -2,6 +2,7 @@
 //! how many are enough (Vincent and Bengio, 2.1).
 
 use super::Fit;
+use crate::largest::largest;
 
 /// What early stopping looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,14 +106,11 @@ impl<'a> Curve<'a> {
 /// Share of rows whose outputs (q, n) are decoded to another class than their targets (n, q).
 fn wrong(targets: &[f64], outputs: &[f64], q: usize) -> f64 {
     let n = targets.len() / q;
-    let largest = |value: &dyn Fn(usize) -> f64| {
-        (1..q).fold(0, |best, j| if value(j) > value(best) { j } else { best })
-    };
     let count = (0..n).filter(|&i| {
         if q == 1 {
             (targets[i] >= 0.0) != (outputs[i] >= 0.0)
         } else {
-            largest(&|j| targets[i * q + j]) != largest(&|j| outputs[j * n + i])
+            largest((0..q).map(|j| targets[i * q + j])) != largest((0..q).map(|j| outputs[j * n + i]))
         }
     });
     count.count() as f64 / n.max(1) as f64

@@ -183,13 +183,8 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         {
             break StopReason::Converged;
         }
-        let progress = Progress {
-            phase: "pursuit",
-            done: state.order.len() as u64,
-            total: Some(most as u64),
-            gap,
-            steps: steps as u64,
-        };
+        let progress =
+            Progress { gap, steps: steps as u64, ..Progress::of("pursuit", state.order.len(), most) };
         if let ControlFlow::Break(reason) = monitor.tick(&progress) {
             break reason;
         }

@@ -6,7 +6,7 @@
 //!
 use super::Task;
 use super::source::{Functions, RowSet};
-use crate::control::{Monitor, Par, Progress, Stop};
+use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -101,14 +101,7 @@ impl<'a> Dictionary<'a> {
         };
         let step = (FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
-            let progress = Progress {
-                phase: "dictionary",
-                done: from as u64,
-                total: Some(count as u64),
-                gap: f64::NAN,
-                steps: 0,
-            };
-            if let ControlFlow::Break(reason) = monitor.tick(&progress) {
+            if let ControlFlow::Break(reason) = monitor.look("dictionary", from, count) {
                 return Ok(Err(Stop { reason, iterations: 0, gap: f64::NAN }));
             }
             let list: Vec<usize> = (from..count.min(from + step)).collect();

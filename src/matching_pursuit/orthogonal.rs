@@ -69,11 +69,9 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         let residual = state.squared_norm();
         gap = if norm > 0.0 { (residual / norm).sqrt() } else { 0.0 };
         let progress = Progress {
-            phase: "pursuit",
-            done: state.order.len() as u64,
-            total: Some(most as u64),
             gap,
             steps: state.order.len() as u64,
+            ..Progress::of("pursuit", state.order.len(), most)
         };
         let mut reason =
             (residual <= enough || state.order.len() == most || !go_on).then_some(StopReason::Converged);

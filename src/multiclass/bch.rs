@@ -8,10 +8,9 @@
 //! code's own, whatever is left out.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use super::code::CodeMatrix;
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -42,16 +41,7 @@ pub fn bch(classes: usize, seed: u64, draws: usize, monitor: &dyn Monitor, par: 
     };
     let mut best: (usize, Option<CodeMatrix>) = (0, None);
     for first in (0..draws).step_by(BATCH) {
-        let progress = Progress {
-            phase: "code",
-            done: first as u64,
-            total: Some(draws as u64),
-            gap: f64::NAN,
-            steps: 0,
-        };
-        if let ControlFlow::Break(_) = monitor.tick(&progress) {
-            return Err(Error::Cancelled);
-        }
+        monitor.go_on("code", first, draws)?;
         let found = par.map(BATCH.min(draws - first), |t| {
             let messages = sample(words(generator), classes, &mut Random::stream(seed, (first + t) as u64));
             let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).collect();

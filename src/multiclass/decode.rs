@@ -16,11 +16,10 @@
 //! numbers are put in a table for eight rows side by side, and every class adds up its entries of the table: exact in
 //! the sense that the terms are summed in the order of the machines. Cost: n times the entries of M that are not zero.
 
-use std::ops::ControlFlow;
-
 use super::code::CodeMatrix;
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::largest::largest;
 
 /// Rows side by side in a table.
 const LANES: usize = 8;
@@ -194,21 +193,10 @@ pub fn winners(
         let mut scores = vec![0.0; rows * classes];
         table.fill(&outputs[first * code.columns()..(first + rows) * code.columns()], &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
-            *winner = largest(scores);
+            *winner = largest(scores.iter().copied());
         }
     })?;
     Ok(all)
-}
-
-/// Index of the largest; the first of equals.
-fn largest(scores: &[f64]) -> usize {
-    let mut best = 0;
-    for (r, &score) in scores.iter().enumerate().skip(1) {
-        if score > scores[best] {
-            best = r;
-        }
-    }
-    best
 }
 
 /// Number of rows.
@@ -236,16 +224,7 @@ fn in_blocks<T: Send>(
     let total = all.len() / width;
     for (batch, part) in all.chunks_mut(TASKS * BLOCK * width).enumerate() {
         let done = batch * TASKS * BLOCK;
-        let progress = Progress {
-            phase: "decode",
-            done: done as u64,
-            total: Some(total as u64),
-            gap: f64::NAN,
-            steps: 0,
-        };
-        if let ControlFlow::Break(_) = monitor.tick(&progress) {
-            return Err(Error::Cancelled);
-        }
+        monitor.go_on("decode", done, total)?;
         par.for_each_chunk(part, BLOCK * width, |task, part| work(done + task * BLOCK, part));
     }
     Ok(())
@@ -414,7 +393,7 @@ mod tests {
                                 "{decoder:?} {score} {cost}"
                             );
                         }
-                        assert_eq!(winners[row], largest(of_row));
+                        assert_eq!(winners[row], largest(of_row.iter().copied()));
                     }
                 }
             }

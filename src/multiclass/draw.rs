@@ -16,10 +16,9 @@
 //! draw is left as soon as two of its rows are nearer than those of the best so far.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use super::code::{CodeMatrix, Signs};
-use crate::control::{Monitor, Par, Progress};
+use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -68,16 +67,7 @@ pub fn draw(
     // Twice the distance with the machines of the least used class, and the draw they came from.
     let mut best: ((usize, usize), Option<usize>) = ((0, 0), None);
     for first in (0..draws).step_by(BATCH) {
-        let progress = Progress {
-            phase: "code",
-            done: first as u64,
-            total: Some(draws as u64),
-            gap: f64::NAN,
-            steps: 0,
-        };
-        if let ControlFlow::Break(_) = monitor.tick(&progress) {
-            return Err(Error::Cancelled);
-        }
+        monitor.go_on("code", first, draws)?;
         let found =
             par.map(BATCH.min(draws - first), |t| quality(kind, classes, columns, seed, first + t, best.0.0));
         for (t, quality) in found.into_iter().enumerate() {

@@ -10,6 +10,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
+use crate::largest::largest;
 
 /// Rows whose kernel values are held together.
 const BLOCK: usize = 256;
@@ -50,11 +51,8 @@ pub fn voted(
                 for (score, &c) in scores.iter_mut().zip(expansion.coefficients.row(i)) {
                     *score += c * value;
                 }
-                let winner = if q == 1 {
-                    usize::from(scores[0] >= 0.0)
-                } else {
-                    (1..q).fold(0, |best, j| if scores[j] > scores[best] { j } else { best })
-                };
+                let winner =
+                    if q == 1 { usize::from(scores[0] >= 0.0) } else { largest(scores.iter().copied()) };
                 votes[winner] += (until(i) - born[i]) as f64 / seen as f64;
             }
         });

@@ -22,8 +22,7 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// For so many rows.
     pub(super) fn new(monitor: &'a dyn Monitor, phase: &'static str, rows: usize) -> Self {
-        let progress = Progress { phase, done: 0, total: Some(rows as u64), gap: f64::NAN, steps: 0 };
-        Self { monitor, progress, work: 0 }
+        Self { monitor, progress: Progress::of(phase, 0, rows), work: 0 }
     }
 
     /// For work on other threads, which are not to look.

@@ -18,8 +18,8 @@ use super::columns::{Columns, Segment};
 use super::machine::Machine;
 use super::sharing::Sharing;
 use super::training::Training;
-use crate::cache::Arenas;
 use crate::control::{Progress, StopReason};
+use crate::memory::Arenas;
 use std::ops::ControlFlow;
 
 /// Solves all machines to the tolerance, or until the monitor or `max_iterations` (pair steps a machine) stops them.
@@ -90,11 +90,9 @@ fn round<'a>(
 ) -> ControlFlow<StopReason> {
     let tick = |machines: &[Machine<'_>]| {
         training.monitor.tick(&Progress {
-            phase: "fit",
-            done: machines.iter().filter(|m| m.stop.is_some()).count() as u64,
-            total: Some(machines.len() as u64),
             gap: worst,
             steps: machines.iter().map(|m| m.iterations).sum(),
+            ..Progress::of("fit", machines.iter().filter(|m| m.stop.is_some()).count(), machines.len())
         })
     };
     let mut waiting = unfinished;

@@ -20,8 +20,9 @@ use super::shrinking::Variables;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::training::Training;
 use super::working_set::WorkingSet;
-use crate::cache::{Arenas, RowCache};
+use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
+use crate::memory::Arenas;
 use crate::simd::blas::add_rows;
 use std::ops::Range;
 

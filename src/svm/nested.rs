@@ -15,9 +15,9 @@
 use super::problem::DualProblem;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
-use crate::cache::Arenas;
 use crate::control::Par;
 use crate::kernels::KernelRows;
+use crate::memory::Arenas;
 
 /// Share of the large block's violation that one of its blocks is solved to.
 const SHARE: f64 = 0.3;

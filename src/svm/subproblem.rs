@@ -19,9 +19,9 @@
 //! the block a step; the update of the gradients rides on the next search.
 
 use super::problem::{DualProblem, GROUPS};
-use crate::cache::{Arena, Arenas};
 use crate::control::Par;
 use crate::kernels::KernelRows;
+use crate::memory::{Arena, Arenas};
 use crate::simd::scan::{STRIDE, second_order_partner, step_and_scan};
 use std::ops::Range;
 

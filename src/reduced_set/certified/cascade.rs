@@ -14,11 +14,12 @@
 //! Cost a row and stage: the new vectors' kernel values, p^2 / 2 for the new directions, t q for the outputs.
 
 use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
-use super::decision::{Decision, certain_winner, largest};
+use super::decision::{Decision, certain_winner};
 use crate::control::{Monitor, Par, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
+use crate::largest::largest;
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -166,9 +167,8 @@ impl Cascade {
         let mut found = vec![(UNDECIDED, self.stages.len()); n];
         let turn = BLOCK * TURN * par.threads();
         for (round, found) in found.chunks_mut(turn).enumerate() {
-            let done = (round * turn) as u64;
-            let progress =
-                Progress { phase: "cascade", done, total: Some(n as u64), gap: f64::NAN, steps: done };
+            let done = round * turn;
+            let progress = Progress { steps: done as u64, ..Progress::of("cascade", done, n) };
             if monitor.tick(&progress).is_break() {
                 break;
             }
@@ -326,7 +326,7 @@ impl Cascade {
             // Written so that a bound which is not a number decides nothing.
             Coding::Sign => (f[0].abs() > bound(0)).then(|| usize::from(f[0] > 0.0)),
             Coding::Largest => {
-                let best = largest(f)?;
+                let best = largest(f.iter().copied());
                 let radius = &self.stages[stage].pair_radius[best * f.len()..(best + 1) * f.len()];
                 let of_best = self.rounding(stage, best, place);
                 (0..f.len())
@@ -363,7 +363,7 @@ mod tests {
         f.chunks_exact(q)
             .map(|f| match coding {
                 Coding::Sign => usize::from(f[0] >= 0.0),
-                Coding::Largest => largest(f).unwrap(),
+                Coding::Largest => largest(f.iter().copied()),
                 _ => {
                     let k = (1 + 8 * q).isqrt().div_ceil(2);
                     let (mut votes, mut pair) = (vec![0.0; k], 0);
@@ -373,7 +373,7 @@ mod tests {
                             pair += 1;
                         }
                     }
-                    largest(&votes).unwrap()
+                    largest(votes)
                 }
             })
             .collect()

@@ -1,5 +1,6 @@
 //! From outputs and bounds of their errors to the class that is certain.
 
+use crate::largest::largest;
 use crate::reduced_set::coding::Coding;
 
 /// How outputs decide.
@@ -41,7 +42,7 @@ pub(super) fn certain_winner(
             doubt[c] += error;
         }
     }
-    let best = largest(&certain)?;
+    let best = largest(certain.iter().copied());
     // Votes, and the sum squeezed into (-1/3, 1/3) as scikit-learn's break_ties has it.
     let score = |votes: f64, sum: f64| votes + sum / (3.0 * (sum.abs() + 1.0));
     let beats = |c: usize| {
@@ -56,11 +57,6 @@ pub(super) fn certain_winner(
         }
     };
     (0..k).all(|c| c == best || beats(c)).then_some(best)
-}
-
-/// The first place of the largest value.
-pub(super) fn largest(values: &[f64]) -> Option<usize> {
-    (0..values.len()).reduce(|best, i| if values[i] > values[best] { i } else { best })
 }
 
 #[cfg(test)]

@@ -235,11 +235,9 @@ impl Run<'_, '_> {
         for step in 0..params.steps {
             if step % STEPS_PER_TICK == 0 {
                 let progress = Progress {
-                    phase: "gradient",
-                    done: (stage * params.steps + step) as u64,
-                    total: Some((self.stages * params.steps) as u64),
                     gap: losses.last().copied().unwrap_or(f64::NAN),
                     steps: step as u64,
+                    ..Progress::of("gradient", stage * params.steps + step, self.stages * params.steps)
                 };
                 if let ControlFlow::Break(asked) = monitor.tick(&progress) {
                     reason = asked;

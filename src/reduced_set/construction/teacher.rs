@@ -13,7 +13,7 @@
 
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
-use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::control::{Monitor, Par, StopReason};
 use crate::data::{Rows, flat};
 use crate::error::Result;
 use crate::expansion::ExpansionView;
@@ -92,14 +92,8 @@ impl<'a> Teacher<'a> {
         self.outputs.reserve_exact(self.places * n * q);
         for place in 0..self.places {
             for first in (0..n).step_by(CHUNK) {
-                let progress = Progress {
-                    phase: "outputs",
-                    done: (place * n + first) as u64,
-                    total: Some((self.places * n) as u64),
-                    gap: f64::NAN,
-                    steps: 0,
-                };
-                if let ControlFlow::Break(asked) = monitor.tick(&progress) {
+                if let ControlFlow::Break(asked) = monitor.look("outputs", place * n + first, self.places * n)
+                {
                     return Ok(ControlFlow::Break(asked));
                 }
                 let count = CHUNK.min(n - first);

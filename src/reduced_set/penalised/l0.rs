@@ -131,13 +131,7 @@ impl ZeroNorm<'_> {
         let mut scales = vec![1.0; m];
         let mut reason = StopReason::Converged;
         for round in 0..ROUNDS {
-            let progress = Progress {
-                phase: "zero norm",
-                done: round as u64,
-                total: Some(ROUNDS as u64),
-                gap: f64::NAN,
-                steps: left.len() as u64,
-            };
+            let progress = Progress { steps: left.len() as u64, ..Progress::of("zero norm", round, ROUNDS) };
             if let ControlFlow::Break(asked) = monitor.tick(&progress) {
                 reason = asked;
                 break;

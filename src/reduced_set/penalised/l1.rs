@@ -82,13 +82,8 @@ impl Penalised<'_> {
         let mut active: Vec<usize> = Vec::new();
         let mut new = vec![0.0; q];
         for level in 1..=LEVELS {
-            let progress = Progress {
-                phase: "penalty path",
-                done: order.len() as u64,
-                total: Some(most as u64),
-                gap: f64::NAN,
-                steps: level as u64,
-            };
+            let progress =
+                Progress { steps: level as u64, ..Progress::of("penalty path", order.len(), most) };
             if let ControlFlow::Break(reason) = monitor.tick(&progress) {
                 return Ok(Order { vectors: order, penalties, reason });
             }

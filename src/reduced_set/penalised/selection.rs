@@ -6,7 +6,7 @@
 
 use super::problem::{Norm, Order, Problem};
 use super::{l0, l1, lars, rank};
-use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::control::{Monitor, Par, StopReason};
 use crate::data::flat;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -77,13 +77,7 @@ pub fn select(
             format!("between 1 and {m}, the number of vectors"),
         ));
     }
-    if let ControlFlow::Break(reason) = monitor.tick(&Progress {
-        phase: "kernel matrix",
-        done: 0,
-        total: Some(max_vectors as u64),
-        gap: f64::NAN,
-        steps: 0,
-    }) {
+    if let ControlFlow::Break(reason) = monitor.look("kernel matrix", 0, max_vectors) {
         return Ok(Path::empty(q, reason));
     }
     method.check()?;

@@ -265,11 +265,9 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
             return Err(Halt::Stopped(StopReason::MaxIterations));
         }
         let progress = Progress {
-            phase: "pursuit",
-            done: self.order.len() as u64,
-            total: Some(self.params.max_vectors as u64),
             gap: (self.residual / self.norm).sqrt(),
             steps: self.order.len() as u64,
+            ..Progress::of("pursuit", self.order.len(), self.params.max_vectors)
         };
         match self.monitor.tick(&progress) {
             ControlFlow::Break(reason) => Err(Halt::Stopped(reason)),

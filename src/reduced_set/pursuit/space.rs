@@ -14,7 +14,7 @@
 //! Cost: of the norms m^2 kernel values in the feature space, m n in that of predictions; of a column, the candidates
 //! times 1 or n. All in blocks between looks at the monitor.
 
-use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::control::{Monitor, Par, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -359,14 +359,7 @@ fn for_blocks(
     }
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {
-        let progress = Progress {
-            phase: "inner products",
-            done: start as u64,
-            total: Some(n as u64),
-            gap: f64::NAN,
-            steps: 0,
-        };
-        if let ControlFlow::Break(reason) = monitor.tick(&progress) {
+        if let ControlFlow::Break(reason) = monitor.look("inner products", start, n) {
             return Err(Halt::Stopped(reason));
         }
         let list: Vec<usize> = (start..n.min(start + size)).collect();

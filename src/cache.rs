@@ -5,7 +5,7 @@
 //! into their slots. The arena is reserved at once, but the system gives pages only as they are touched, so a
 //! generous budget costs nothing by itself.
 
-use super::Arena;
+use crate::memory::Arena;
 
 const NONE: u32 = u32::MAX;
 
