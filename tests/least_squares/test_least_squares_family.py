@@ -18,7 +18,6 @@ from svmarrow import (
     BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
-    LowRankSVC,
     RLSClassifier,
     RLSRegressor,
     compress,
@@ -151,25 +150,6 @@ def test_bagging_is_the_average_and_one_expansion(datasets, tmp_path):
     np.testing.assert_allclose(single.predict(X), RLSRegressor(0.1).fit(X, y).predict(X), atol=1e-9)
     with pytest.raises(ValueError, match="needs all classes"):
         BaggedKernelClassifier(n_estimators=3).fit(X[:4], [0, 0, 0, 1])
-
-
-def test_low_rank_machine_solves_the_projected_dual(datasets):
-    X, y = datasets["cancer"]
-    model = LowRankSVC(60, C=2.0, gamma=0.02, tol=1e-6, random_state=0).fit(X, y)
-    Z = X[model.indices_]
-    spec = ("rbf", 0.02, 0.0, 3)
-    K_lm, K_mm = kernel_matrix(spec, X, Z), kernel_matrix(spec, Z, Z)
-    projected = K_lm @ np.linalg.solve(K_mm, K_lm.T)
-    peer = SVC(C=2.0, kernel="precomputed", tol=1e-6).fit(projected, y)
-    signed = np.zeros(len(y))
-    signed[peer.support_] = peer.expansion_.coefficients[:, 0]
-    c = np.linalg.solve(K_mm, K_lm.T @ signed)
-    ours, theirs = model.decision_function(X), K_lm @ c + peer.intercept_
-    np.testing.assert_allclose(ours, theirs, atol=1e-3)
-    assert model.expansion_.n_vectors == 60
-    every = LowRankSVC(len(y), C=2.0, gamma=0.02, tol=1e-6).fit(X, y)
-    full = SVC(C=2.0, gamma=0.02, tol=1e-6).fit(X, y)
-    np.testing.assert_allclose(every.decision_function(X), full.decision_function(X), atol=2e-3)
 
 
 def test_threads_change_nothing(datasets):

@@ -31,6 +31,7 @@ from svmarrow import (
     GradientSettings,
     KernelPerceptron,
     KMPClassifier,
+    LowRankSVC,
     NuSVC,
     RLSClassifier,
     compress,
@@ -197,10 +198,6 @@ def test_estimators_without_scores_are_refused(datasets):
         CodedClassifier(KNeighborsClassifier()).fit(X, y)
     with pytest.raises(TypeError, match="decision_function"):
         CodedClassifier(KNeighborsClassifier(), decoder="hamming").fit(X, y)
-    with pytest.raises(ValueError, match="sample_weight"):
-        CodedClassifier(LinearDiscriminantAnalysis(), decoder="hamming").fit(
-            X, y, sample_weight=np.ones(len(y))
-        )
 
 
 def test_two_classes(datasets):
@@ -265,17 +262,112 @@ def test_a_class_that_no_row_supports(digits):
                 CodedClassifier(SVC(), code, shared=shared).fit(X, y, sample_weight=weights)
 
 
-def test_weights_and_class_weights(digits):
+WEIGHTED = [
+    SVC(C=5.0, gamma=0.5, tol=1e-6),
+    SVC(C=0.1, gamma=0.5, tol=1e-6, loss="squared_hinge", fit_intercept=False),
+    NuSVC(nu=0.1, gamma=0.5, tol=1e-7),
+    LowRankSVC(10_000, C=5.0, gamma=0.5, tol=1e-6),
+    RLSClassifier(0.1),
+    RLSClassifier(0.1, gamma=0.5, fit_intercept=True),
+    LogisticRegression(tol=1e-10, max_iter=1000),
+]
+
+
+@pytest.mark.filterwarnings("ignore:n_vectors")
+@pytest.mark.parametrize("estimator", WEIGHTED, ids=lambda value: " ".join(str(value).split()))
+@pytest.mark.parametrize("code", ["ovr", "ovo", "complete"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_weights_are_repetitions(datasets, rng, estimator, code, form):
+    X, y = datasets["iris"]
+    weights = rng.integers(0, 3, size=len(y))
+    repeated = form(np.repeat(X, weights, axis=0)), np.repeat(y, weights)
+    for shared in (True, False):
+        model = CodedClassifier(estimator, code, shared=shared)
+        expected = clone(model).fit(*repeated).outputs(form(X))
+        found = clone(model).fit(form(X), y, sample_weight=weights).outputs(form(X))
+        assert found == pytest.approx(expected, abs=2e-3 * np.abs(expected).max())
+        plain = clone(model).fit(form(X), y).outputs(form(X))
+        assert np.abs(plain - expected).max() > 1e-2 * np.abs(expected).max()
+
+
+def test_class_weights_are_weights_of_rows(digits):
     X, y, X_test, _ = digits
-    weights = np.where(y == 3, 0.2, 1.0)
     svc = SVC(C=0.05, gamma=0.1, tol=1e-5)
-    by_row = CodedClassifier(svc, "dense", random_state=0, n_draws=20).fit(X, y, sample_weight=weights)
-    by_class = CodedClassifier(clone(svc).set_params(class_weight={3: 0.2}), by_row.code_).fit(X, y)
-    assert by_row.outputs(X_test) == pytest.approx(by_class.outputs(X_test), abs=1e-4)
-    plain = CodedClassifier(svc, by_row.code_).fit(X, y)
+    code = make_code("dense", 10, random_state=0, n_draws=20)
+    by_row = CodedClassifier(svc, code).fit(X, y, sample_weight=np.where(y == 3, 0.2, 1.0))
+    for model in (
+        CodedClassifier(svc, code, class_weight={3: 0.2}),
+        CodedClassifier(clone(svc).set_params(class_weight={3: 0.2}), code),
+        CodedClassifier(svc, code, class_weight={3: 0.2}, shared=False),
+    ):
+        assert by_row.outputs(X_test) == pytest.approx(model.fit(X, y).outputs(X_test), abs=1e-3)
+    plain = CodedClassifier(svc, code).fit(X, y)
     assert np.abs(plain.outputs(X_test) - by_row.outputs(X_test)).max() > 0.01
-    apart = CodedClassifier(svc, by_row.code_, shared=False).fit(X, y, sample_weight=weights)
-    assert by_row.outputs(X_test) == pytest.approx(apart.outputs(X_test), abs=1e-3)
+    # Both at once multiply, and a width that follows from the rows does not follow the classes' weights.
+    for estimator in (SVC(C=0.05, tol=1e-5), RLSClassifier(0.1)):
+        both = CodedClassifier(estimator, code, class_weight={3: 0.5}).fit(
+            X, y, sample_weight=by_three(y, 0.4)
+        )
+        once = CodedClassifier(both.set_params(class_weight=None).estimator, code)
+        gamma = once.fit(X, y, sample_weight=by_three(y, 0.4)).expansion_.gamma
+        assert both.expansion_.gamma == gamma
+        product = CodedClassifier(clone(estimator).set_params(gamma=gamma), code)
+        product.fit(X, y, sample_weight=by_three(y, 0.2))
+        assert both.outputs(X_test) == pytest.approx(product.outputs(X_test), abs=1e-6)
+
+
+def by_three(y, weight):
+    return np.where(y == 3, weight, 1.0)
+
+
+def test_weights_that_cannot_be_taken_are_refused(datasets):
+    X, y = datasets["iris"]
+    lda = LinearDiscriminantAnalysis()
+    for model, weights in (
+        (CodedClassifier(lda), np.ones(len(y))),
+        (CodedClassifier(lda, class_weight={0: 2.0}), None),
+    ):
+        with pytest.raises(ValueError, match="takes no sample_weight"):
+            model.fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="class_weight='even'"):
+        CodedClassifier(SVC(), class_weight="even").fit(X, y)
+    with pytest.raises(ValueError, match="random_state='now'"):
+        CodedClassifier(SVC(), random_state="now").fit(X, y)
+    with pytest.raises(ValueError, match="not negative"):
+        CodedClassifier(SVC(), class_weight={0: -1.0}).fit(X, y)
+
+
+@pytest.mark.parametrize("form", [np.float64, np.float32, sp.csr_array], ids=["double", "single", "sparse"])
+@pytest.mark.parametrize("scale", [1e-3, 500.0])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e5])
+def test_scales_and_precisions(datasets, form, scale, C):
+    X, y = datasets["iris"]
+    data = form(X * scale)
+    for of, code in (
+        (lambda gamma: SVC(C=C, gamma=gamma), "ovr"),
+        (lambda gamma: RLSClassifier(1 / C, gamma=gamma), "complete"),
+    ):
+        plain = CodedClassifier(of(0.7), code).fit(X, y)
+        model = CodedClassifier(of(0.7 / scale**2), code).fit(data, y)
+        assert (model.predict(data) == plain.predict(X)).mean() > 0.97
+        # Single precision of the rows is magnified by as much as the penalty is small.
+        expected = plain.outputs(X)
+        close = 1e-2 if C <= 1.0 else 5e-2
+        assert model.outputs(data) == pytest.approx(expected, abs=close * np.abs(expected).max())
+
+
+def test_one_column_of_data(rng):
+    y = np.repeat(np.arange(12), 15)
+    X = y[:, None] + 0.05 * rng.normal(size=(y.size, 1))
+    for name in NAMES:
+        model = CodedClassifier(SVC(C=100.0, gamma=3.0), name, random_state=0, n_draws=50).fit(X, y)
+        assert model.score(X, y) == 1.0, name
+
+
+def test_a_code_without_a_seed_is_drawn_at_each_fit(datasets):
+    X, y = datasets["digits"]
+    model = CodedClassifier(SVC(C=5.0, gamma=0.02, warm_start=True), "sparse", n_draws=20)
+    assert model.fit(X, y).code_ != model.fit(X, y).code_
 
 
 def test_precomputed_and_precisions(digits):

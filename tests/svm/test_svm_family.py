@@ -189,18 +189,29 @@ def test_switches_change_the_way_not_the_result(datasets, regression, kind, own,
         assert sp.issparse(other.support_vectors_)
 
 
-@pytest.mark.parametrize(("kind", "own"), FAMILY, ids=lambda value: getattr(value, "__name__", ""))
-def test_weights_are_repetitions(datasets, regression, rng, kind, own):
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        *FAMILY,
+        (SVC, {"C": 3.0, "multi_class": "ovr"}),
+        (NuSVC, {"nu": 0.1, "multi_class": "ovr"}),
+        (SVC, {"C": 0.3, "loss": "squared_hinge"}),
+        (SVC, {"fit_intercept": False}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_weights_are_repetitions(datasets, regression, rng, kind, own, form):
     X, y = data_of(kind, datasets, regression)
     weights = rng.integers(0, 4, size=len(y))
     options = {**own, "gamma": 0.5, "tol": 1e-6}
-    weighted = kind(**options).fit(X, y, sample_weight=weights)
-    repeated = kind(**options).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    weighted = kind(**options).fit(form(X), y, sample_weight=weights)
+    repeated = kind(**options).fit(form(np.repeat(X, weights, axis=0)), np.repeat(y, weights))
     scale = np.abs(values_of(repeated, X)).max()
     assert values_of(weighted, X) == pytest.approx(values_of(repeated, X), abs=1e-3 * scale)
     assert not np.isin(np.flatnonzero(weights == 0), weighted.support_).any()
     with pytest.raises(ValueError, match="zero"):
-        kind(**own).fit(X, y, sample_weight=np.zeros(len(y)))
+        kind(**own).fit(form(X), y, sample_weight=np.zeros(len(y)))
 
 
 @pytest.mark.parametrize(("kind", "own"), SINGLE, ids=lambda value: getattr(value, "__name__", ""))

@@ -188,9 +188,9 @@ def make_code(
           many do not exist, the complete code;
         * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; every class takes
           part in two fifths of the machines or more, columns may occur twice;
-        * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a binary BCH code,
-          shortened to the number of classes. More classes take a larger code of the same length, with
-          rows less far apart.
+        * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a BCH code, one of the
+          algebraic codes of data transmission, whose words are known to differ in so many places. More
+          classes take a larger code of the same length, with rows less far apart.
 
         Dense and sparse codes are the best of `n_draws` by their row distance, of equal ones that whose least
         used class takes part in the most machines; BCH codes are the best by their column distance. For two
@@ -262,7 +262,7 @@ _NAMED = {
     "exponential": "exponential",
     "perceptron": "perceptron",
 }
-#: Losses of estimators that have no parameter for it.
+#: Losses of scikit-learn's estimators that have no parameter for it; those of svmarrow say ``_margin_loss``.
 _KINDS = {
     "SVC": "hinge",
     "NuSVC": "hinge",
@@ -270,21 +270,12 @@ _KINDS = {
     "LogisticRegressionCV": "logistic",
     "RidgeClassifier": "square",
     "RidgeClassifierCV": "square",
-    "SquareLossClassifier": "square",
-    "KMPClassifier": "square",
     "LinearDiscriminantAnalysis": "logistic",
     "AdaBoostClassifier": "exponential",
     "GradientBoostingClassifier": "logistic",
     "HistGradientBoostingClassifier": "logistic",
     "MLPClassifier": "logistic",
     "Perceptron": "perceptron",
-    "KernelPerceptron": "perceptron",
-    "BudgetPerceptron": "perceptron",
-    "Stoptron": "perceptron",
-    "Forgetron": "perceptron",
-    "Projectron": "perceptron",
-    "ProjectronPlusPlus": "perceptron",
-    "PerceptronTreeClassifier": "perceptron",
 }
 
 
@@ -297,4 +288,7 @@ def _loss_by_kind(estimator: Any) -> str | None:
     steps = getattr(estimator, "steps", None)
     if steps:
         return loss_of(steps[-1][1])
-    return next((_KINDS[kind.__name__] for kind in type(estimator).__mro__ if kind.__name__ in _KINDS), None)
+    own: str | None = getattr(estimator, "_margin_loss", None)
+    return own or next(
+        (_KINDS[kind.__name__] for kind in type(estimator).__mro__ if kind.__name__ in _KINDS), None
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -118,6 +118,8 @@ class LeastSquares(BaseEstimator):
 
 class SquareLossClassifier(ClassifierMixin, LeastSquares):
     """Labels as targets -1 and +1: one output for two classes, else one a class."""
+
+    _margin_loss: ClassVar[str] = "square"
 
     classes_: NDArray[Any]
 

@@ -74,6 +74,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     max_iter: int
     _state: dict[str, Any]
     n_iter_: int
+    _margin_loss: ClassVar[str] = "perceptron"
     _rules: ClassVar[dict[str, Rule]]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -133,6 +133,9 @@ class CertifiedMachine(BaseEstimator):
 class CertifiedClassifier(ClassifierMixin, CertifiedMachine):
     """One of labels: a machine for each pair of classes, or for each class against the rest."""
 
+    #: Its loss by the names of `svmarrow._support.codes.LOSSES`, where no parameter says it.
+    _margin_loss: ClassVar[str] = "hinge"
+
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     multi_class: Literal["ovo", "ovr"]
     decision_function_shape: Literal["ovo", "ovr"]

@@ -262,7 +262,8 @@ class SVC(KernelClassifier):
     def loo_error_bound_(self) -> NDArray[np.float64]:
         """Upper bound for the leave-one-out error of each machine (n_outputs,), without training again.
 
-        The share of rows that Jaakkola and Haussler's bound does not clear; for ``fit_intercept=False``
+        The share of rows whose margin is not above 0 without their own term, y_i f(x_i) - a_i k(x_i, x_i)
+        with a_i the size of the row's coefficient (Jaakkola and Haussler 1999); for ``fit_intercept=False``
         alone. Never below the true error for positive semidefinite kernels. Rows count alike whatever their
         weights.
         """
@@ -272,6 +273,8 @@ class SVC(KernelClassifier):
     def xi_alpha_error_(self) -> NDArray[np.float64]:
         """Joachims' xi-alpha estimate of the leave-one-out error, (n_outputs,): an upper bound.
 
+        The share of rows for which 2 a_i R^2 + xi_i is at least 1: a_i is the size of the row's coefficient,
+        xi_i its loss, R^2 a bound of k(x, x) - k(x, x') (Joachims 2000). It costs no training.
         The bound holds for positive semidefinite kernels where a machine has a support vector below C
         (``certificate_.machines[j].leave_one_out.stable``). Rows count alike whatever their weights.
         """
