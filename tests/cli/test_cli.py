@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -392,10 +391,8 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
 
 def test_the_demo_in_a_process(tmp_path):
     pytest.importorskip("matplotlib")
-    started = time.monotonic()
     done = process("demo", cwd=tmp_path, env={**os.environ, "MPLBACKEND": "Agg"})
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - started < 60
     assert "same predictions on the test rows" in done.stdout
     assert "scikit-learn SVC" in done.stdout
     assert "compressed, chosen" in done.stdout

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, KernelExpansion, SelectionSettings, compress, compression_path
@@ -15,17 +15,6 @@ def noisy():
     y = np.repeat([0, 1], 300)
     X = 4 * rng.standard_normal((600, 10)) + np.where(y == 1, 1, -1)[:, None] * (np.arange(10) < 5)
     return X, y
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[:600], y[:600], X[600:], y[600:]
-
-
-@pytest.fixture(scope="module")
-def svc(digits):
-    return SVC(C=10, gamma=0.001, multi_class="ovr").fit(*digits[:2])
 
 
 @pytest.mark.parametrize(
@@ -64,11 +53,11 @@ def test_lossless_for_a_polynomial_machine_with_many_outputs(method):
 
 
 @pytest.mark.parametrize("method", ["prefit", "rank", "l0", "l1", "lars"])
-def test_residuals_fall_and_are_what_they_say(method, svc):
-    path = compression_path(svc, 40, method=method)
+def test_residuals_fall_and_are_what_they_say(method, digits_ovr):
+    path = compression_path(digits_ovr, 40, method=method)
     assert len(path) == 40
     assert (np.diff(path.residual_norms) <= 1e-12).all()
-    full = svc.expansion_
+    full = digits_ovr.expansion_
     Z = np.asarray(full.vectors)
     K = np.exp(-0.001 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     for size in (1, 17, 40):
@@ -87,10 +76,10 @@ def test_residuals_fall_and_are_what_they_say(method, svc):
         ("lars", SelectionSettings(joint=False)),
     ],
 )
-def test_a_choice_beats_chance(method, settings, svc):
+def test_a_choice_beats_chance(method, settings, digits_ovr):
     rng = np.random.default_rng(0)
-    full = svc.expansion_
-    path = compression_path(svc, 60, method=method, settings=settings)
+    full = digits_ovr.expansion_
+    path = compression_path(digits_ovr, 60, method=method, settings=settings)
     Z = np.asarray(full.vectors)
     K = np.exp(-0.001 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     wanted = K @ full.coefficients
@@ -136,15 +125,15 @@ def test_the_l1_path_has_the_vectors_of_the_naive_one(inverse):
             assert set(inside) <= set(order.tolist())
 
 
-def test_lossy_l0_keeps_fewer_the_more_may_change(svc):
+def test_lossy_l0_keeps_fewer_the_more_may_change(digits_ovr):
     sizes = [
-        len(compression_path(svc, method="l0", settings=SelectionSettings(gamma=gamma)))
+        len(compression_path(digits_ovr, method="l0", settings=SelectionSettings(gamma=gamma)))
         for gamma in (1e-4, 1e-2, 1.0)
     ]
     assert sizes[0] > sizes[1] > sizes[2] > 0
 
 
-def test_refusals(svc):
+def test_refusals(digits_ovr):
     for options, message in [
         ({"method": "l2"}, "method='l2'"),
         ({"method": "l1", "settings": 1}, "settings=1"),
@@ -152,9 +141,9 @@ def test_refusals(svc):
         ({"method": "prefit", "settings": SelectionSettings(cost=2.0)}, r"cost=2\.0 is of no use"),
     ]:
         with pytest.raises(ValueError, match=message):
-            compress(svc, 5, **options)
+            compress(digits_ovr, 5, **options)
     with pytest.raises(ValueError, match=r"gamma=1000000000\.0 is not allowed"):
-        compress(svc, 5, method="l0", settings=SelectionSettings(gamma=1e9))
+        compress(digits_ovr, 5, method="l0", settings=SelectionSettings(gamma=1e9))
     for name, value in [("cost", 0.0), ("gamma", -1.0), ("joint", 2)]:
         with pytest.raises(ValueError, match=f"{name}="):
             SelectionSettings(**{name: value})

@@ -45,6 +45,9 @@ STAGES = Rule('"auto", or a sequence of sizes or of pairs (vectors, directions)'
 class ExactCascade(Cascade):
     """A compressed classifier that answers where it is certain of the full model's label.
 
+    It works in *stages*: each computes some more vectors, answers the rows whose label is certain by then,
+    and leaves the others to the next; the full model is the last.
+
     The vectors of a compression path span a subspace, and the compressed model is the projection of the full
     one on it. What is missing is orthogonal to the subspace, so by the Cauchy-Schwarz inequality
 

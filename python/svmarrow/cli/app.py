@@ -131,7 +131,9 @@ Header = Annotated[
 TestKeys = Annotated[
     bool,
     typer.Option(
-        "--test", help="npz: take X_test, y_test or test_data, ..., y_test.", rich_help_panel=DATA_PANEL
+        "--test",
+        help="npz: take the test arrays, X_test or test_data, ..., and y_test.",
+        rich_help_panel=DATA_PANEL,
     ),
 ]
 SinglePrecision = Annotated[
@@ -157,8 +159,9 @@ def demo(
 ) -> None:
     """Show everything on scikit-learn's handwritten digits, in seconds.
 
-    Trains a machine, compresses it to every size, picks one, saves and reloads
-    it, times it against scikit-learn's SVC, and draws error against size.
+    Trains a machine, compresses it to every size, picks one, makes new vectors,
+    saves and reloads, times all against scikit-learn's SVC, and draws error
+    against size.
     """
     run(output, max_loss, n_jobs)
 
@@ -180,7 +183,7 @@ def train(
     kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
     C: Annotated[float, typer.Option("--C", "-C", help="Price of an error.")] = 1.0,
     gamma: Annotated[
-        str, typer.Option("--gamma", "-g", help="Kernel width: a number, scale or auto.")
+        str, typer.Option("--gamma", "-g", help="The kernel's gamma: a number, scale or auto.")
     ] = "scale",
     degree: Annotated[int, typer.Option(help="Exponent of the poly kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
@@ -188,7 +191,7 @@ def train(
         MultiClass, typer.Option(help="More than two classes: one-vs-one or one-vs-rest.")
     ] = MultiClass.ovo,
     balanced: Annotated[
-        bool, typer.Option("--balanced", help="Weigh classes by 1 / their frequency.")
+        bool, typer.Option("--balanced", help="Small classes weigh as much as large ones.")
     ] = False,
     tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
     cache_size: Annotated[

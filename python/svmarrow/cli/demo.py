@@ -1,4 +1,4 @@
-"""The tour: train, compress, pick, save, reload, and a look at speed and size, on scikit-learn's digits.
+"""The tour: train, compress, pick, make, save, reload, and a look at speed and size, on digits.
 
 Half of the digits train the machine, a fifth picks the size, and the rest, which neither has seen, gives the
 errors in the table. Times are those of the whole test set in one call, the best of many.
@@ -15,9 +15,10 @@ from sklearn import svm as peer_svm
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from svmarrow import SVC, compression_path, load
-from svmarrow._support.plotting import image_axes
+from svmarrow import SVC, GradientSettings, compression_path, load
+from svmarrow._support.plotting import finish, image_axes
 from svmarrow.cli.report import describe_certificate, percent, say, seconds, size, size_table
+from svmarrow.reduced_set import subsample_baseline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,12 +30,18 @@ __all__ = ["run"]
 SIZES = (10, 20, 50, 100, 200)
 """Sizes in the table beside the chosen one."""
 
+MADE = GradientSettings(sizes=(5, 10, 20), steps=3000)
+"""Sizes of new vectors, and few steps: the demo is done in seconds."""
+
 TIMING_SECONDS = 0.1
 """How long each model is timed."""
 
 C = 10.0
 GAMMA = 0.001
 """The width is the one of scikit-learn's own example on these data."""
+
+NEW = "#8a4f9e"
+"""Colour of the models of new vectors in the drawing."""
 
 
 class Split(NamedTuple):
@@ -82,6 +89,11 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
     started = time.perf_counter()
     path = compression_path(svc, svc.expansion_.n_vectors, train.X, train.y, n_jobs=n_jobs)
     say(f"compress  every size from 1 to {len(path)} in {seconds(time.perf_counter() - started)}")
+    started = time.perf_counter()
+    made = compression_path(
+        svc, 40, train.X, train.y, method="gradient", settings=MADE, random_state=0, n_jobs=n_jobs
+    )
+    say(f"make      {len(made)} models of new vectors in {seconds(time.perf_counter() - started)}")
     small = path.select(valid.X, valid.y, max_loss=max_loss)
     chosen = small.expansion_.n_vectors
     say(f"select    {chosen} vectors lose at most {percent(max_loss)} of accuracy on the validation rows")
@@ -114,13 +126,25 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         rows.append(
             _row("compressed, chosen" if vectors == chosen else "compressed", vectors, model, test, bytes_)
         )
+    for new in made:
+        vectors = new.expansion_.n_vectors
+        rows.append(
+            _row("new vectors", vectors, new, test, _saved(new, folder / f"made-{vectors}.safetensors"))
+        )
     columns = ["model", "vectors", "test error", "microseconds per row", "file size"]
     size_table("On the test rows", columns, rows, marked=2 + sizes.index(chosen))
     say("scikit-learn's file is its pickle; times are for all test rows in one call")
     say()
 
     curve = folder / "curve.png"
-    display = path.plot(test.X, test.y, chosen=chosen, ax=image_axes())
+    least, largest = made.sizes[0], svc.expansion_.n_vectors
+    baseline = subsample_baseline(
+        svc, train.X, train.y, test.X, test.y, sizes=np.geomspace(4 * least, largest, 8), random_state=0
+    )
+    display = path.plot(test.X, test.y, image_axes(), chosen=chosen, baseline=baseline)
+    errors = 1.0 - made.scores(test.X, test.y)
+    display.ax_.plot(made.sizes, errors, "D-", color=NEW, markersize=4.5, label="new vectors")
+    finish(display.ax_, framealpha=1.0, loc="lower left", fontsize=8)
     display.ax_.set_title("Handwritten digits: test error of every size")
     display.figure_.savefig(curve, dpi=160)
     say(f"wrote {curve} and the models beside it; try: svmarrow info {model_file}")

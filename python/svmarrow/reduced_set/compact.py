@@ -13,13 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow._support.parameters import check, one_of
-from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.reduced_set.score import Score, rows_for
+from svmarrow.reduced_set.score import Score, of_kind, rows_for, without_kind
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["Compaction", "compact"]
 
@@ -108,29 +109,26 @@ def compact(
     >>> from svmarrow.reduced_set import compact
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
-    >>> small = compress(svc, 100, X=X[:1000], y=y[:1000])
+    >>> small = compress(svc, 100, X[:1000], y[:1000])
     >>> compaction = compact(small, X=X[1000:], y=y[1000:])
     >>> compaction.bytes_after < 0.5 * compaction.bytes_before, compaction.disagreement < 0.02
     (True, True)
     """
     check({"vectors": vectors, "coefficients": coefficients}, RULES)
     source = as_expansion(model)
-    full = source if isinstance(source, KernelExpansion) else source.expansion_
+    full = without_kind(source)
     if X is None and y is not None:
         raise ValueError("y is given without X")
     if X is None and full.kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' needs X: the kernel values of the vectors are not in the model"
         )
-    small = KernelExpansion(
-        _single(full.vectors) if vectors == "float32" and full.kernel != "precomputed" else full.vectors,
-        rounded(full.coefficients) if coefficients == "uint8" else full.coefficients,
-        full.intercepts,
-        kernel=full.kernel,
-        gamma=full.gamma,
-        coef0=full.coef0,
-        degree=full.degree,
-    )
+    fewer: dict[str, Any] = {}
+    if vectors == "float32" and full.kernel != "precomputed":
+        fewer["vectors"] = _single(full.vectors)
+    if coefficients == "uint8":
+        fewer["coefficients"] = rounded(full.coefficients)
+    small = full.replaced(**fewer)
     rows = full.vectors if X is None else rows_for(source, X)
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
     spread = float(np.sqrt(((before - before.mean(axis=0)) ** 2).mean())) if before.size else 0.0
@@ -146,7 +144,7 @@ def compact(
     coded = full.coefficients.size + 9 * full.n_outputs
     held = full.coefficients.nbytes
     return Compaction(
-        model=small if isinstance(source, KernelExpansion) else source.with_expansion(small),
+        model=of_kind(source, small),
         bytes_before=stored_bytes(full, held),
         bytes_after=stored_bytes(small, min(coded, held) if coefficients == "uint8" else held),
         largest_difference=float(np.abs(after - before).max(initial=0.0)),

@@ -129,9 +129,12 @@ def compress(
           chosen once more.
         * ``"rank"``: a basis of the span of all vectors, lossless; few only for kernels of low rank, such as
           linear or polynomial ones.
-        * ``"l0"``: iterated shrinking towards the fewest vectors, lossless or not [1]_.
-        * ``"l1"``: the path of the l1 penalty [1]_.
-        * ``"lars"``: the path of the SVM trained again on its own vectors with an l1 penalty [2]_.
+        * ``"l0"``: coefficients are shrunk again and again, small ones more than large ones, until few are
+          left; lossless or not [1]_.
+        * ``"l1"``: vectors in the order in which they enter when a price on the size of the coefficients
+          falls [1]_.
+        * ``"lars"``: the same order, for an SVM that is trained again on its own vectors under such a
+          price [2]_.
         * ``"gradient"``: new vectors, moved together with their coefficients until they do on the rows what
           the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds and is
           much better at small sizes.

@@ -21,6 +21,7 @@ from svmarrow import _core
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse, seed_of
 from svmarrow._support.rows import as_rows, core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.reduced_set.score import of_kind, without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -287,7 +288,7 @@ def construct(
         If there are fewer rows than vectors, or the settings need labels that are not given.
     """
     bare = isinstance(source, KernelExpansion)
-    full: KernelExpansion = source if isinstance(source, KernelExpansion) else source.expansion_
+    full = without_kind(source)
     chosen = GradientSettings() if settings is None else settings
     if rows is None:
         rows, labels, answers = full.vectors, None, None
@@ -345,14 +346,6 @@ def construct(
         )
     models: dict[int, Any] = {}
     for size, one in zip(sizes, made, strict=False):
-        small = KernelExpansion(
-            one["vectors"],
-            one["coefficients"],
-            one["intercepts"],
-            kernel=full.kernel,
-            gamma=full.gamma,
-            coef0=full.coef0,
-            degree=full.degree,
-        )
-        models[int(size)] = small if isinstance(source, KernelExpansion) else source.with_expansion(small)
+        parts = {name: one[name] for name in ("vectors", "coefficients", "intercepts")}
+        models[int(size)] = of_kind(source, full.replaced(**parts))
     return models

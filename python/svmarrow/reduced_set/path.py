@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow._support.rows import threads
-from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.path_numbers import PathNumbers
+from svmarrow.reduced_set.score import of_kind
 from svmarrow.reduced_set.sizes import ReducedPath
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import ExpansionModel
 
 __all__ = ["CompressionPath"]
@@ -112,18 +113,12 @@ class CompressionPath(ReducedPath):
 
     def _model(self, size: int) -> Any:
         full = self.expansion
-        coefficients = self._numbers.coefficients(size)
-        intercepts = full.intercepts + self._shifts_of([size])[0]
-        small = KernelExpansion(
-            self.vectors[:size],
-            coefficients,
-            intercepts,
-            kernel=full.kernel,
-            gamma=full.gamma,
-            coef0=full.coef0,
-            degree=full.degree,
+        small = full.replaced(
+            vectors=self.vectors[:size],
+            coefficients=self._numbers.coefficients(size),
+            intercepts=full.intercepts + self._shifts_of([size])[0],
         )
-        return small if isinstance(self.model, KernelExpansion) else self.model.with_expansion(small)
+        return of_kind(self.model, small)
 
     def nbytes(self, size: int) -> int:
         """Bytes of the arrays of a size, without making it.

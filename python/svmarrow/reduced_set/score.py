@@ -17,7 +17,7 @@ from svmarrow.models.detector import ExpansionDetector
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Score", "decides", "rows_for", "without_kind"]
+__all__ = ["Score", "decides", "of_kind", "rows_for", "without_kind"]
 
 NUMBERS = one_of("r2", "mse")
 
@@ -26,6 +26,11 @@ def without_kind(model: Any) -> KernelExpansion:
     """The expansion of any model."""
     expansion: KernelExpansion = model if isinstance(model, KernelExpansion) else model.expansion_
     return expansion
+
+
+def of_kind(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> Any:
+    """An expansion with the labels and manners of a model; as it is where the model is an expansion."""
+    return small if isinstance(model, KernelExpansion) else model.with_expansion(small)
 
 
 def decides(model: object) -> bool:

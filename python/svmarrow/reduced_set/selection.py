@@ -61,17 +61,17 @@ class SelectionSettings:
         For ``"l0"``: how much the model may change, 0 for not at all (TR-132, algorithms 3.4 and 3.5). None
         lets it fall from large to small and orders the vectors as they are first needed.
     penalty : float, default=None
-        For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5. The path then has the vectors of that solution
-        and no others, the largest first. None follows the whole path over lambda;
-        ``CompressionPath.penalties`` says where each vector enters.
+        For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5, the price of the coefficients. The path
+        then has the vectors of that solution and no others, the largest first. None follows the whole path
+        over lambda; ``CompressionPath.penalties`` says where each vector enters.
     criterion : {"norm", "predictions"}, default="norm"
-        For the pursuits: ``"norm"`` makes the distance to the model in feature space small,
+        What the pursuits make small: ``"norm"`` the distance to the model in feature space,
         ``"predictions"`` the mean squared difference of the outputs on the rows of `X`, or without `X` on the
         model's own vectors (TR-132, before equation 11). The latter takes kernels that are not positive
         semidefinite too, and costs a kernel value for every row and candidate at each step.
     sample : int, default=None
         For the pursuits: look at so many random candidates a step instead of all (TR-132, "probabilistic
-        search"). 59 have one of the best 5 % among them with probability 0.95.
+        search"). 59 have one of the best 5 % among them with probability 0.95, because 0.95 ** 59 < 0.05.
     chunk : int, default=None
         Choose from so many vectors at a time, at least twice the number to keep, then from what the chunks
         have kept (TR-132, section 3.6). None takes all vectors together where `max_memory` allows it, and
