@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `run` | the one gate out of the interpreter: threads, Ctrl-C, progress, panics |
 //! | `array` | NumPy arrays and CSR triples as views, results moved into NumPy |
+//! | `dict` | structs of the core as dicts |
 //! | `error` | the core's errors as Python exceptions |
 //! | `function` | kernels that are Python functions |
 //! | `params` | kernels and enumerations |
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod dict;
 mod error;
 mod expansion;
 mod function;

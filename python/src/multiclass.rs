@@ -1,20 +1,20 @@
 //! `svmarrow::multiclass`: codes, decoders, bounds.
 
+use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::multiclass::{
-    self, CodeMatrix, Decoder, Drawn, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
+    self, CodeMatrix, Decoder, Drawn, Draws, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
 };
 use svmarrow::{Error, Result};
 
-use crate::array::{index_array, indices, matrix, matrix_array, vector};
+use crate::array::{index_array, indices, matrix_view, same_length, vector};
 use crate::error::to_python;
 use crate::run::{Cost, run};
 
 /// A code from Python's matrix (N, F).
 pub(crate) fn code_matrix(code: &PyReadonlyArray2<'_, i8>) -> PyResult<CodeMatrix> {
-    let (entries, classes, _) = matrix(code)?;
-    CodeMatrix::new(classes, entries.to_vec()).map_err(to_python)
+    CodeMatrix::new(matrix_view(code)?).map_err(to_python)
 }
 
 /// The code of a name, (N, F). `seed` and `draws` serve those that are drawn.
@@ -28,21 +28,22 @@ pub(crate) fn make_code<'py>(
     draws: usize,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<i8>>> {
+    let draws = Draws { count: draws, seed };
     let is_drawn = matches!(name, "dense" | "sparse" | "bch");
     let cost = if is_drawn { Cost::Unknown } else { Cost::About(0) };
     let code = run(py, n_jobs, cost, None, |monitor, par| match name {
         "ovr" => CodeMatrix::one_vs_rest(n_classes),
         "ovo" => CodeMatrix::one_vs_one(n_classes),
         "complete" => CodeMatrix::complete(n_classes),
-        "dense" => multiclass::draw(Drawn::Dense, n_classes, seed, draws, monitor, par),
-        "sparse" => multiclass::draw(Drawn::Sparse, n_classes, seed, draws, monitor, par),
-        "bch" => multiclass::bch(n_classes, seed, draws, monitor, par),
+        "dense" => multiclass::draw(Drawn::Dense, n_classes, draws, monitor, par),
+        "sparse" => multiclass::draw(Drawn::Sparse, n_classes, draws, monitor, par),
+        "bch" => multiclass::bch(n_classes, draws, monitor, par),
         _ => {
             let rule = "one of ovr, ovo, complete, dense, sparse, bch";
             Err(Error::param("code", name, rule))
         }
     })?;
-    matrix_array(py, code.entries().to_vec(), code.classes(), code.columns())
+    Ok(PyArray2::from_owned_array(py, code.into_entries()))
 }
 
 /// The smallest distance of two rows, and that of two columns or their opposites (NaN for one column). Refuses what is
@@ -72,11 +73,11 @@ pub(crate) fn decode_scores<'py>(
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (given, decoding) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let given = Decoding::new(&outputs, &code, decoder)?;
     let scores = run(py, n_jobs, given.cost(), None, |monitor, par| {
-        multiclass::scores(given.values, &given.code, decoding, monitor, par)
+        multiclass::scores(given.outputs, &given.code, given.decoder, monitor, par)
     })?;
-    matrix_array(py, scores, given.rows, given.code.classes())
+    Ok(PyArray2::from_owned_array(py, scores))
 }
 
 /// The winning class (n,) of outputs (n, F).
@@ -89,30 +90,33 @@ pub(crate) fn decode_winners<'py>(
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let (given, decoding) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
+    let given = Decoding::new(&outputs, &code, decoder)?;
     let winners = run(py, n_jobs, given.cost(), None, |monitor, par| {
-        multiclass::winners(given.values, &given.code, decoding, monitor, par)
+        multiclass::winners(given.outputs, &given.code, given.decoder, monitor, par)
     })?;
     Ok(index_array(py, winners))
 }
 
-struct Outputs<'a> {
-    values: &'a [f64],
-    rows: usize,
+/// Outputs (n, F), and how they are decoded.
+struct Decoding<'a> {
+    outputs: ArrayView2<'a, f64>,
     code: CodeMatrix,
+    decoder: Decoder,
 }
 
-impl<'a> Outputs<'a> {
-    fn new(outputs: &'a PyReadonlyArray2<'_, f64>, code: &PyReadonlyArray2<'_, i8>) -> PyResult<Self> {
-        let (outputs, rows, columns) = matrix(outputs)?;
-        let code = code_matrix(code)?;
-        Error::check_len("outputs of a row, one a column of the code", code.columns(), columns)
-            .map_err(to_python)?;
-        Ok(Self { values: outputs, rows, code })
+impl<'a> Decoding<'a> {
+    fn new(
+        outputs: &'a PyReadonlyArray2<'_, f64>,
+        code: &PyReadonlyArray2<'_, i8>,
+        decoder: &str,
+    ) -> PyResult<Self> {
+        let (outputs, code) = (matrix_view(outputs)?, code_matrix(code)?);
+        same_length("outputs of a row, one a column of the code", code.columns(), outputs.ncols())?;
+        Ok(Self { outputs, code, decoder: Decoder::from_name(decoder).map_err(to_python)? })
     }
 
     fn cost(&self) -> Cost {
-        Cost::of(self.rows, self.code.columns(), self.code.classes())
+        Cost::of(self.outputs.nrows(), self.code.columns(), self.code.classes())
     }
 }
 
@@ -134,33 +138,40 @@ pub(crate) fn margin_loss<'py>(
 /// A number and a judgement for each row.
 type Margins<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
 
-/// For each training row the smallest total loss by which another class could lose when the row is left out, and whether
-/// the row could be an error then.
-#[pyfunction]
-#[pyo3(signature = (outputs, coefficients, diagonal, labels, slack, code, decoder, n_jobs))]
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn leave_one_out_rows<'py>(
-    py: Python<'py>,
+/// What is known of the training rows (n) and the machines (F): `outputs` and `coefficients` (n, F), `diagonal` and
+/// `labels` (n,), `slack` (F,).
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct LeaveOneOutArg<'py> {
     outputs: PyReadonlyArray2<'py, f64>,
     coefficients: PyReadonlyArray2<'py, f64>,
     diagonal: PyReadonlyArray1<'py, f64>,
     labels: PyReadonlyArray1<'py, i64>,
     slack: PyReadonlyArray1<'py, f64>,
+}
+
+/// For each training row the smallest total loss by which another class could lose when the row is left out, and whether
+/// the row could be an error then.
+#[pyfunction]
+#[pyo3(signature = (rows, code, decoder, n_jobs))]
+pub(crate) fn leave_one_out_rows<'py>(
+    py: Python<'py>,
+    rows: LeaveOneOutArg<'py>,
     code: PyReadonlyArray2<'py, i8>,
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Margins<'py>> {
-    let (given, decoder) = (Outputs::new(&outputs, &code)?, Decoder::from_name(decoder).map_err(to_python)?);
-    let labels = indices("labels", &labels)?;
-    let rows = LeaveOneOutRows {
-        outputs: given.values,
-        coefficients: matrix(&coefficients)?.0,
-        diagonal: vector(&diagonal)?,
+    let decoding = Decoding::new(&rows.outputs, &code, decoder)?;
+    let labels = indices("labels", &rows.labels)?;
+    let given = LeaveOneOutRows {
+        outputs: decoding.outputs,
+        coefficients: matrix_view(&rows.coefficients)?,
+        diagonal: vector(&rows.diagonal)?,
         labels: &labels,
-        slack: vector(&slack)?,
+        slack: vector(&rows.slack)?,
     };
-    let (margins, suspects) = run(py, n_jobs, given.cost(), None, |_, par| {
-        leave_one_out_margins(&rows, &given.code, decoder, par)
+    let (margins, suspects) = run(py, n_jobs, decoding.cost(), None, |_, par| {
+        leave_one_out_margins(&given, &decoding.code, decoding.decoder, par)
     })?;
     Ok((PyArray1::from_vec(py, margins), PyArray1::from_vec(py, suspects)))
 }

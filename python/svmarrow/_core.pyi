@@ -74,7 +74,6 @@ _PathNumbers: TypeAlias = tuple[_Floats | None, _Floats, tuple[_Indices, _Indice
 
 _Code: TypeAlias = NDArray[np.int8]
 _FitKernel: TypeAlias = _Kernel | TrainingKernel
-_Start: TypeAlias = tuple[_Indices, _Floats]
 
 class _Fit(TypedDict):
     support: _Indices
@@ -135,27 +134,38 @@ class Expansion:
     def outputs(self) -> int: ...
 
 def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
-def fit_svc(
-    x: _Rows,
-    labels: _Indices,
-    n_classes: int,
-    upper: _Floats,
-    kernel: _FitKernel,
-    coding: Literal["ovo", "ovr"] | _Code,
-    tol: float,
-    cache_bytes: int,
-    shrinking: bool,
-    max_iter: int | None,
-    max_time: float | None,
-    progress: ProgressCallback | None,
-    n_jobs: int,
-    *,
-    loss: Literal["hinge", "squared_hinge", "nu"] = "hinge",
-    nu: float = 0.5,
-    fit_intercept: bool = True,
-    start: _Start | None = None,
-    keep_interrupted: bool = False,
-) -> _Fit: ...
+
+class _Solver(TypedDict):
+    tol: float
+    cache_bytes: int
+    shrinking: bool
+    max_iter: int | None
+    max_time: float | None
+    progress: ProgressCallback | None
+    n_jobs: int
+    start: tuple[_Indices, _Floats] | None
+    keep_interrupted: bool
+
+class _Classification(TypedDict):
+    labels: _Indices
+    n_classes: int
+    upper: _Floats
+    coding: Literal["ovo", "ovr"] | _Code
+    loss: Literal["hinge", "squared_hinge", "nu"]
+    nu: float | None
+    fit_intercept: bool
+
+class _Regression(TypedDict):
+    targets: _Floats
+    upper: _Floats
+    epsilon: float
+    nu: float | None
+
+def fit_svc(x: _Rows, kernel: _FitKernel, task: _Classification, solver: _Solver) -> _Fit: ...
+def fit_svr(x: _Rows, kernel: _FitKernel, task: _Regression, solver: _Solver) -> _MachineFit: ...
+def fit_one_class_svm(
+    x: _Rows, kernel: _FitKernel, weights: _Floats, nu: float, solver: _Solver
+) -> _MachineFit: ...
 def make_code(
     name: str,
     n_classes: int,
@@ -167,50 +177,17 @@ def code_distances(code: _Code, n_jobs: int) -> tuple[float, float]: ...
 def decode_scores(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Floats: ...
 def decode_winners(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Indices: ...
 def margin_loss(margins: _Floats, loss: str) -> _Floats: ...
+
+class _LeaveOneOutRows(TypedDict):
+    outputs: _Floats
+    coefficients: _Floats
+    diagonal: _Floats
+    labels: _Indices
+    slack: _Floats
+
 def leave_one_out_rows(
-    outputs: _Floats,
-    coefficients: _Floats,
-    diagonal: _Floats,
-    labels: _Indices,
-    slack: _Floats,
-    code: _Code,
-    decoder: str,
-    n_jobs: int,
+    rows: _LeaveOneOutRows, code: _Code, decoder: str, n_jobs: int
 ) -> tuple[_Floats, NDArray[np.bool_]]: ...
-def fit_svr(
-    x: _Rows,
-    targets: _Floats,
-    upper: _Floats,
-    kernel: _FitKernel,
-    epsilon: float,
-    nu: float | None,
-    tol: float,
-    cache_bytes: int,
-    shrinking: bool,
-    max_iter: int | None,
-    max_time: float | None,
-    progress: ProgressCallback | None,
-    n_jobs: int,
-    *,
-    start: _Start | None = None,
-    keep_interrupted: bool = False,
-) -> _MachineFit: ...
-def fit_one_class_svm(
-    x: _Rows,
-    weights: _Floats,
-    kernel: _FitKernel,
-    nu: float,
-    tol: float,
-    cache_bytes: int,
-    shrinking: bool,
-    max_iter: int | None,
-    max_time: float | None,
-    progress: ProgressCallback | None,
-    n_jobs: int,
-    *,
-    start: _Start | None = None,
-    keep_interrupted: bool = False,
-) -> _MachineFit: ...
 def estimate_svm_memory(
     x: _Rows, kernel: _Kernel | Callable[..., Any], machines: list[int], cache_bytes: int, n_jobs: int
 ) -> dict[str, int]: ...
@@ -386,16 +363,20 @@ class _LeastSquares(TypedDict):
     diagonal: _Floats
     leave_one_out: _LeaveOneOut | None
 
+class _Problem(TypedDict):
+    x: _Rows
+    targets: _Floats
+    kernel: _FitKernel
+    weights: _Floats | None
+    fit_intercept: bool
+
+class _Stopping(TypedDict):
+    tol: float
+    max_iter: int | None
+    max_time: float | None
+
 def least_squares(
-    x: _Rows,
-    targets: _Floats,
-    kernel: _FitKernel,
-    alpha: float,
-    weights: _Floats | None,
-    fit_intercept: bool,
-    leave_one_out: bool,
-    progress: ProgressCallback | None,
-    n_jobs: int,
+    problem: _Problem, alpha: float, leave_one_out: bool, progress: ProgressCallback | None, n_jobs: int
 ) -> _LeastSquares: ...
 
 class _Sums(TypedDict):
@@ -411,31 +392,28 @@ class _LowRank(TypedDict):
     jitter: float
     hat: _Floats | None
 
+class _System(TypedDict):
+    points: tuple[_Rows, _Kernel]
+    sums: _Sums
+    alpha: float
+    fit_intercept: bool
+
 def low_rank_sums(
     x: _Rows,
     targets: _Floats,
-    vectors: _Rows,
-    kernel: _Kernel,
+    points: tuple[_Rows, _Kernel],
     sums: _Sums | None,
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _Sums: ...
 def low_rank_solve(
-    vectors: _Rows,
-    kernel: _Kernel,
-    sums: _Sums,
-    alpha: float,
-    fit_intercept: bool,
-    x: _Rows | None,
-    progress: ProgressCallback | None,
-    n_jobs: int,
+    system: _System, x: _Rows | None, progress: ProgressCallback | None, n_jobs: int
 ) -> _LowRank: ...
 def select_points_by_kernel(
     x: _Rows,
     kernel: _Kernel,
     count: int,
-    candidates: int | None,
-    seed: int,
+    candidates: tuple[int, int] | None,
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> tuple[_Indices, _Floats]: ...
@@ -449,16 +427,10 @@ class _Iterative(TypedDict):
     stop: str
 
 def least_squares_cg(
-    x: _Rows,
-    targets: _Floats,
-    kernel: _FitKernel,
+    problem: _Problem,
     alpha: float,
-    fit_intercept: bool,
-    tol: float,
-    max_iter: int | None,
-    max_time: float | None,
-    points: int,
-    seed: int,
+    stopping: _Stopping,
+    points: tuple[int, int],
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _Iterative: ...
@@ -469,14 +441,10 @@ class _LeastSquaresPath(_LeastSquares):
     path: _Floats
 
 def least_squares_path(
-    x: _Rows,
-    targets: _Floats,
-    kernel: _FitKernel,
+    problem: _Problem,
     alphas: list[float],
     spectrum: tuple[_Floats, _Floats] | None,
-    weights: _Floats | None,
     by_rate: bool,
-    fit_intercept: bool,
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _LeastSquaresPath: ...
@@ -489,13 +457,9 @@ class _LinearWeights(TypedDict):
     stop: str
 
 def linear_least_squares_cg(
-    x: _Rows,
-    targets: _Floats,
+    problem: _Problem,
     alpha: float,
-    fit_intercept: bool,
-    tol: float,
-    max_iter: int | None,
-    max_time: float | None,
+    stopping: _Stopping,
     progress: ProgressCallback | None,
     n_jobs: int,
 ) -> _LinearWeights: ...

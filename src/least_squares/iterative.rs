@@ -10,55 +10,43 @@
 //! It takes the largest eigenvalues of K out of the way, on which the number of iterations depends. Cost n^2 d an
 //! iteration; memory n m numbers for the preconditioner.
 
-use std::time::Duration;
-
-use super::exact::Bordered;
-use super::{Problem, check_alpha};
-use crate::control::{Budget, Monitor, Par, StopReason};
+use super::iteration::{Ending, Stopping, conjugate_gradients};
+use super::problem::Problem;
+use crate::control::{Monitor, Par};
 use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{CrossKernel, Evaluator, Kernel, KernelFunction, diagonal, gram_lower};
 use crate::linalg::columns;
-use crate::linalg::conjugate::{self, Tolerance};
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::random::Random;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product};
+use ndarray::Array2;
 
 /// Kernel values times features between two looks at the monitor.
 const TICK: usize = 4_000_000_000;
 
-/// When to stop, and how to start.
+/// The points of the preconditioner.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// ||y - (K + alpha I) c|| / ||y|| of every output.
-    pub tolerance: f64,
-    /// Most products with K.
-    pub max_products: u64,
-    /// Time after which no further product is begun, but for the one that tells the residual.
-    pub max_time: Option<Duration>,
-    /// Points of the preconditioner; 0 for none.
-    pub points: usize,
-    /// Seed of the points.
+pub struct RandomPoints {
+    /// How many; 0 for no preconditioner.
+    pub count: usize,
+    /// Seed of the draw.
     pub seed: u64,
 }
 
 /// Coefficients, and how far they are from solving the system.
 #[derive(Debug, Clone)]
-pub struct Solution {
-    /// c, (n, q) row-major.
-    pub coefficients: Vec<f64>,
+pub struct IterativeSolution {
+    /// c, (n, q).
+    pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
     /// k(x_i, x_i), (n,).
     pub diagonal: Vec<f64>,
-    /// Products with K.
-    pub products: u64,
-    /// The largest relative residual of the systems solved, computed from the solution.
-    pub residual: f64,
-    /// Why the iteration ended.
-    pub reason: StopReason,
+    /// How the iteration ended.
+    pub ending: Ending,
 }
 
 /// Solves the problem for one alpha above zero.
@@ -68,50 +56,29 @@ pub struct Solution {
 pub fn solve(
     problem: &Problem<'_>,
     alpha: f64,
-    options: Options,
+    stopping: Stopping,
+    points: RandomPoints,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Solution> {
-    problem.check()?;
-    problem.refuse_weights()?;
-    check_alpha(alpha)?;
+) -> Result<IterativeSolution> {
+    problem.check_iterative(alpha)?;
     let KernelFunction::BuiltIn(kernel) = problem.kernel else {
         return Err(Error::param("kernel", "a function", "a built-in kernel for conjugate gradients"));
     };
     if matches!(kernel, Kernel::Precomputed) {
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
-    if alpha == 0.0 {
-        return Err(Error::param("alpha", alpha, "above 0 for conjugate gradients"));
-    }
-    let b = Bordered::targets(problem);
-    let (n, q) = (problem.rows.rows(), b.columns);
-    let preconditioner = Preconditioner::new(kernel, problem.rows, alpha, options, monitor, par)?;
-    let mut values = vec![0.0; n * q];
-    let product = Product { kernel, rows: problem.rows.reborrow(), alpha, outputs: q, monitor, par };
-    let tolerance = Tolerance { relative: options.tolerance, backward: 0.0 };
-    let outcome = conjugate::solve(
-        &b.values,
-        &mut values,
-        q,
-        tolerance,
-        options.max_products,
-        |p, out| product.apply(p, out),
-        |r, out| {
-            preconditioner.apply(r, out, q, par);
-            Ok(())
-        },
-        &Budget::new(monitor, None, options.max_time),
+    let rows = problem.rows;
+    let preconditioner = Preconditioner::new(kernel, rows, alpha, points, monitor, par)?;
+    let product = Product { kernel, rows: rows.reborrow(), alpha, monitor, par };
+    let (coefficients, intercepts, ending) = conjugate_gradients(
+        problem,
+        stopping,
+        |p, out, q| product.apply(p, out, q),
+        |r, out, q| preconditioner.apply(r, out, q, par),
+        monitor,
     )?;
-    let (coefficients, intercepts, _) = Bordered { values, ..b }.split(problem);
-    Ok(Solution {
-        coefficients,
-        intercepts,
-        diagonal: diagonal(&kernel, problem.rows),
-        products: outcome.products,
-        residual: outcome.residuals.iter().copied().fold(0.0, f64::max),
-        reason: outcome.reason,
-    })
+    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), ending })
 }
 
 /// (K + alpha I) P in the precision of the rows, a block of rows after the other.
@@ -119,14 +86,13 @@ struct Product<'a> {
     kernel: Kernel,
     rows: Rows<'a>,
     alpha: f64,
-    outputs: usize,
     monitor: &'a dyn Monitor,
     par: Par,
 }
 
 impl Product<'_> {
-    fn apply(&self, p: &[f64], out: &mut [f64]) -> Result<()> {
-        let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs);
+    fn apply(&self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
+        let (n, d) = (self.rows.rows(), self.rows.cols());
         let zeros = vec![0.0; q];
         let evaluator =
             Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), p)?, &zeros)?)?;
@@ -157,15 +123,15 @@ impl Preconditioner {
         kernel: Kernel,
         rows: Rows<'_>,
         alpha: f64,
-        options: Options,
+        drawn: RandomPoints,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<Self> {
-        let (n, m) = (rows.rows(), options.points.min(rows.rows()));
+        let (n, m) = (rows.rows(), drawn.count.min(rows.rows()));
         if m == 0 {
             return Ok(Self { alpha, features: Vec::new(), stride: 0, factor: None });
         }
-        let mut chosen = Random::new(options.seed).sample(n, m);
+        let mut chosen = Random::new(drawn.seed).sample(n, m);
         chosen.sort_unstable();
         let points = rows.gather(&chosen);
         let mut own = Square::<f64>::new(m);

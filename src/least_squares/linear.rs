@@ -9,89 +9,66 @@
 //!
 //! Cost twice the stored entries times the outputs an iteration; memory a second copy of the entries, by columns, and d q.
 
-use super::exact::Bordered;
-use super::iterative::Options;
-use super::{Problem, check_alpha};
-use crate::control::{Budget, Monitor, Par, StopReason};
+use super::iteration::{Ending, Stopping, conjugate_gradients};
+use super::problem::Problem;
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::linalg::conjugate::{self, Tolerance};
+use crate::kernels::{Kernel, KernelFunction};
 use crate::simd::blas::axpy;
+use ndarray::Array2;
 
 /// Rows or columns of a task.
 const ROWS: usize = 256;
 
 /// The weights of the features, and how the iteration ended.
 #[derive(Debug, Clone)]
-pub struct Weights {
-    /// w, (d, q) row-major.
-    pub weights: Vec<f64>,
+pub struct LinearSolution {
+    /// w, (d, q).
+    pub weights: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// Products with X X'.
-    pub products: u64,
-    /// The largest relative residual, computed from the solution.
-    pub residual: f64,
-    /// Why the iteration ended.
-    pub reason: StopReason,
+    /// How the iteration ended.
+    pub ending: Ending,
 }
 
-/// Solves the problem for the linear kernel; `options.points` is not used.
+/// Solves the problem, whose kernel is the linear one.
 ///
 /// # Errors
-/// [`Error::Param`] for alpha = 0.
+/// [`Error::Param`] for alpha = 0, for weights and for another kernel.
 pub fn solve(
     problem: &Problem<'_>,
     alpha: f64,
-    options: Options,
+    stopping: Stopping,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Weights> {
-    problem.check()?;
-    problem.refuse_weights()?;
-    check_alpha(alpha)?;
-    if alpha == 0.0 {
-        return Err(Error::param("alpha", alpha, "above 0 for conjugate gradients"));
+) -> Result<LinearSolution> {
+    problem.check_iterative(alpha)?;
+    if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
+        return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
-    let (rows, b) = (problem.rows, Bordered::targets(problem));
-    let q = b.columns;
-    let mut values = vec![0.0; b.values.len()];
-    let columns = Columns::new(rows);
-    let tolerance = Tolerance { relative: options.tolerance, backward: 0.0 };
-    let outcome = conjugate::solve(
-        &b.values,
-        &mut values,
-        q,
-        tolerance,
-        options.max_products,
-        |p, out| {
-            let inner = columns.product(p, q, par);
-            par.for_each_chunk(out, ROWS * q, |task, out| {
-                for (i, out) in (task * ROWS..).zip(out.chunks_exact_mut(q)) {
-                    for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
-                        *out = alpha * p;
-                    }
-                    rows.for_each_in_row(i, |k, v| {
-                        axpy(v, &inner[k * q..(k + 1) * q], out);
-                    });
+    let (rows, columns) = (problem.rows, Columns::new(problem.rows));
+    let apply = |p: &[f64], out: &mut [f64], q: usize| {
+        let inner = columns.product(p, q, par);
+        par.for_each_chunk(out, ROWS * q, |task, out| {
+            for (i, out) in (task * ROWS..).zip(out.chunks_exact_mut(q)) {
+                for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
+                    *out = alpha * p;
                 }
-            });
-            Ok(())
-        },
-        |r, out| {
-            out.copy_from_slice(r);
-            Ok(())
-        },
-        &Budget::new(monitor, None, options.max_time),
-    )?;
-    let (coefficients, intercepts, _) = Bordered { values, ..b }.split(problem);
-    Ok(Weights {
-        weights: columns.product(&coefficients, problem.outputs, par),
-        intercepts,
-        products: outcome.products,
-        residual: outcome.residuals.iter().copied().fold(0.0, f64::max),
-        reason: outcome.reason,
-    })
+                rows.for_each_in_row(i, |k, v| {
+                    axpy(v, &inner[k * q..(k + 1) * q], out);
+                });
+            }
+        });
+        Ok(())
+    };
+    let precondition = |r: &[f64], out: &mut [f64], _| out.copy_from_slice(r);
+    let (coefficients, intercepts, ending) =
+        conjugate_gradients(problem, stopping, apply, precondition, monitor)?;
+    let q = problem.outputs();
+    let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, par);
+    let weights = Array2::from_shape_vec((rows.cols(), q), weights).expect("a line for each feature");
+    Ok(LinearSolution { weights, intercepts, ending })
 }
 
 /// The stored entries column after column, so that X'p is a sum for each column alone.
@@ -145,26 +122,24 @@ mod tests {
     use super::*;
     use crate::control::Silent;
     use crate::data::Rows;
-    use crate::kernels::Kernel;
 
     #[test]
     fn the_weights_solve_the_normal_equations() {
         let (n, d, q, alpha) = (40, 7, 2, 0.3);
         let data: Vec<f64> =
             (0..n * d).map(|i| if i % 3 == 0 { 0.0 } else { (i as f64 * 0.77).sin() }).collect();
-        let targets: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).cos()).collect();
+        let targets = Array2::from_shape_fn((n, q), |(i, j)| ((i * q + j) as f64 * 0.31).cos());
         let rows: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Linear.into();
-        let problem =
-            Problem { kernel, rows, targets: &targets, outputs: q, fit_intercept: false, weights: None };
-        let options = Options { tolerance: 1e-12, max_products: 500, max_time: None, points: 0, seed: 0 };
-        let solved = solve(&problem, alpha, options, &Silent, Par::Threads).unwrap();
+        let problem = Problem { kernel, rows, targets: targets.view(), fit_intercept: false, weights: None };
+        let stopping = Stopping { tolerance: 1e-12, max_products: 500, max_time: None };
+        let solved = solve(&problem, alpha, stopping, &Silent, Par::Threads).unwrap();
         for k in 0..d {
             for j in 0..q {
-                let mut sum = alpha * solved.weights[k * q + j];
+                let mut sum = alpha * solved.weights[[k, j]];
                 for i in 0..n {
-                    let f: f64 = (0..d).map(|c| data[i * d + c] * solved.weights[c * q + j]).sum();
-                    sum += data[i * d + k] * (f - targets[i * q + j]);
+                    let f: f64 = (0..d).map(|c| data[i * d + c] * solved.weights[[c, j]]).sum();
+                    sum += data[i * d + k] * (f - targets[[i, j]]);
                 }
                 assert!(sum.abs() < 1e-9, "{sum}");
             }

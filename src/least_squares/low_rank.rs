@@ -13,7 +13,7 @@
 //! Kernel values are computed in the precision of the rows, their products in double. Cost n m d + n m^2 / 2
 //! multiply-adds and m^3 / 6 to solve; memory m^2 and a block of rows.
 
-use super::check_alpha;
+use super::problem::check_alpha;
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -21,6 +21,7 @@ use crate::kernels::{CrossKernel, Kernel, gram_lower};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::simd::Real;
+use ndarray::{Array2, ArrayView2};
 
 /// Rows taken together.
 const BLOCK: usize = 1024;
@@ -29,9 +30,9 @@ const BLOCK: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct Sums {
     /// K_ml K_lm, (m, m), the lower triangle.
-    pub gram: Vec<f64>,
+    pub gram: Array2<f64>,
     /// K_ml Y, (m, q).
-    pub products: Vec<f64>,
+    pub products: Array2<f64>,
     /// K_ml 1, (m,).
     pub columns: Vec<f64>,
     /// Y' 1, (q,).
@@ -44,8 +45,8 @@ impl Sums {
     /// Of no rows.
     pub fn new(vectors: usize, outputs: usize) -> Self {
         Self {
-            gram: vec![0.0; vectors * vectors],
-            products: vec![0.0; vectors * outputs],
+            gram: Array2::zeros((vectors, vectors)),
+            products: Array2::zeros((vectors, outputs)),
             columns: vec![0.0; vectors],
             targets: vec![0.0; outputs],
             rows: 0,
@@ -54,14 +55,17 @@ impl Sums {
 
     /// Checks the sizes against each other.
     pub fn check(&self, vectors: usize) -> Result<()> {
-        let outputs = self.targets.len();
-        Error::check_len(
-            "sums of products of kernel values (vectors squared)",
-            vectors * vectors,
-            self.gram.len(),
-        )?;
-        Error::check_len("sums of kernel values (vectors)", vectors, self.columns.len())?;
-        Error::check_len("sums of targets (vectors times outputs)", vectors * outputs, self.products.len())
+        let (gram, products) = (self.gram.dim(), self.products.dim());
+        for (what, expected, found) in [
+            ("rows of the sums of products of kernel values (vectors)", vectors, gram.0),
+            ("columns of the sums of products of kernel values (vectors)", vectors, gram.1),
+            ("sums of kernel values (vectors)", vectors, self.columns.len()),
+            ("rows of the sums of targets (vectors)", vectors, products.0),
+            ("columns of the sums of targets (outputs)", self.targets.len(), products.1),
+        ] {
+            Error::check_len(what, expected, found)?;
+        }
+        Ok(())
     }
 
     /// Adds rows with their targets (n, q); nothing is added where the work ends early.
@@ -73,12 +77,13 @@ impl Sums {
         kernel: Kernel,
         vectors: Rows<'_>,
         x: Rows<'_>,
-        y: &[f64],
+        y: ArrayView2<'_, f64>,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<()> {
         self.check(vectors.rows())?;
-        Error::check_len("targets (rows times outputs)", x.rows() * self.targets.len(), y.len())?;
+        Error::check_len("rows of the targets (one for each row of X)", x.rows(), y.nrows())?;
+        Error::check_len("columns of the targets (outputs)", self.targets.len(), y.ncols())?;
         kernel.check_rows("X", x)?;
         if x.is_f64() {
             self.add_in::<f64>(kernel, vectors, x, y, monitor, par)
@@ -92,10 +97,12 @@ impl Sums {
         kernel: Kernel,
         vectors: Rows<'_>,
         x: Rows<'_>,
-        y: &[f64],
+        y: ArrayView2<'_, f64>,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<()> {
+        let y = y.as_standard_layout();
+        let y = y.as_slice().expect("a standard layout is one slice");
         let (n, m, q) = (x.rows(), vectors.rows(), self.targets.len());
         let cross = CrossKernel::<T>::new(kernel, vectors, par)?;
         let stride = cross.stride();
@@ -125,10 +132,10 @@ impl Sums {
             });
         }
         for i in 0..m {
-            for (sum, v) in self.gram[i * m..=i * m + i].iter_mut().zip(&gram.values()[i * lines..]) {
+            for (sum, v) in self.gram.row_mut(i).iter_mut().take(i + 1).zip(&gram.values()[i * lines..]) {
                 *sum -= v;
             }
-            for (sum, v) in self.products[i * q..(i + 1) * q].iter_mut().zip(&sums[i * (q + 1)..]) {
+            for (sum, v) in self.products.row_mut(i).iter_mut().zip(&sums[i * (q + 1)..]) {
                 *sum += v;
             }
             self.columns[i] += sums[i * (q + 1) + q];
@@ -180,7 +187,7 @@ impl System {
             for j in 0..=i {
                 let mean = centred.as_ref().map_or(0.0, |(mean, rows)| rows * mean[i] * mean[j]);
                 let at = &mut own.values_mut()[i * stride + j];
-                *at = sums.gram[i * m + j] - mean + alpha * *at;
+                *at = sums.gram[[i, j]] - mean + alpha * *at;
             }
         }
         let largest = (0..m).map(|i| own.values()[i * stride + i]).fold(0.0, f64::max);
@@ -199,27 +206,25 @@ impl System {
     }
 
     /// Coefficients (m, q) and intercepts (q,).
-    pub fn solve(&self, sums: &Sums, par: Par) -> (Vec<f64>, Vec<f64>) {
-        let (m, q) = (self.factor.len(), sums.targets.len());
-        let mut values = sums.products.clone();
-        if let Some((mean, _)) = &self.centred {
-            for (line, mean) in values.chunks_exact_mut(q).zip(mean) {
-                line.iter_mut().zip(&sums.targets).for_each(|(v, y)| *v -= mean * y);
-            }
-        }
-        let mut panels = columns::to_panels::<f64>(&values, m, q);
+    pub fn solve(&self, sums: &Sums, par: Par) -> (Array2<f64>, Vec<f64>) {
+        let (m, q) = sums.products.dim();
+        let mean = |i: usize| self.centred.as_ref().map_or(0.0, |(mean, _)| mean[i]);
+        let mut coefficients =
+            Array2::from_shape_fn((m, q), |(i, j)| sums.products[[i, j]] - mean(i) * sums.targets[j]);
+        let values = coefficients.as_slice_mut().expect("made row-major");
+        let mut panels = columns::to_panels::<f64>(values, m, q);
         columns::solve(&self.factor, &mut panels, par);
-        columns::from_panels(&panels, &mut values, m, q);
+        columns::from_panels(&panels, values, m, q);
         let mut intercepts = vec![0.0; q];
         if let Some((mean, rows)) = &self.centred {
             for (b, y) in intercepts.iter_mut().zip(&sums.targets) {
                 *b = y / rows;
             }
-            for (line, mean) in values.chunks_exact(q).zip(mean) {
+            for (line, mean) in coefficients.rows().into_iter().zip(mean) {
                 intercepts.iter_mut().zip(line).for_each(|(b, c)| *b -= mean * c);
             }
         }
-        (values, intercepts)
+        (coefficients, intercepts)
     }
 
     /// H_ii of some rows: how much each decides its own value.

@@ -28,18 +28,27 @@ pub struct Points {
     pub remaining: Vec<f64>,
 }
 
-/// Chooses up to `count` rows: greedily where `candidates` is `None`, else the best of so many rows drawn each step.
+/// Rows drawn anew each step, of which the best is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidates {
+    /// How many.
+    pub count: usize,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+/// Chooses up to `count` rows: greedily where `candidates` is `None`, else the best of the rows drawn each step.
 ///
 /// Ends early where nothing is left to represent.
 ///
 /// # Errors
-/// [`Error::Param`] for a kernel that is not computed from rows, [`Error::Cancelled`].
+/// [`Error::Param`](crate::Error::Param) for a kernel that is not computed from rows,
+/// [`Error::Cancelled`](crate::Error::Cancelled).
 pub fn select_points(
     kernel: Kernel,
     x: Rows<'_>,
     count: usize,
-    candidates: Option<usize>,
-    random: &mut Random,
+    candidates: Option<Candidates>,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Points> {
@@ -53,15 +62,16 @@ pub fn select_points(
     let most = count.min(n);
     let mut factor = vec![0.0; n * most];
     let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
+    let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
     let enough = 1e-12 * total / n as f64;
     while points.rows.len() < most {
         let done = points.rows.len();
         monitor.go_on("select", done, most)?;
-        let open: Vec<usize> = match candidates {
+        let open: Vec<usize> = match &mut draws {
             None => (0..n).max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a))).into_iter().collect(),
-            Some(count) => {
+            Some((count, random)) => {
                 let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).collect();
-                random.sample(open.len(), count.min(open.len())).into_iter().map(|i| open[i]).collect()
+                random.sample(open.len(), open.len().min(*count)).into_iter().map(|i| open[i]).collect()
             }
         };
         let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).collect();
@@ -112,15 +122,12 @@ mod tests {
         let data: Vec<f64> = (0..n * d).map(|i| ((i % (n * d / 2)) as f64 * 0.77).sin()).collect();
         let x: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Rbf { gamma: 2.0 };
-        for candidates in [None, Some(7)] {
-            let mut random = Random::new(3);
-            let chosen = select_points(kernel, x, n, candidates, &mut random, &Silent, Par::Threads).unwrap();
+        for candidates in [None, Some(Candidates { count: 7, seed: 3 })] {
+            let chosen = select_points(kernel, x, n, candidates, &Silent, Par::Threads).unwrap();
             assert!(chosen.rows.len() <= n / 2);
             assert!(chosen.remaining.windows(2).all(|w| w[1] <= w[0]));
             assert!(*chosen.remaining.last().unwrap() < 1e-6);
-            let again =
-                select_points(kernel, x, n, candidates, &mut Random::new(3), &Silent, Par::Sequential)
-                    .unwrap();
+            let again = select_points(kernel, x, n, candidates, &Silent, Par::Sequential).unwrap();
             assert_eq!(again.rows, chosen.rows);
         }
     }

@@ -13,10 +13,12 @@
 //!
 //! Cost n^2 (q + 2) multiply-adds an alpha, against 2 n^3 / 3 for a factor and its inverse.
 
-use super::Problem;
-use super::exact::{Bordered, Solution};
+use super::intercept::right_hand_sides;
+use super::problem::Problem;
+use super::solution::Solution;
 use crate::control::Par;
 use crate::error::{Error, Result};
+use ndarray::{Array2, ArrayView2, s};
 
 /// Rows of a task.
 const ROWS: usize = 64;
@@ -26,16 +28,15 @@ const ROWS: usize = 64;
 pub struct Spectrum<'a> {
     /// s, (n,).
     pub values: &'a [f64],
-    /// V, (n, n) row-major: eigenvectors are its columns.
-    pub vectors: &'a [f64],
+    /// V, (n, n): eigenvectors are its columns.
+    pub vectors: ArrayView2<'a, f64>,
 }
 
 /// A spectrum with the targets in its coordinates.
 pub(super) struct Spectral<'a> {
     spectrum: Spectrum<'a>,
-    /// V' S (Y, 1), (n, columns) row-major.
-    projected: Vec<f64>,
-    columns: usize,
+    /// V' S (Y, 1).
+    projected: Array2<f64>,
     least: f64,
     rounding: f64,
 }
@@ -44,19 +45,20 @@ impl<'a> Spectral<'a> {
     pub(super) fn new(spectrum: Spectrum<'a>, problem: &Problem<'_>) -> Result<Self> {
         let n = problem.rows.rows();
         Error::check_len("eigenvalues (one for each row)", n, spectrum.values.len())?;
-        Error::check_len("eigenvectors (rows squared)", n * n, spectrum.vectors.len())?;
-        let Bordered { values, columns } = Bordered::targets(problem);
-        let mut projected = vec![0.0; n * columns];
-        for (i, (y, line)) in values.chunks_exact(columns).zip(spectrum.vectors.chunks_exact(n)).enumerate() {
+        for length in [spectrum.vectors.nrows(), spectrum.vectors.ncols()] {
+            Error::check_len("rows and columns of the eigenvectors (one for each row)", n, length)?;
+        }
+        let right = right_hand_sides(problem);
+        let mut projected = Array2::zeros(right.dim());
+        for (i, (y, line)) in right.rows().into_iter().zip(spectrum.vectors.rows()).enumerate() {
             let root = problem.weight(i).sqrt();
-            for (sums, v) in projected.chunks_exact_mut(columns).zip(line) {
-                let v = v * root;
-                sums.iter_mut().zip(y).for_each(|(sum, y)| *sum += v * y);
+            for (mut sums, v) in projected.rows_mut().into_iter().zip(&line) {
+                sums.scaled_add(v * root, &y);
             }
         }
         let least = spectrum.values.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = spectrum.values.iter().fold(0.0, |most: f64, s| most.max(s.abs()));
-        Ok(Self { spectrum, projected, columns, least, rounding: n as f64 * f64::EPSILON * largest })
+        Ok(Self { spectrum, projected, least, rounding: n as f64 * f64::EPSILON * largest })
     }
 
     /// The solution with leave-one-out values; `None` where the system is singular to rounding.
@@ -71,13 +73,11 @@ impl<'a> Spectral<'a> {
         if !(self.least + alpha > self.rounding) {
             return None;
         }
-        let (n, columns) = (problem.rows.rows(), self.columns);
+        let (n, columns) = self.projected.dim();
         let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).collect();
-        let mut scaled = self.projected.clone();
-        for (line, inverse) in scaled.chunks_exact_mut(columns).zip(&inverse) {
-            for v in line {
-                *v *= inverse;
-            }
+        let mut scaled = Vec::with_capacity(n * columns);
+        for (line, inverse) in self.projected.rows().into_iter().zip(&inverse) {
+            scaled.extend(line.iter().map(|v| v * inverse));
         }
         // G (Y, 1), and the diagonal of G in the last place of each line.
         let mut lines = vec![0.0; n * (columns + 1)];
@@ -85,7 +85,7 @@ impl<'a> Spectral<'a> {
             for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(columns + 1)) {
                 let (sums, own) = line.split_at_mut(columns);
                 let weight = problem.weight(i);
-                let vectors = &self.spectrum.vectors[i * n..(i + 1) * n];
+                let vectors = self.spectrum.vectors.row(i);
                 for ((v, inverse), scaled) in vectors.iter().zip(&inverse).zip(scaled.chunks_exact(columns)) {
                     own[0] += v * v * inverse;
                     sums.iter_mut().zip(scaled).for_each(|(sum, scaled)| *sum += v * scaled);
@@ -96,8 +96,8 @@ impl<'a> Spectral<'a> {
                 }
             }
         });
-        let own = lines.iter().skip(columns).step_by(columns + 1).copied().collect();
-        let values = lines.chunks_exact(columns + 1).flat_map(|line| &line[..columns]).copied().collect();
-        Some(Bordered { values, columns }.solution(problem, diagonal.to_vec(), Some(own)))
+        let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
+        let solved = lines.slice(s![.., ..columns]).to_owned();
+        Some(Solution::new(problem, solved, diagonal.to_vec(), Some(lines.column(columns).to_vec())))
     }
 }

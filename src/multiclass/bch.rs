@@ -10,6 +10,7 @@
 use std::collections::HashSet;
 
 use super::code::CodeMatrix;
+use super::draws::Draws;
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -21,52 +22,43 @@ const FIELD: u8 = 0b100_0011;
 const ALL: u64 = (1 << LENGTH) - 1;
 /// Classes below which random words would hardly ever keep both signs in all columns.
 const FEW: usize = 6;
-/// Sets looked at between two looks at the monitor.
-const BATCH: usize = 64;
 
 /// A code of 63 columns for any number of classes; for two classes the one column that there is.
 ///
 /// # Errors
 /// [`Error::Param`] for fewer than two classes, no draws, or more classes than the largest code has words for
 /// (2^57); [`Error::Cancelled`] where the monitor says so.
-pub fn bch(classes: usize, seed: u64, draws: usize, monitor: &dyn Monitor, par: Par) -> Result<CodeMatrix> {
-    if draws == 0 {
-        return Err(Error::param("n_draws", draws, "at least 1"));
-    }
+pub fn bch(classes: usize, draws: Draws, monitor: &dyn Monitor, par: Par) -> Result<CodeMatrix> {
+    draws.check()?;
     if classes <= 2 {
         return CodeMatrix::one_vs_rest(classes);
     }
     let Some(generator) = (1..=15).rev().map(generator).find(|g| words(*g) >= classes as u64) else {
         return Err(Error::param("code", format!("bch for {classes} classes"), "for at most 2^57 classes"));
     };
-    let mut best: (usize, Option<CodeMatrix>) = (0, None);
-    for first in (0..draws).step_by(BATCH) {
-        monitor.go_on("code", first, draws)?;
-        let found = par.map(BATCH.min(draws - first), |t| {
-            let messages = sample(words(generator), classes, &mut Random::stream(seed, (first + t) as u64));
-            let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).collect();
-            if classes < FEW {
-                chosen[1] = !chosen[0] & ALL;
-            }
-            let code = CodeMatrix::new(classes, chosen.into_iter().flat_map(signs).collect()).ok()?;
-            Some((1 + code.twice_column_distance(Par::Sequential).unwrap_or(0), code))
-        });
-        for (quality, code) in found.into_iter().flatten() {
-            if quality > best.0 {
-                best = (quality, Some(code));
-            }
+    let of_draw = |number: u64| {
+        let messages = sample(words(generator), classes, &mut Random::stream(draws.seed, number));
+        let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).collect();
+        if classes < FEW {
+            chosen[1] = !chosen[0] & ALL;
         }
-        if words(generator) == classes as u64 && best.1.is_some() {
-            break;
-        }
-    }
-    best.1.ok_or_else(|| {
-        Error::param(
-            "n_draws",
-            draws,
-            format!("more: no draw of {classes} words kept both signs in every column"),
+        CodeMatrix::from_fn(
+            classes,
+            LENGTH,
+            |(class, bit)| if chosen[class] >> bit & 1 == 1 { 1 } else { -1 },
         )
-    })
+    };
+    let quality = |number, _| match of_draw(number) {
+        Ok(code) => 1 + code.twice_column_distance(Par::Sequential).unwrap_or(0),
+        Err(_) => 0,
+    };
+    // Where every word is a class, all draws are the same code.
+    let count = if words(generator) == classes as u64 { 1 } else { draws.count };
+    let Some(number) = (Draws { count, ..draws }).best(quality, monitor, par)? else {
+        let rule = format!("more: no draw of {classes} words kept both signs in every column");
+        return Err(Error::param("n_draws", draws.count, rule));
+    };
+    of_draw(number)
 }
 
 /// The generator polynomial that corrects t errors, bit i for x^i.
@@ -109,10 +101,6 @@ fn words(generator: u64) -> u64 {
 /// The word of a message: the product of both polynomials.
 fn word(generator: u64, message: u64) -> u64 {
     (0..LENGTH).filter(|bit| message >> bit & 1 == 1).fold(0, |sum, bit| sum ^ (generator << bit))
-}
-
-fn signs(word: u64) -> impl Iterator<Item = i8> {
-    (0..LENGTH).map(move |bit| if word >> bit & 1 == 1 { 1 } else { -1 })
 }
 
 /// `count` distinct numbers below `n`, in random order.
@@ -162,11 +150,11 @@ mod tests {
     #[test]
     fn any_number_of_classes() {
         for classes in [3, 6, 10, 20, 26, 100, 128, 129, 300] {
-            let code = bch(classes, 3, 50, &Silent, Par::Sequential).unwrap();
+            let code = bch(classes, Draws { count: 50, seed: 3 }, &Silent, Par::Sequential).unwrap();
             assert_eq!((code.classes(), code.columns()), (classes, 63));
             let least = if classes <= 128 { 31 } else { 27 };
             assert!(code.twice_row_distance() >= 2 * least, "{classes}");
-            assert_eq!(code, bch(classes, 3, 50, &Silent, Par::Threads).unwrap());
+            assert_eq!(code, bch(classes, Draws { count: 50, seed: 3 }, &Silent, Par::Threads).unwrap());
         }
     }
 }

@@ -20,14 +20,15 @@ use super::code::CodeMatrix;
 use super::decode::Decoder;
 use crate::control::Par;
 use crate::error::{Error, Result};
+use ndarray::ArrayView2;
 
 /// What is known of the training rows.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaveOneOutRows<'a> {
     /// f (n, F), outputs at the training rows.
-    pub outputs: &'a [f64],
+    pub outputs: ArrayView2<'a, f64>,
     /// c (n, F), the signed coefficient of each row in each machine.
-    pub coefficients: &'a [f64],
+    pub coefficients: ArrayView2<'a, f64>,
     /// K(x_j, x_j).
     pub diagonal: &'a [f64],
     /// Classes.
@@ -49,8 +50,12 @@ pub fn leave_one_out_margins(
 ) -> Result<(Vec<f64>, Vec<bool>)> {
     let &LeaveOneOutRows { outputs, coefficients, diagonal, labels, slack } = rows;
     let (classes, columns, n) = (code.classes(), code.columns(), labels.len());
-    Error::check_len("outputs of the training rows", n * columns, outputs.len())?;
-    Error::check_len("coefficients of the training rows", n * columns, coefficients.len())?;
+    for (what, values) in [("outputs", outputs), ("coefficients", coefficients)] {
+        if values.dim() != (n, columns) {
+            let rule = format!("({n}, {columns}), rows by columns of the code");
+            return Err(Error::param(what, format!("of shape {:?}", values.dim()), rule));
+        }
+    }
     Error::check_len("diagonal of the kernel matrix", n, diagonal.len())?;
     Error::check_len("slack of the machines", columns, slack.len())?;
     if let Some(label) = labels.iter().find(|label| **label >= classes) {
@@ -76,7 +81,7 @@ pub fn leave_one_out_margins(
         let own = labels[j];
         let mut least = vec![0.0; classes];
         for i in 0..columns {
-            let (f, moved) = (outputs[j * columns + i], coefficients[j * columns + i] * diagonal[j]);
+            let (f, moved) = (outputs[[j, i]], coefficients[[j, i]] * diagonal[j]);
             let ends = [f.min(f - moved) - slack[i], f.max(f - moved) + slack[i]];
             let mine = code.entry(own, i);
             let of_sign = |sign: i8| {
@@ -101,8 +106,9 @@ pub fn leave_one_out_margins(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::multiclass::MarginLoss;
+    use crate::multiclass::decode::MarginLoss;
     use crate::random::Random;
+    use ndarray::Array2;
 
     #[test]
     fn no_choice_within_the_intervals_is_below() {
@@ -113,18 +119,17 @@ mod tests {
         for decoder in decoders {
             for code in &codes {
                 let (n, columns) = (40, code.columns());
-                let mut numbers =
-                    |count: usize| -> Vec<f64> { (0..count).map(|_| random.normal()).collect() };
-                let (outputs, mut coefficients) = (numbers(n * columns), numbers(n * columns));
+                let mut numbers = || Array2::from_shape_fn((n, columns), |_| random.normal());
+                let (outputs, mut coefficients) = (numbers(), numbers());
                 let labels: Vec<usize> = (0..n).map(|j| j % 4).collect();
-                for (e, c) in coefficients.iter_mut().enumerate() {
-                    if code.entry(labels[e / columns], e % columns) == 0 {
+                for ((j, i), c) in coefficients.indexed_iter_mut() {
+                    if code.entry(labels[j], i) == 0 {
                         *c = 0.0;
                     }
                 }
                 let rows = LeaveOneOutRows {
-                    outputs: &outputs,
-                    coefficients: &coefficients,
+                    outputs: outputs.view(),
+                    coefficients: coefficients.view(),
                     diagonal: &vec![0.7; n],
                     labels: &labels,
                     slack: &vec![0.0; columns],
@@ -133,10 +138,7 @@ mod tests {
                 for j in 0..n {
                     for _ in 0..200 {
                         let f: Vec<f64> = (0..columns)
-                            .map(|i| {
-                                outputs[j * columns + i]
-                                    - random.uniform() * 0.7 * coefficients[j * columns + i]
-                            })
+                            .map(|i| outputs[[j, i]] - random.uniform() * 0.7 * coefficients[[j, i]])
                             .collect();
                         let score = |r: usize| -> f64 {
                             (0..columns)

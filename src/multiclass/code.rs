@@ -9,6 +9,7 @@
 
 use crate::control::Par;
 use crate::error::{Error, Result};
+use ndarray::{Array2, ArrayView2};
 
 /// Most classes of a complete code: 16,383 columns.
 const MOST_COMPLETE: usize = 15;
@@ -16,29 +17,28 @@ const MOST_COMPLETE: usize = 15;
 /// A code over some classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeMatrix {
-    classes: usize,
-    columns: usize,
-    /// Row-major, (classes, columns).
-    entries: Vec<i8>,
+    /// (classes, columns), row-major.
+    entries: Array2<i8>,
 }
 
 impl CodeMatrix {
-    /// A code from its entries, row-major.
+    /// A code from its entries (classes, columns).
     ///
     /// # Errors
     /// [`Error::Param`] where an invariant of the type does not hold.
-    pub fn new(classes: usize, entries: Vec<i8>) -> Result<Self> {
+    pub fn new(entries: ArrayView2<'_, i8>) -> Result<Self> {
+        let (classes, columns) = entries.dim();
         if classes < 2 {
             return Err(Error::param("code", format!("{classes} rows"), "of at least 2 rows, one a class"));
         }
-        if entries.is_empty() || !entries.len().is_multiple_of(classes) {
+        if columns == 0 {
             return Err(Error::param("code", "no columns", "of at least one column"));
         }
-        let code = Self { classes, columns: entries.len() / classes, entries };
+        let code = Self { entries: entries.as_standard_layout().into_owned() };
         if let Some(entry) = code.entries.iter().find(|e| !(-1..=1).contains(*e)) {
             return Err(Error::param("code", format!("an entry {entry}"), "made of -1, 0 and 1"));
         }
-        for column in 0..code.columns {
+        for column in 0..columns {
             for sign in [-1, 1] {
                 if (0..classes).all(|class| code.entry(class, column) != sign) {
                     let value = format!("column {column} without {sign:+}");
@@ -69,13 +69,21 @@ impl CodeMatrix {
 
     /// A machine for each class against all others; one for two classes, positive for the second.
     pub fn one_vs_rest(classes: usize) -> Result<Self> {
-        if classes == 2 {
-            return Self::new(2, vec![-1, 1]);
+        let of_two = |(class, _)| if class == 1 { 1 } else { -1 };
+        let of_many = |(class, column)| if class == column { 1 } else { -1 };
+        match classes {
+            2 => Self::from_fn(2, 1, of_two),
+            _ => Self::from_fn(classes, classes, of_many),
         }
-        Self::new(
-            classes,
-            (0..classes * classes).map(|e| if e / classes == e % classes { 1 } else { -1 }).collect(),
-        )
+    }
+
+    /// A code from a function of class and column.
+    pub(super) fn from_fn(
+        classes: usize,
+        columns: usize,
+        entry: impl FnMut((usize, usize)) -> i8,
+    ) -> Result<Self> {
+        Self::new(Array2::from_shape_fn((classes, columns), entry).view())
     }
 
     /// A machine for each pair of classes a < b in the order (0, 1), (0, 2), ..., (1, 2), ..., positive for a; for two
@@ -84,14 +92,13 @@ impl CodeMatrix {
         if classes <= 2 {
             return Self::one_vs_rest(classes);
         }
-        let columns = classes * (classes - 1) / 2;
-        let mut entries = vec![0; classes * columns];
+        let mut entries = Array2::zeros((classes, classes * (classes - 1) / 2));
         let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
         for (column, (a, b)) in pairs.enumerate() {
-            entries[a * columns + column] = 1;
-            entries[b * columns + column] = -1;
+            entries[[a, column]] = 1;
+            entries[[b, column]] = -1;
         }
-        Self::new(classes, entries)
+        Self::new(entries.view())
     }
 
     /// A machine for every way to part the classes in two: 2^(classes - 1) - 1 columns, all positive for class 0.
@@ -110,53 +117,54 @@ impl CodeMatrix {
         }
         let columns = (1 << (classes - 1)) - 1;
         // Bit c - 1 of the column's number says whether class c is positive; all ones is left out.
-        let entries = (0..classes)
-            .flat_map(|class| {
-                (0..columns).map(move |c| if class == 0 || c >> (class - 1) & 1 == 1 { 1 } else { -1 })
-            })
-            .collect();
-        Self::new(classes, entries)
+        let is_positive = |(class, c): (usize, usize)| class == 0 || c >> (class - 1) & 1 == 1;
+        Self::from_fn(classes, columns, |at| if is_positive(at) { 1 } else { -1 })
     }
 
     /// Number of classes.
     pub fn classes(&self) -> usize {
-        self.classes
+        self.entries.nrows()
     }
 
     /// Number of machines.
     pub fn columns(&self) -> usize {
-        self.columns
+        self.entries.ncols()
     }
 
-    /// All entries, row-major.
-    pub fn entries(&self) -> &[i8] {
-        &self.entries
+    /// All entries.
+    pub fn entries(&self) -> ArrayView2<'_, i8> {
+        self.entries.view()
+    }
+
+    /// All entries, when the code is no longer needed.
+    pub fn into_entries(self) -> Array2<i8> {
+        self.entries
     }
 
     /// Entries of a class.
     pub fn row(&self, class: usize) -> &[i8] {
-        &self.entries[class * self.columns..(class + 1) * self.columns]
+        self.entries.row(class).to_slice().expect("entries are row-major")
     }
 
     /// Entry of a class in a machine's column.
     pub fn entry(&self, class: usize, column: usize) -> i8 {
-        self.entries[class * self.columns + column]
+        self.entries[[class, column]]
     }
 
     /// Twice the smallest distance of two rows.
     pub fn twice_row_distance(&self) -> usize {
-        let rows = Signs::new(self.classes, self.columns, |i, k| self.entry(i, k));
-        rows.nearest(0, |inner| self.columns.saturating_add_signed(-inner))
+        let rows = Signs::new(self.classes(), self.columns(), |i, k| self.entry(i, k));
+        rows.nearest(0, |inner| self.columns().saturating_add_signed(-inner))
     }
 
     /// Twice the smallest distance of two columns, or of a column and the opposite of another; none for one column.
     pub fn twice_column_distance(&self, par: Par) -> Option<usize> {
-        if self.columns < 2 {
+        if self.columns() < 2 {
             return None;
         }
-        let columns = Signs::new(self.columns, self.classes, |i, k| self.entry(k, i));
-        let nearest = par.map(self.columns, |i| {
-            (0..i).map(|j| self.classes - columns.inner(i, j).unsigned_abs()).min().unwrap_or(usize::MAX)
+        let columns = Signs::new(self.columns(), self.classes(), |i, k| self.entry(k, i));
+        let nearest = par.map(self.columns(), |i| {
+            (0..i).map(|j| self.classes() - columns.inner(i, j).unsigned_abs()).min().unwrap_or(usize::MAX)
         });
         nearest.into_iter().min()
     }
@@ -189,14 +197,9 @@ impl Signs {
 
     /// Inner product of two rows.
     fn inner(&self, i: usize, j: usize) -> isize {
-        let part = |of: &[u64], row: usize| -> std::ops::Range<usize> {
-            debug_assert!(of.len() == self.rows * self.words);
-            row * self.words..(row + 1) * self.words
-        };
         let (p, m) = (&self.plus, &self.minus);
-        let (a, b) = (part(p, i), part(m, j));
         let mut product = 0;
-        for (k, l) in a.zip(b) {
+        for (k, l) in (i * self.words..(i + 1) * self.words).zip(j * self.words..) {
             let agree = (p[k] & p[l]).count_ones() + (m[k] & m[l]).count_ones();
             let differ = (p[k] & m[l]).count_ones() + (m[k] & p[l]).count_ones();
             product += agree as isize - differ as isize;
@@ -222,6 +225,7 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::arr2;
 
     fn naive(code: &CodeMatrix) -> (usize, usize) {
         let product = |n: usize, a: &dyn Fn(usize) -> i8, b: &dyn Fn(usize) -> i8| -> isize {
@@ -271,15 +275,15 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_code() {
-        for (classes, entries, word) in [
-            (1, vec![1], "at least 2 rows"),
-            (2, vec![], "at least one column"),
-            (2, vec![1, 2], "-1, 0 and 1"),
-            (2, vec![1, 0], "column 0 without -1"),
-            (3, vec![1, 1, -1], "equal rows 0 and 1"),
-            (3, vec![1, 0, -1], "row 1 of zeros"),
+        for (entries, word) in [
+            (arr2(&[[1]]), "at least 2 rows"),
+            (Array2::zeros((2, 0)), "at least one column"),
+            (arr2(&[[1], [2]]), "-1, 0 and 1"),
+            (arr2(&[[1], [0]]), "column 0 without -1"),
+            (arr2(&[[1], [1], [-1]]), "equal rows 0 and 1"),
+            (arr2(&[[1], [0], [-1]]), "row 1 of zeros"),
         ] {
-            let message = CodeMatrix::new(classes, entries).unwrap_err().to_string();
+            let message = CodeMatrix::new(entries.view()).unwrap_err().to_string();
             assert!(message.contains(word), "{message}");
         }
     }

@@ -20,6 +20,8 @@ use super::code::CodeMatrix;
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 use crate::largest::largest;
+use ndarray::{Array2, ArrayView2};
+use std::borrow::Cow;
 
 /// Rows side by side in a table.
 const LANES: usize = 8;
@@ -152,25 +154,24 @@ impl Decoder {
     }
 }
 
-/// Scores (n, N) row-major of outputs (n, F).
+/// Scores (n, N) of outputs (n, F).
 ///
 /// # Errors
 /// [`Error::Shape`] where outputs and code disagree, [`Error::Param`] for the dag of a code that is not that of all
 /// pairs, [`Error::Cancelled`] where the monitor says so.
 pub fn scores(
-    outputs: &[f64],
+    outputs: ArrayView2<'_, f64>,
     code: &CodeMatrix,
     decoder: Decoder,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Vec<f64>> {
+) -> Result<Array2<f64>> {
     let classes = code.classes();
-    let mut all = vec![0.0; check(outputs, code, decoder)? * classes];
-    let table = Table::new(code, decoder);
-    in_blocks(&mut all, classes, monitor, par, |first, scores| {
-        let rows = scores.len() / classes;
-        table.fill(&outputs[first * code.columns()..(first + rows) * code.columns()], scores);
-    })?;
+    let mut all = Array2::zeros((outputs.nrows(), classes));
+    let decoding = Decoding::new(outputs, code, decoder)?;
+    let values = all.as_slice_mut().expect("made row-major");
+    decoding
+        .in_blocks(values, classes, monitor, par, |outputs, scores| decoding.table.fill(outputs, scores))?;
     Ok(all)
 }
 
@@ -179,19 +180,18 @@ pub fn scores(
 /// # Errors
 /// As [`scores`].
 pub fn winners(
-    outputs: &[f64],
+    outputs: ArrayView2<'_, f64>,
     code: &CodeMatrix,
     decoder: Decoder,
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Vec<usize>> {
     let classes = code.classes();
-    let mut all = vec![0; check(outputs, code, decoder)?];
-    let table = Table::new(code, decoder);
-    in_blocks(&mut all, 1, monitor, par, |first, winners| {
-        let rows = winners.len();
-        let mut scores = vec![0.0; rows * classes];
-        table.fill(&outputs[first * code.columns()..(first + rows) * code.columns()], &mut scores);
+    let mut all = vec![0; outputs.nrows()];
+    let decoding = Decoding::new(outputs, code, decoder)?;
+    decoding.in_blocks(&mut all, 1, monitor, par, |outputs, winners| {
+        let mut scores = vec![0.0; winners.len() * classes];
+        decoding.table.fill(outputs, &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
             *winner = largest(scores.iter().copied());
         }
@@ -199,35 +199,47 @@ pub fn winners(
     Ok(all)
 }
 
-/// Number of rows.
-fn check(outputs: &[f64], code: &CodeMatrix, decoder: Decoder) -> Result<usize> {
-    let rows = outputs.len() / code.columns();
-    Error::check_len(
-        "outputs of a code (rows by columns of the code)",
-        rows * code.columns(),
-        outputs.len(),
-    )?;
-    if decoder == Decoder::Dag && CodeMatrix::one_vs_one(code.classes()).ok().as_ref() != Some(code) {
-        return Err(Error::param("decoder", "dag", "another one for a code that is not ovo"));
-    }
-    Ok(rows)
+/// Outputs that fit their code, and the table they are put in.
+struct Decoding<'a> {
+    /// Row-major.
+    outputs: Cow<'a, [f64]>,
+    table: Table<'a>,
 }
 
-/// Calls `work(first row, their part)` for blocks of `width` numbers a row, with a look at the monitor now and then.
-fn in_blocks<T: Send>(
-    all: &mut [T],
-    width: usize,
-    monitor: &dyn Monitor,
-    par: Par,
-    work: impl Fn(usize, &mut [T]) + Sync + Send,
-) -> Result<()> {
-    let total = all.len() / width;
-    for (batch, part) in all.chunks_mut(TASKS * BLOCK * width).enumerate() {
-        let done = batch * TASKS * BLOCK;
-        monitor.go_on("decode", done, total)?;
-        par.for_each_chunk(part, BLOCK * width, |task, part| work(done + task * BLOCK, part));
+impl<'a> Decoding<'a> {
+    fn new(outputs: ArrayView2<'a, f64>, code: &'a CodeMatrix, decoder: Decoder) -> Result<Self> {
+        Error::check_len("outputs of a row, one a column of the code", code.columns(), outputs.ncols())?;
+        if decoder == Decoder::Dag && CodeMatrix::one_vs_one(code.classes()).ok().as_ref() != Some(code) {
+            return Err(Error::param("decoder", "dag", "another one for a code that is not ovo"));
+        }
+        let outputs = match outputs.to_slice() {
+            Some(outputs) => outputs.into(),
+            None => outputs.iter().copied().collect::<Vec<f64>>().into(),
+        };
+        Ok(Self { outputs, table: Table::new(code, decoder) })
     }
-    Ok(())
+
+    /// Calls `work(outputs of some rows, their part of all)` for blocks of rows with `width` numbers each in `all`, with
+    /// a look at the monitor now and then.
+    fn in_blocks<T: Send>(
+        &self,
+        all: &mut [T],
+        width: usize,
+        monitor: &dyn Monitor,
+        par: Par,
+        work: impl Fn(&[f64], &mut [T]) + Sync + Send,
+    ) -> Result<()> {
+        let (columns, all_rows) = (self.table.code.columns(), all.len() / width);
+        for (batch, part) in all.chunks_mut(TASKS * BLOCK * width).enumerate() {
+            let done = batch * TASKS * BLOCK;
+            monitor.go_on("decode", done, all_rows)?;
+            par.for_each_chunk(part, BLOCK * width, |task, part| {
+                let first = (done + task * BLOCK) * columns;
+                work(&self.outputs[first..first + part.len() / width * columns], part);
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Which entries of the table each class adds up.
@@ -349,6 +361,7 @@ mod tests {
     use super::*;
     use crate::control::Silent;
     use crate::random::Random;
+    use ndarray::arr2;
 
     const LOSSES: [MarginLoss; 6] = [
         MarginLoss::Hinge,
@@ -369,14 +382,13 @@ mod tests {
             CodeMatrix::complete(5).unwrap(),
             CodeMatrix::one_vs_rest(2).unwrap(),
         ] {
-            let outputs: Vec<f64> =
-                (0..n * code.columns()).map(|_| (4.0 * random.normal()).round() / 4.0).collect();
+            let number = |_| (4.0 * random.normal()).round() / 4.0;
+            let outputs = Array2::from_shape_fn((n, code.columns()), number);
             for par in [Par::Sequential, Par::Threads] {
                 for decoder in LOSSES.map(Decoder::Loss).into_iter().chain([Decoder::Hamming]) {
-                    let found = scores(&outputs, &code, decoder, &Silent, par).unwrap();
-                    let winners = winners(&outputs, &code, decoder, &Silent, par).unwrap();
-                    for (row, outputs) in outputs.chunks_exact(code.columns()).enumerate() {
-                        let of_row = &found[row * code.classes()..(row + 1) * code.classes()];
+                    let found = scores(outputs.view(), &code, decoder, &Silent, par).unwrap();
+                    let winners = winners(outputs.view(), &code, decoder, &Silent, par).unwrap();
+                    for (row, (outputs, of_row)) in outputs.rows().into_iter().zip(found.rows()).enumerate() {
                         for (class, score) in of_row.iter().enumerate() {
                             let cost: f64 = (0..code.columns())
                                 .map(|i| {
@@ -404,11 +416,13 @@ mod tests {
     fn the_dag_keeps_the_winner_of_all_its_pairs() {
         let code = CodeMatrix::one_vs_one(4).unwrap();
         // Class 2 beats everyone: pairs (0,1) (0,2) (0,3) (1,2) (1,3) (2,3).
-        let outputs = [1.0, -1.0, 1.0, -1.0, 1.0, 1.0];
-        assert_eq!(winners(&outputs, &code, Decoder::Dag, &Silent, Par::Sequential).unwrap(), [2]);
-        let found = scores(&outputs, &code, Decoder::Dag, &Silent, Par::Sequential).unwrap();
-        assert_eq!(found, [1.0, 2.0, 3.0, 0.0]);
+        let outputs = arr2(&[[1.0, -1.0, 1.0, -1.0, 1.0, 1.0]]);
+        assert_eq!(winners(outputs.view(), &code, Decoder::Dag, &Silent, Par::Sequential).unwrap(), [2]);
+        let found = scores(outputs.view(), &code, Decoder::Dag, &Silent, Par::Sequential).unwrap();
+        assert_eq!(found, arr2(&[[1.0, 2.0, 3.0, 0.0]]));
         let other = CodeMatrix::one_vs_rest(4).unwrap();
-        assert!(scores(&[0.0; 4], &other, Decoder::Dag, &Silent, Par::Sequential).is_err());
+        assert!(
+            scores(Array2::zeros((1, 4)).view(), &other, Decoder::Dag, &Silent, Par::Sequential).is_err()
+        );
     }
 }

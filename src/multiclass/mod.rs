@@ -7,8 +7,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `code` | the matrix, its distances, the codes that follow from the number of classes |
-//! | `draw` | random codes, the best of many draws |
+//! | `draw` | random codes |
 //! | `bch` | codes made of Bose-Chaudhuri-Hocquenghem code words |
+//! | `draws` | the best of many draws, for both |
 //! | `decode` | from outputs to scores of classes |
 //! | `bounds` | how far leaving a row out can turn its class |
 
@@ -17,9 +18,11 @@ mod bounds;
 mod code;
 mod decode;
 mod draw;
+mod draws;
 
 pub use bch::bch;
 pub use bounds::{LeaveOneOutRows, leave_one_out_margins};
 pub use code::CodeMatrix;
 pub use decode::{Decoder, MarginLoss, scores, winners};
 pub use draw::{Drawn, draw};
+pub use draws::Draws;

@@ -19,6 +19,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::KernelFunction;
 use crate::multiclass::CodeMatrix;
+use ndarray::Array2;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -84,9 +85,9 @@ pub struct SvcModel {
     pub support: Vec<usize>,
     /// Support vectors of each class.
     pub class_counts: Vec<usize>,
-    /// B, (m, q) row-major, a column for each column of the code: 1 for two classes (positive for the second),
+    /// B, (m, q), a column for each column of the code: 1 for two classes (positive for the second),
     /// k(k-1)/2 for one-vs-one, k for one-vs-rest.
-    pub coefficients: Vec<f64>,
+    pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
     /// One certificate a machine.
@@ -245,21 +246,17 @@ fn collect(
         intercepts.push(scale * b);
         certificates.push(certificate);
     }
-    let (mut support, mut coefficients, mut class_counts) = (Vec::new(), Vec::new(), vec![0; task.classes]);
     let mut used: Vec<usize> = (0..order.len()).filter(|&p| !coefficient_of[p].is_empty()).collect();
     used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
-    for position in used {
-        let entries = &coefficient_of[position];
-        support.push(order[position]);
+    let (mut coefficients, mut class_counts) = (Array2::zeros((used.len(), q)), vec![0; task.classes]);
+    for (line, &position) in used.iter().enumerate() {
         class_counts[task.labels[order[position]]] += 1;
-        let line = coefficients.len();
-        coefficients.resize(line + q, 0.0);
-        for &(j, beta) in entries {
-            coefficients[line + j] = beta;
+        for &(j, beta) in &coefficient_of[position] {
+            coefficients[[line, j]] = beta;
         }
     }
     SvcModel {
-        support,
+        support: used.into_iter().map(|position| order[position]).collect(),
         class_counts,
         coefficients,
         intercepts,

@@ -8,6 +8,7 @@ use super::problem::DualProblem;
 use super::start::Start;
 use super::training::Training;
 use crate::error::Result;
+use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ pub struct MachineModel {
     /// Training rows that are support vectors, rising.
     pub support: Vec<usize>,
     /// B, (m, 1).
-    pub coefficients: Vec<f64>,
+    pub coefficients: Array2<f64>,
     /// b.
     pub intercept: f64,
     /// rho of the nu machines: the margin of nu-SVC, minus epsilon of nu-SVR; else 0.
@@ -49,6 +50,6 @@ pub(super) fn fit_single(
         beta[row] += b;
     }
     let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
-    let coefficients = support.iter().map(|&row| beta[row]).collect();
+    let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: columns.effort() })
 }

@@ -4,17 +4,26 @@
 
 use super::problem::{DualProblem, GROUPS};
 use crate::error::{Error, Result};
+use ndarray::ArrayView2;
 
 /// Coefficients to start from, of a machine or of all machines of a classifier.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// Training rows with a coefficient.
     pub support: &'a [usize],
-    /// (support, q) row-major, as in the model.
-    pub coefficients: &'a [f64],
+    /// (support, q), as in the model.
+    pub coefficients: ArrayView2<'a, f64>,
 }
 
-impl Start<'_> {
+impl<'a> Start<'a> {
+    /// The same start for a shorter time, as [`Rows::reborrow`](crate::data::Rows::reborrow).
+    pub fn reborrow<'b>(self) -> Start<'b>
+    where
+        'a: 'b,
+    {
+        Start { support: self.support, coefficients: self.coefficients.reborrow() }
+    }
+
     /// The coefficients that one of `q` machines has for the training rows named by `order`.
     pub(super) fn of_machine(
         &self,
@@ -23,10 +32,14 @@ impl Start<'_> {
         q: usize,
         order: &[usize],
     ) -> Result<Vec<f64>> {
-        Error::check_len("coefficients to start from", self.support.len() * q, self.coefficients.len())?;
+        Error::check_len(
+            "rows of the coefficients to start from",
+            self.support.len(),
+            self.coefficients.nrows(),
+        )?;
+        Error::check_len("columns of the coefficients to start from", q, self.coefficients.ncols())?;
         let mut beta = vec![0.0; rows];
-        for (&row, coefficients) in self.support.iter().zip(self.coefficients.chunks_exact(q)) {
-            let coefficient = coefficients[machine];
+        for (&row, &coefficient) in self.support.iter().zip(self.coefficients.column(machine)) {
             if row >= rows || !coefficient.is_finite() {
                 let value = format!("row {row}: {coefficient}");
                 return Err(Error::param("start", value, format!("finite, for rows below {rows}")));

@@ -19,7 +19,18 @@ from svmarrow._support.rows import as_rows, canonical, core_rows, threads
 from svmarrow.reduced_set.selection import as_arguments
 
 RBF = ("rbf", 0.5, 0.0, 3)
-FIT = (2, RBF, "ovo", 1e-3, 2**24, True, None, None, None, 1)
+TASK = {"n_classes": 2, "coding": "ovo", "loss": "hinge", "nu": None, "fit_intercept": True}
+SOLVER = {
+    "tol": 1e-3,
+    "cache_bytes": 2**24,
+    "shrinking": True,
+    "max_iter": None,
+    "max_time": None,
+    "progress": None,
+    "n_jobs": 1,
+    "start": None,
+    "keep_interrupted": False,
+}
 
 
 def expansion(d=4, m=3):
@@ -28,7 +39,8 @@ def expansion(d=4, m=3):
 
 def fit(X, y, upper=None):
     upper = np.ones(len(y)) if upper is None else upper
-    return _core.fit_svc(X, np.asarray(y, dtype=np.int64), FIT[0], upper, *FIT[1:])
+    task = TASK | {"labels": np.asarray(y, dtype=np.int64), "upper": upper}
+    return _core.fit_svc(X, RBF, task, SOLVER)
 
 
 # Views
@@ -304,7 +316,8 @@ def endless(max_time, progress=None):
     X, y = rng.normal(size=(6000, 8)), rng.integers(0, 2, size=6000)
     kernel = ("rbf", 0.05, 0.0, 3)
     upper = np.full(len(y), 1e6)
-    return _core.fit_svc(X, y, 2, upper, kernel, "ovo", 1e-9, 2**28, True, None, max_time, progress, 1)
+    solver = {"tol": 1e-9, "cache_bytes": 2**28, "max_time": max_time, "progress": progress}
+    return _core.fit_svc(X, kernel, TASK | {"labels": y, "upper": upper}, SOLVER | solver)
 
 
 @posix

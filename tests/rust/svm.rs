@@ -1,6 +1,6 @@
 //! The solver against the naive oracle and its own invariants, crossed with every switch.
 
-use crate::reference::{blobs, gram, matrix, rows, svc_dual};
+use crate::reference::{blobs, gram, rows, svc_dual};
 use std::ops::ControlFlow;
 use svmarrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
 use svmarrow::data::{CsrView, IndexSlice, Rows};
@@ -105,20 +105,19 @@ fn the_certificate_is_that_of_the_expansion() {
     let model =
         fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Threads);
     let vectors = rows(&x, n).gather(&model.support);
-    let expansion = ExpansionView::new(
-        kernel,
-        vectors.view(),
-        matrix(&model.coefficients, model.support.len()),
-        &model.intercepts,
-    )
-    .unwrap();
+    let expansion =
+        ExpansionView::new(kernel, vectors.view(), model.coefficients.view(), &model.intercepts).unwrap();
     let f = Evaluator::new(&expansion).unwrap().evaluate(rows(&x, n), Par::Sequential).unwrap();
     let loss: f64 =
         f.iter().zip(&labels).map(|(f, &c)| 1.5 * (1.0 - if c == 1 { *f } else { -f }).max(0.0)).sum();
     let k = gram(&kernel, vectors.view(), vectors.view());
     let m = model.support.len();
     let norm: f64 = (0..m)
-        .map(|i| (0..m).map(|j| model.coefficients[i] * model.coefficients[j] * k[i * m + j]).sum::<f64>())
+        .map(|i| {
+            (0..m)
+                .map(|j| model.coefficients[[i, 0]] * model.coefficients[[j, 0]] * k[i * m + j])
+                .sum::<f64>()
+        })
         .sum();
     let certificate = model.certificates[0];
     assert!((certificate.primal - 0.5 * norm - loss).abs() < 1e-3 * certificate.primal);
@@ -378,7 +377,7 @@ fn a_start_at_the_solution_is_the_solution() {
     let params = params(true, false, 0);
     for coding in [Coding::OneVsOne, Coding::OneVsRest] {
         let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &params, Par::Threads);
-        let start = Some(Start { support: &first.support, coefficients: &first.coefficients });
+        let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
         let again = Classification { start, ..task(&labels, &upper, coding) };
         let second = fit_classifier(kernel, rows(&x, n), &again, &params, &Silent, Par::Threads).unwrap();
         assert!(second.certificates.iter().all(|c| c.iterations == 0));
@@ -397,7 +396,7 @@ fn a_start_at_the_solution_is_the_solution() {
     let regression =
         Regression { targets: &targets, upper: &upper, loss: RegressionLoss::Epsilon(0.1), start: None };
     let first = fit_regression(kernel, rows(&x, n), &regression, &params, &Silent, Par::Threads).unwrap();
-    let start = Some(Start { support: &first.support, coefficients: &first.coefficients });
+    let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
     let second = fit_regression(
         kernel,
         rows(&x, n),

@@ -90,7 +90,7 @@ fn nu_machines_go_on_from_their_solution() {
     let targets: Vec<f64> = labels.iter().map(|&c| c as f64 + noise.next()).collect();
     let params = params(false, 0, true);
     let nu_svc = |nu: f64, start: Option<&SvcModel>| {
-        let start = start.map(|m| Start { support: &m.support, coefficients: &m.coefficients });
+        let start = start.map(|m| Start { support: &m.support, coefficients: m.coefficients.view() });
         let task = Classification { loss: ClassifierLoss::Nu(nu), start, ..task(&labels, &weights) };
         fit_classifier(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
@@ -102,11 +102,11 @@ fn nu_machines_go_on_from_their_solution() {
     assert!((warm.certificates[0].dual / cold.certificates[0].dual - 1.0).abs() < 1e-5);
 
     let one_class = |nu: f64, start: Option<Start<'_>>| {
-        let task = OneClass { weights: &weights, nu, start };
+        let task = OneClass { weights: &weights, nu, start: start.map(Start::reborrow) };
         fit_one_class(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
     let first = one_class(0.3, None);
-    let start = Some(Start { support: &first.support, coefficients: &first.coefficients });
+    let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
     assert!(10 * one_class(0.3, start).certificate.iterations <= first.certificate.iterations);
     for nu in [0.1, 0.6] {
         let warm = one_class(nu, start);
@@ -116,11 +116,12 @@ fn nu_machines_go_on_from_their_solution() {
     }
 
     let nu_svr = |nu: f64, start: Option<Start<'_>>| {
-        let task = Regression { targets: &targets, upper: &weights, loss: RegressionLoss::Nu(nu), start };
+        let (loss, start) = (RegressionLoss::Nu(nu), start.map(Start::reborrow));
+        let task = Regression { targets: &targets, upper: &weights, loss, start };
         fit_regression(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
     let first = nu_svr(0.4, None);
-    let start = Some(Start { support: &first.support, coefficients: &first.coefficients });
+    let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
     for nu in [0.4, 0.2] {
         let (warm, cold) = (nu_svr(nu, start), nu_svr(nu, None));
         assert!((warm.certificate.dual / cold.certificate.dual - 1.0).abs() < 1e-5);

@@ -108,8 +108,7 @@ def choose_points(
                 core_rows(X),
                 kernel,
                 m,
-                None if selection == "ic" else CANDIDATES,
-                int(random.randint(2**31 - 1)),
+                None if selection == "ic" else (CANDIDATES, int(random.randint(2**31 - 1))),
                 told.callback,
                 threads(n_jobs),
             )
@@ -152,8 +151,10 @@ def _leverage(
     zeros = np.zeros((X.shape[0], 1))
     with progress(verbose) as told:
         call = (told.callback, threads(n_jobs))
-        sums = _core.low_rank_sums(core_rows(X), zeros, core_rows(points), kernel, None, *call)
-        system = _core.low_rank_solve(core_rows(points), kernel, sums, alpha, False, core_rows(X), *call)
-    hat = system["hat"]
+        spec = (core_rows(points), kernel)
+        sums = _core.low_rank_sums(core_rows(X), zeros, spec, None, *call)
+        hat = _core.low_rank_solve(
+            {"points": spec, "sums": sums, "alpha": alpha, "fit_intercept": False}, core_rows(X), *call
+        )["hat"]
     assert hat is not None
     return np.clip(hat, 1e-12, 1.0)

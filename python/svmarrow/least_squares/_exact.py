@@ -30,7 +30,7 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares
-from svmarrow.least_squares.targets import TargetFit, refuse_beyond_memory, solve, solved
+from svmarrow.least_squares.targets import TargetFit, problem, refuse_beyond_memory, solve, solved
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -155,14 +155,10 @@ class ExactLeastSquares(LeastSquares):
             function = ("precomputed", 1.0, 0.0, 3)
         with progress(self.verbose) as told:
             solution = _core.least_squares_path(
-                rows,
-                np.ascontiguousarray(targets),
-                function,
+                problem(rows, targets, function, weights, fit_intercept=bool(self.fit_intercept)),
                 alphas.tolist(),
                 spectrum,
-                weights,
                 by_rate,
-                bool(self.fit_intercept),
                 told.callback,
                 threads(self.n_jobs),
             )
@@ -183,16 +179,10 @@ class ExactLeastSquares(LeastSquares):
             raise refuse("kernel", self.kernel, "a built-in kernel for solver='cg'")
         with progress(self.verbose) as told:
             solution = _core.least_squares_cg(
-                core_rows(X),
-                np.ascontiguousarray(targets),
-                kernel,
+                problem(core_rows(X), targets, kernel, None, fit_intercept=bool(self.fit_intercept)),
                 self.alpha_,
-                bool(self.fit_intercept),
-                float(self.tol),
-                None if self.max_iter == -1 else int(self.max_iter),
-                None if self.max_time is None else float(self.max_time),
-                min(POINTS, int(X.shape[0]) // ROWS_PER_POINT),
-                0,
+                stopping(self),
+                (min(POINTS, int(X.shape[0]) // ROWS_PER_POINT), 0),
                 told.callback,
                 threads(self.n_jobs),
             )
@@ -241,6 +231,15 @@ def _spread(fit: TargetFit, X: Any, kept: NDArray[np.intp]) -> tuple[KernelExpan
         loo, inverse = np.asarray(whole._evaluate(X, None), dtype=np.float64).reshape(n, q), np.zeros(n)
         loo[kept], inverse[kept] = fit.loo, fit.inverse_diagonal
     return whole, TargetFit(whole, loo, inverse, fit.gcv, diagonal)
+
+
+def stopping(estimator: Any) -> Any:
+    """When the conjugate gradients of an estimator stop."""
+    return {
+        "tol": float(estimator.tol),
+        "max_iter": None if estimator.max_iter == -1 else int(estimator.max_iter),
+        "max_time": None if estimator.max_time is None else float(estimator.max_time),
+    }
 
 
 def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> None:

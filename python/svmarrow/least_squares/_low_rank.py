@@ -81,8 +81,7 @@ class LowRankLeastSquares(LeastSquares):
             self._sums = _core.low_rank_sums(
                 core_rows(X),
                 np.ascontiguousarray(targets),
-                core_rows(self._vectors),
-                self._spec,
+                (core_rows(self._vectors), self._spec),
                 self._sums,
                 *self._call(told),
             )
@@ -92,11 +91,12 @@ class LowRankLeastSquares(LeastSquares):
         """Solves the system of the sums; the hat diagonal of X where it is given."""
         with progress(self.verbose) as told:
             solved = _core.low_rank_solve(
-                core_rows(self._vectors),
-                self._spec,
-                self._sums,
-                float(self.alpha),
-                bool(self.fit_intercept),
+                {
+                    "points": (core_rows(self._vectors), self._spec),
+                    "sums": self._sums,
+                    "alpha": float(self.alpha),
+                    "fit_intercept": bool(self.fit_intercept),
+                },
                 None if X is None else core_rows(X),
                 *self._call(told),
             )

@@ -14,8 +14,8 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
-from svmarrow.least_squares._exact import ITERATION_RULES, warn_unconverged
-from svmarrow.least_squares.targets import solve
+from svmarrow.least_squares._exact import ITERATION_RULES, stopping, warn_unconverged
+from svmarrow.least_squares.targets import problem, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,14 +105,15 @@ class LinearLeastSquares(LeastSquares):
         with progress(self.verbose) as told:
             call = (told.callback, threads(self.n_jobs))
             sums = _core.low_rank_sums(
-                core_rows(X), np.ascontiguousarray(targets), units, _LINEAR, None, *call
+                core_rows(X), np.ascontiguousarray(targets), (units, _LINEAR), None, *call
             )
             solved = _core.low_rank_solve(
-                units,
-                _LINEAR,
-                sums,
-                float(self.alpha),
-                bool(self.fit_intercept),
+                {
+                    "points": (units, _LINEAR),
+                    "sums": sums,
+                    "alpha": float(self.alpha),
+                    "fit_intercept": bool(self.fit_intercept),
+                },
                 core_rows(X) if self.leave_one_out else None,
                 *call,
             )
@@ -127,13 +128,9 @@ class LinearLeastSquares(LeastSquares):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with progress(self.verbose) as told:
             solution = _core.linear_least_squares_cg(
-                core_rows(X),
-                np.ascontiguousarray(targets),
+                problem(core_rows(X), targets, _LINEAR, None, fit_intercept=bool(self.fit_intercept)),
                 float(self.alpha),
-                bool(self.fit_intercept),
-                float(self.tol),
-                None if self.max_iter == -1 else int(self.max_iter),
-                None if self.max_time is None else float(self.max_time),
+                stopping(self),
                 told.callback,
                 threads(self.n_jobs),
             )

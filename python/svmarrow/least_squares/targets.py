@@ -175,17 +175,26 @@ def solve(
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
     with progress(verbose) as told:
         solution = _core.least_squares(
-            core_rows(X),
-            np.ascontiguousarray(targets),
-            function,
+            problem(core_rows(X), targets, function, weights, fit_intercept=fit_intercept),
             alpha,
-            weights,
-            fit_intercept,
             leave_one_out,
             told.callback,
             threads(n_jobs),
         )
     return solved(X, kernel, solution)
+
+
+def problem(
+    rows: Any, targets: NDArray[np.float64], kernel: Any, weights: Any, *, fit_intercept: bool
+) -> Any:
+    """What is to be fitted, as the extension module takes it."""
+    return {
+        "x": rows,
+        "targets": np.ascontiguousarray(targets),
+        "kernel": kernel,
+        "weights": weights,
+        "fit_intercept": fit_intercept,
+    }
 
 
 def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> TargetFit:

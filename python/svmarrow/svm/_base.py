@@ -173,7 +173,7 @@ class SupportVectorMachine(CertifiedMachine):
         *,
         start: tuple[NDArray[np.int64], NDArray[np.float64]] | None,
     ) -> Any:
-        """Runs ``fit(rows, kernel, solver, **options)`` of the extension module."""
+        """Runs ``fit(rows, kernel, solver)``, a function of the extension module."""
         budget = cache_bytes(self.cache_size)
         jobs = threads(self.n_jobs)
         kernel: Any = training.kernel
@@ -182,16 +182,18 @@ class SupportVectorMachine(CertifiedMachine):
         rows = core_rows(training.rows)
         _refuse_beyond_memory(type(self).__name__, training.rows, kernel, machines, jobs)
         with progress(self.verbose) as told:
-            solver = (
-                float(self.tol),
-                budget,
-                bool(self.shrinking),
-                None if self.max_iter == -1 else int(self.max_iter),
-                None if self.max_time is None else float(self.max_time),
-                told.callback,
-                jobs,
-            )
-            return fit(rows, kernel, solver, start=start, keep_interrupted=bool(self.warm_start))
+            solver = {
+                "tol": float(self.tol),
+                "cache_bytes": budget,
+                "shrinking": bool(self.shrinking),
+                "max_iter": None if self.max_iter == -1 else int(self.max_iter),
+                "max_time": None if self.max_time is None else float(self.max_time),
+                "progress": told.callback,
+                "n_jobs": jobs,
+                "start": start,
+                "keep_interrupted": bool(self.warm_start),
+            }
+            return fit(rows, kernel, solver)
 
     def _start(
         self, training: Training, outputs: int

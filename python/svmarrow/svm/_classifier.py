@@ -43,11 +43,15 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         same = hasattr(self, "classes_") and np.array_equal(self.classes_, classes)
         start = self._start(training, len(sizes)) if same else None
 
-        def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
-            upper = training.weights * self._cost()
-            coding = self.multi_class if code is None else code
-            how |= self._options()
-            return _core.fit_svc(rows, used, int(classes.size), upper, kernel, coding, *solver, **how)
+        def fit(rows: Any, kernel: Any, solver: Any) -> Any:
+            task: Any = {
+                "labels": used,
+                "n_classes": int(classes.size),
+                "upper": training.weights * self._cost(),
+                "coding": self.multi_class if code is None else code,
+                **self._options(),
+            }
+            return _core.fit_svc(rows, kernel, task, solver)
 
         fitted = self._solve(training, sizes, fit, start=start)
         self.classes_ = classes
@@ -64,7 +68,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         return Columns(self.expansion_, self.support_.astype(np.int64), self.certificate_)
 
     def _options(self) -> Mapping[str, Any]:
-        """Arguments of the solver that are the loss's own."""
+        """Loss, nu and intercept, as the solver takes them."""
         raise NotImplementedError
 
     def _cost(self) -> float:

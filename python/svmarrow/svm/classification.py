@@ -236,7 +236,7 @@ class SVC(KernelClassifier):
         return self._fit(X, y, sample_weight)
 
     def _options(self) -> Mapping[str, Any]:
-        return {"loss": self.loss, "fit_intercept": bool(self.fit_intercept)}
+        return {"loss": self.loss, "nu": None, "fit_intercept": bool(self.fit_intercept)}
 
     def _cost(self) -> float:
         return float(self.C)
@@ -472,4 +472,4 @@ class NuSVC(KernelClassifier):
         return self._fit(X, y, sample_weight)
 
     def _options(self) -> Mapping[str, Any]:
-        return {"loss": "nu", "nu": float(self.nu)}
+        return {"loss": "nu", "nu": float(self.nu), "fit_intercept": True}

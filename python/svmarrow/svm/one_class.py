@@ -156,8 +156,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         X = self._validated(_RULES, X, with_y=False)
         training = self._training(X, self._weights(sample_weight, X.shape[0]))
 
-        def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
-            return _core.fit_one_class_svm(rows, training.weights, kernel, float(self.nu), *solver, **how)
+        def fit(rows: Any, kernel: Any, solver: Any) -> Any:
+            return _core.fit_one_class_svm(rows, kernel, training.weights, float(self.nu), solver)
 
         return self._fit(training, training.weights.size, fit)
 

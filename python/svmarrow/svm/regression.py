@@ -47,9 +47,10 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         training = self._training(X, self._weights(sample_weight, X.shape[0]))
         targets = training.of_used(y)
 
-        def fit(rows: Any, kernel: Any, solver: Any, **how: Any) -> Any:
+        def fit(rows: Any, kernel: Any, solver: Any) -> Any:
             upper = training.weights * float(self.C)
-            return _core.fit_svr(rows, targets, upper, kernel, epsilon, nu, *solver, **how)
+            task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu}
+            return _core.fit_svr(rows, kernel, task, solver)
 
         return self._fit(training, targets.size * (1 if nu is None else 2), fit)
 

@@ -62,11 +62,13 @@ def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
     """
     parts = parts_of(model, X, y)
     margins, suspects = _core.leave_one_out_rows(
-        parts.outputs,
-        parts.coefficients,
-        parts.diagonal,
-        parts.labels,
-        parts.slack,
+        {
+            "outputs": parts.outputs,
+            "coefficients": parts.coefficients,
+            "diagonal": parts.diagonal,
+            "labels": parts.labels,
+            "slack": parts.slack,
+        },
         parts.code.matrix,
         parts.decoder,
         threads(None),

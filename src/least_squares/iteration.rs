@@ -1,0 +1,62 @@
+//! What the iterative solvers share: conjugate gradients on the system with its intercept, when they stop, how they ended.
+
+use super::intercept::{coefficients_and_intercepts, right_hand_sides};
+use super::problem::Problem;
+use crate::control::{Budget, Monitor, StopReason};
+use crate::error::Result;
+use crate::linalg::conjugate::{self, Tolerance};
+use ndarray::Array2;
+use std::time::Duration;
+
+/// When to stop.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopping {
+    /// ||y - (K + alpha I) c|| / ||y|| of every output.
+    pub tolerance: f64,
+    /// Most products with the system's matrix.
+    pub max_products: u64,
+    /// Time after which no further product is begun, but for the one that tells the residual.
+    pub max_time: Option<Duration>,
+}
+
+/// How an iteration ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending {
+    /// Products with the system's matrix.
+    pub products: u64,
+    /// The largest relative residual of the systems solved, computed from the solution.
+    pub residual: f64,
+    /// Why it ended.
+    pub reason: StopReason,
+}
+
+/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix and p,
+/// `precondition(r, out, columns)` an approximation of what its inverse makes of r.
+pub(super) fn conjugate_gradients(
+    problem: &Problem<'_>,
+    stopping: Stopping,
+    apply: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
+    precondition: impl Fn(&[f64], &mut [f64], usize),
+    monitor: &dyn Monitor,
+) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
+    const ROW_MAJOR: &str = "made row-major";
+    let right = right_hand_sides(problem);
+    let mut solved = Array2::zeros(right.dim());
+    let columns = right.ncols();
+    let outcome = conjugate::solve(
+        right.as_slice().expect(ROW_MAJOR),
+        solved.as_slice_mut().expect(ROW_MAJOR),
+        columns,
+        Tolerance { relative: stopping.tolerance, backward: 0.0 },
+        stopping.max_products,
+        |p, out| apply(p, out, columns),
+        |r, out| {
+            precondition(r, out, columns);
+            Ok(())
+        },
+        &Budget::new(monitor, None, stopping.max_time),
+    )?;
+    let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved);
+    let residual = outcome.residuals.iter().copied().fold(0.0, f64::max);
+    Ok((coefficients, intercepts, Ending { products: outcome.products, residual, reason: outcome.reason }))
+}

@@ -1,0 +1,45 @@
+//! The best of many random draws, the same whatever the number of threads: draw number t has its own stream of random
+//! numbers, and of equals the first is kept.
+
+use crate::control::{Monitor, Par};
+use crate::error::{Error, Result};
+
+/// Draws between two looks at the monitor.
+const BATCH: usize = 64;
+
+/// How many draws, and the seed of their streams of random numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Draws {
+    /// At least 1.
+    pub count: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Draws {
+    /// Checks the count.
+    pub(super) fn check(self) -> Result<()> {
+        if self.count == 0 { Err(Error::param("n_draws", self.count, "at least 1")) } else { Ok(()) }
+    }
+
+    /// The number of the draw with the largest `quality(number, best so far)`; none where no draw is better than the
+    /// default.
+    pub(super) fn best<Q: Copy + Default + PartialOrd + Send + Sync>(
+        self,
+        quality: impl Fn(u64, Q) -> Q + Sync + Send,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Option<u64>> {
+        let (mut best, mut number) = (Q::default(), None);
+        for first in (0..self.count).step_by(BATCH) {
+            monitor.go_on("code", first, self.count)?;
+            let found = par.map(BATCH.min(self.count - first), |t| quality((first + t) as u64, best));
+            for (t, quality) in found.into_iter().enumerate() {
+                if quality > best {
+                    (best, number) = (quality, Some((first + t) as u64));
+                }
+            }
+        }
+        Ok(number)
+    }
+}
