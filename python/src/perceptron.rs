@@ -7,9 +7,9 @@ use svmarrow::Error;
 use svmarrow::data::OwnedRows;
 use svmarrow::perceptron::{self, PerceptronParams, PerceptronState, Policy};
 
-use crate::array::{RowsArg, indices, matrix_array, rows_object};
+use crate::array::{RowsArg, indices, matrix_view, rows_object};
 use crate::error::to_python;
-use crate::expansion;
+use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
@@ -45,22 +45,22 @@ pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> Bound<'_, PyArray
     PyArray1::from_vec(py, values.into_iter().map(|i| i as i64).collect())
 }
 
-/// Learns from a piece of a stream; `counters` are rows seen and mistakes made.
-///
-/// Returns a dict of the new state, and `wrong`: the rows of the piece that were mistakes.
-#[pyfunction]
-#[pyo3(signature = (x, labels, n_classes, kernel, policy_name, budget, eta, vectors, coefficients, born, matrix, scores, deviation, random, counters, progress))]
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn perceptron_stream<'py>(
-    py: Python<'py>,
-    x: RowsArg<'py>,
-    labels: PyReadonlyArray1<'py, i64>,
+/// What is fixed along a stream; `eta` is that of the projections.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct StreamArg {
     n_classes: usize,
     kernel: KernelArg,
-    policy_name: &str,
+    policy: String,
     budget: usize,
     eta: f64,
-    vectors: RowsArg<'py>,
+}
+
+/// The state of a stream; `counters` are rows seen and mistakes made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct StateArg<'py> {
+    rows: RowsArg<'py>,
     coefficients: PyReadonlyArray2<'py, f64>,
     born: PyReadonlyArray1<'py, i64>,
     matrix: PyReadonlyArray2<'py, f64>,
@@ -68,64 +68,73 @@ pub(crate) fn perceptron_stream<'py>(
     deviation: f64,
     random: u64,
     counters: (u64, u64),
+}
+
+impl StateArg<'_> {
+    fn state(&self) -> PyResult<PerceptronState> {
+        Ok(PerceptronState {
+            vectors: owned(&self.rows)?,
+            coefficients: matrix_view(&self.coefficients)?.to_owned(),
+            born: counts("born", &self.born)?,
+            matrix: matrix_view(&self.matrix)?.to_owned(),
+            scores: matrix_view(&self.scores)?.to_owned(),
+            deviation: self.deviation,
+            random: self.random,
+            seen: self.counters.0,
+            mistakes: self.counters.1,
+        })
+    }
+}
+
+/// Learns from a piece of a stream: the new state, and which rows of the piece were mistakes.
+#[pyfunction]
+#[pyo3(signature = (x, labels, settings, state, progress))]
+pub(crate) fn perceptron_stream<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    labels: PyReadonlyArray1<'py, i64>,
+    settings: StreamArg,
+    state: StateArg<'py>,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let rows = x.view()?;
-    let labels = indices("labels", &labels)?;
-    let params =
-        PerceptronParams { kernel: kernel.0, classes: n_classes, budget, policy: policy(policy_name, eta)? };
-    let state = PerceptronState {
-        vectors: owned(&vectors)?,
-        coefficients: crate::array::matrix(&coefficients)?.0.to_vec(),
-        born: counts("born", &born)?,
-        matrix: crate::array::matrix(&matrix)?.0.to_vec(),
-        scores: crate::array::matrix(&scores)?.0.to_vec(),
-        deviation,
-        random,
-        seen: counters.0,
-        mistakes: counters.1,
+) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyArray1<i64>>)> {
+    let (rows, labels, state) = (x.view()?, indices("labels", &labels)?, state.state()?);
+    let params = PerceptronParams {
+        kernel: settings.kernel.0,
+        classes: settings.n_classes,
+        budget: settings.budget,
+        policy: policy(&settings.policy, settings.eta)?,
     };
     let cost = Cost::of(rows.rows(), state.born.len() + rows.rows(), rows.cols());
     let (state, wrong) = run(py, 1, cost, progress.as_ref(), |monitor, _| {
         perceptron::partial_fit(&params, state, rows, &labels, monitor)
     })?;
-    let m = state.born.len();
-    let q = if n_classes == 2 { 1 } else { n_classes };
-    let per_pair = if state.matrix.is_empty() { 0 } else { m };
-    let per_vector = if state.scores.is_empty() { 0 } else { m };
     let result = PyDict::new(py);
-    result.set_item("vectors", rows_object(py, state.vectors)?)?;
-    result.set_item("coefficients", matrix_array(py, state.coefficients, m, q)?)?;
+    result.set_item("rows", rows_object(py, state.vectors)?)?;
+    result.set_item("coefficients", PyArray2::from_owned_array(py, state.coefficients))?;
     result.set_item("born", count_array(py, state.born))?;
-    result.set_item("matrix", matrix_array(py, state.matrix, per_pair, per_pair)?)?;
-    result.set_item("scores", matrix_array(py, state.scores, per_vector, q)?)?;
+    result.set_item("matrix", PyArray2::from_owned_array(py, state.matrix))?;
+    result.set_item("scores", PyArray2::from_owned_array(py, state.scores))?;
     result.set_item("deviation", state.deviation)?;
     result.set_item("random", state.random)?;
     result.set_item("counters", (state.seen, state.mistakes))?;
-    result.set_item("wrong", count_array(py, wrong))?;
-    Ok(result)
+    Ok((result, count_array(py, wrong)))
 }
 
 /// The share of votes (n, classes) of all hypotheses of a pass.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, born, seen, n_classes, x, n_jobs))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (expansion, born, seen, n_classes, x, n_jobs))]
 pub(crate) fn voted<'py>(
     py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    expansion: ExpansionArg<'py>,
     born: PyReadonlyArray1<'py, i64>,
     seen: u64,
     n_classes: usize,
     x: RowsArg<'py>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let parts = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    let (rows, born) = (x.view()?, counts("born", &born)?);
+    let (parts, rows, born) = (expansion.view()?, x.view()?, counts("born", &born)?);
     let cost = Cost::of(rows.rows(), parts.len(), rows.cols());
     let votes =
         run(py, n_jobs, cost, None, |_, par| perceptron::voted(&parts, &born, seen, n_classes, rows, par))?;
-    matrix_array(py, votes, rows.rows(), n_classes)
+    Ok(PyArray2::from_owned_array(py, votes))
 }

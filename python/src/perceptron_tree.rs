@@ -8,9 +8,9 @@ use svmarrow::perceptron::tree::{
     self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState,
 };
 
-use crate::array::{RowsArg, indices, matrix, matrix_array, rows_object, same_length, vector};
+use crate::array::{RowsArg, indices, matrix_array, matrix_view, rows_object, same_length, vector};
 use crate::error::to_python;
-use crate::expansion;
+use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
 use crate::perceptron::{count_array, counts, owned};
 use crate::run::{Cost, run};
@@ -22,59 +22,63 @@ fn strategy(name: &str) -> PyResult<Strategy> {
     })
 }
 
-/// A tree, from the dict that [`dict`] makes.
-fn state(dict: &Bound<'_, PyDict>) -> PyResult<TreeState> {
-    let item = |name: &'static str| {
-        dict.get_item(name)?.ok_or_else(|| to_python(Error::param("tree", name, "in the arrays of a tree")))
-    };
-    let count = |name: &'static str| -> PyResult<Vec<u64>> { counts(name, &item(name)?.extract()?) };
-    let flat = |name: &'static str| -> PyResult<Vec<f64>> {
-        let array: PyReadonlyArray2<'_, f64> = item(name)?.extract()?;
-        Ok(matrix(&array)?.0.to_vec())
-    };
-    let intercepts: PyReadonlyArray2<'_, f64> = item("intercepts")?.extract()?;
-    let (intercepts, _, outputs) = matrix(&intercepts)?;
-    let kinds: PyReadonlyArray1<'_, u8> = item("kinds")?.extract()?;
-    let thresholds: PyReadonlyArray1<'_, f64> = item("thresholds")?.extract()?;
-    let children: PyReadonlyArray2<'_, i64> = item("children")?.extract()?;
-    let children = matrix(&children)?.0.iter().map(|&c| u64::try_from(c).unwrap_or(u64::MAX)).collect();
-    let (seen, mistakes) = item("counters")?.extract()?;
-    Ok(TreeState {
-        rows: owned(&item("rows")?.extract::<RowsArg<'_>>()?)?,
-        outputs,
-        kinds: vector(&kinds)?.to_vec(),
-        children,
-        thresholds: vector(&thresholds)?.to_vec(),
-        starts: count("starts")?,
-        members: count("members")?,
-        weights: flat("weights")?,
-        directions: flat("directions")?,
-        intercepts: intercepts.to_vec(),
-        sample_starts: count("sample_starts")?,
-        sample: count("sample")?,
-        sample_labels: count("sample_labels")?,
-        leaf_seen: count("leaf_seen")?,
-        random: item("random")?.extract()?,
-        seen,
-        mistakes,
-    })
+/// The arrays of a tree, as [`dict`] makes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TreeArg<'py> {
+    rows: RowsArg<'py>,
+    kinds: PyReadonlyArray1<'py, u8>,
+    children: PyReadonlyArray2<'py, i64>,
+    thresholds: PyReadonlyArray1<'py, f64>,
+    starts: PyReadonlyArray1<'py, i64>,
+    members: PyReadonlyArray1<'py, i64>,
+    weights: PyReadonlyArray2<'py, f64>,
+    directions: PyReadonlyArray2<'py, f64>,
+    intercepts: PyReadonlyArray2<'py, f64>,
+    sample_starts: PyReadonlyArray1<'py, i64>,
+    sample: PyReadonlyArray1<'py, i64>,
+    sample_labels: PyReadonlyArray1<'py, i64>,
+    leaf_seen: PyReadonlyArray1<'py, i64>,
+    random: u64,
+    counters: (u64, u64),
+}
+
+impl TreeArg<'_> {
+    fn state(&self) -> PyResult<TreeState> {
+        Ok(TreeState {
+            rows: owned(&self.rows)?,
+            kinds: vector(&self.kinds)?.to_vec(),
+            // A negative index is none of a node, which the core refuses.
+            children: matrix_view(&self.children)?.mapv(|c| u64::try_from(c).unwrap_or(u64::MAX)),
+            thresholds: vector(&self.thresholds)?.to_vec(),
+            starts: counts("starts", &self.starts)?,
+            members: counts("members", &self.members)?,
+            weights: matrix_view(&self.weights)?.to_owned(),
+            directions: matrix_view(&self.directions)?.to_owned(),
+            intercepts: matrix_view(&self.intercepts)?.to_owned(),
+            sample_starts: counts("sample_starts", &self.sample_starts)?,
+            sample: counts("sample", &self.sample)?,
+            sample_labels: counts("sample_labels", &self.sample_labels)?,
+            leaf_seen: counts("leaf_seen", &self.leaf_seen)?,
+            random: self.random,
+            seen: self.counters.0,
+            mistakes: self.counters.1,
+        })
+    }
 }
 
 /// The arrays of a tree.
 fn dict(py: Python<'_>, tree: TreeState) -> PyResult<Bound<'_, PyDict>> {
-    let (nodes, q, d) = (tree.kinds.len(), tree.outputs, tree.rows.view().cols());
-    let (members, linear) = (tree.members.len(), tree.directions.len() / d.max(1));
-    let children = tree.children.into_iter().map(|c| c as i64).collect();
     let result = PyDict::new(py);
     result.set_item("rows", rows_object(py, tree.rows)?)?;
     result.set_item("kinds", PyArray1::from_vec(py, tree.kinds))?;
-    result.set_item("children", matrix_array::<i64>(py, children, nodes, 2)?)?;
+    result.set_item("children", PyArray2::from_owned_array(py, tree.children.mapv(|c| c as i64)))?;
     result.set_item("thresholds", PyArray1::from_vec(py, tree.thresholds))?;
     result.set_item("starts", count_array(py, tree.starts))?;
     result.set_item("members", count_array(py, tree.members))?;
-    result.set_item("weights", matrix_array(py, tree.weights, members, q)?)?;
-    result.set_item("directions", matrix_array(py, tree.directions, linear, d)?)?;
-    result.set_item("intercepts", matrix_array(py, tree.intercepts, nodes, q)?)?;
+    result.set_item("weights", PyArray2::from_owned_array(py, tree.weights))?;
+    result.set_item("directions", PyArray2::from_owned_array(py, tree.directions))?;
+    result.set_item("intercepts", PyArray2::from_owned_array(py, tree.intercepts))?;
     result.set_item("sample_starts", count_array(py, tree.sample_starts))?;
     result.set_item("sample", count_array(py, tree.sample))?;
     result.set_item("sample_labels", count_array(py, tree.sample_labels))?;
@@ -96,71 +100,79 @@ pub(crate) fn perceptron_tree<'py>(
     dict(py, TreeState::new(rows.view()?, outputs, seed))
 }
 
+/// What is fixed along a stream.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TreeSettings {
+    n_classes: usize,
+    kernel: KernelArg,
+    split: String,
+    budget: usize,
+    child_budget: usize,
+    sample_size: usize,
+    draws: usize,
+    max_leaves: usize,
+}
+
 /// Learns from a piece of a stream: the new tree, and which rows were mistakes.
 #[pyfunction]
-#[pyo3(signature = (x, labels, n_classes, kernel, split, budget, child_budget, sample, draws, max_leaves, tree, n_jobs, progress))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (x, labels, settings, tree, n_jobs, progress))]
 pub(crate) fn perceptron_tree_stream<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
     labels: PyReadonlyArray1<'py, i64>,
-    n_classes: usize,
-    kernel: KernelArg,
-    split: &str,
-    budget: usize,
-    child_budget: usize,
-    sample: usize,
-    draws: usize,
-    max_leaves: usize,
-    tree: Bound<'py, PyDict>,
+    settings: TreeSettings,
+    tree: TreeArg<'py>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyArray1<i64>>)> {
-    let rows = x.view()?;
-    let labels = indices("labels", &labels)?;
+    let (rows, labels, before) = (x.view()?, indices("labels", &labels)?, tree.state()?);
     let params = TreeParams {
-        kernel: kernel.0,
-        classes: n_classes,
-        budget,
-        child_budget,
-        sample,
-        draws,
-        max_leaves,
-        strategy: strategy(split)?,
+        kernel: settings.kernel.0,
+        classes: settings.n_classes,
+        budget: settings.budget,
+        child_budget: settings.child_budget,
+        sample: settings.sample_size,
+        draws: settings.draws,
+        max_leaves: settings.max_leaves,
+        strategy: strategy(&settings.split)?,
     };
-    let before = state(&tree)?;
-    let cost = Cost::of(rows.rows(), budget + rows.rows(), rows.cols());
+    let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());
     let (after, wrong) = run(py, n_jobs, cost, progress.as_ref(), |monitor, par| {
         tree::partial_fit(&params, &before, rows, &labels, monitor, par)
     })?;
     Ok((dict(py, after)?, count_array(py, wrong)))
 }
 
+/// How an expansion is converted.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ConvertSettings {
+    n_classes: usize,
+    split: String,
+    budget: usize,
+    sample_size: usize,
+    draws: usize,
+    alpha: Option<f64>,
+    seed: u64,
+}
+
 /// The tree of an expansion.
 #[pyfunction]
-#[pyo3(signature = (vectors, coefficients, intercepts, kernel, x, labels, n_classes, split, budget, sample, draws, refit, seed, n_jobs, progress))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (expansion, x, labels, settings, n_jobs, progress))]
 pub(crate) fn perceptron_tree_of<'py>(
     py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
-    intercepts: PyReadonlyArray1<'py, f64>,
-    kernel: KernelArg,
+    expansion: ExpansionArg<'py>,
     x: RowsArg<'py>,
     labels: PyReadonlyArray1<'py, i64>,
-    n_classes: usize,
-    split: &str,
-    budget: usize,
-    sample: usize,
-    draws: usize,
-    refit: Option<f64>,
-    seed: u64,
+    settings: ConvertSettings,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let parts = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
-    let (rows, labels) = (x.view()?, indices("labels", &labels)?);
-    let params = ConvertParams { budget, sample, draws, strategy: strategy(split)?, refit, seed };
+    let (parts, rows, labels) = (expansion.view()?, x.view()?, indices("labels", &labels)?);
+    let ConvertSettings { n_classes, split, budget, sample_size: sample, draws, alpha: refit, seed } =
+        settings;
+    let params = ConvertParams { budget, sample, draws, strategy: strategy(&split)?, refit, seed };
     let tree = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         tree::from_expansion(&parts, rows, &labels, n_classes, &params, monitor, par)
     })?;
@@ -177,8 +189,8 @@ pub(crate) struct PerceptronTree {
 #[pymethods]
 impl PerceptronTree {
     #[new]
-    fn new(kernel: KernelArg, tree: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let state = state(tree)?;
+    fn new(kernel: KernelArg, tree: TreeArg<'_>) -> PyResult<Self> {
+        let state = tree.state()?;
         let largest = state.starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max();
         let predictor = TreePredictor::new(kernel.0, &state).map_err(to_python)?;
         Ok(Self { predictor, budget: largest.unwrap_or(0) as usize })
@@ -194,7 +206,7 @@ impl PerceptronTree {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.budget, rows.cols());
         let values = run(py, n_jobs, cost, None, |_, par| self.predictor.decide(rows, par))?;
-        matrix_array(py, values, rows.rows(), self.predictor.outputs())
+        Ok(PyArray2::from_owned_array(py, values))
     }
 
     /// Leaf, depth, kernel values and distances of each row, (n, 4).
@@ -226,8 +238,9 @@ pub(crate) fn box_budget_program<'py>(
     most: f64,
     tolerance: f64,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let ((q, m, columns), w) = (matrix(&q)?, vector(&w)?);
-    same_length("columns of Q", m, columns)?;
+    let (q, w) = (matrix_view(&q)?, vector(&w)?);
+    let m = q.nrows();
+    same_length("columns of Q", m, q.ncols())?;
     same_length("w (one number for each row of Q)", m, w.len())?;
     let p = run(py, 1, Cost::of(m, m, m), None, |_, _| {
         let mut p = vec![0.0; m];

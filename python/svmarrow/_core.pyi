@@ -232,31 +232,12 @@ def path_outputs(
 def perceptron_stream(
     x: _Rows,
     labels: _Indices,
-    n_classes: int,
-    kernel: _Kernel,
-    policy_name: str,
-    budget: int,
-    eta: float,
-    vectors: _Rows,
-    coefficients: _Floats,
-    born: _Indices,
-    matrix: _Floats,
-    scores: _Floats,
-    deviation: float,
-    random: int,
-    counters: tuple[int, int],
+    settings: dict[str, Any],
+    state: dict[str, Any],
     progress: ProgressCallback | None,
-) -> dict[str, Any]: ...
+) -> tuple[dict[str, Any], _Indices]: ...
 def voted(
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
-    born: _Indices,
-    seen: int,
-    n_classes: int,
-    x: _Rows,
-    n_jobs: int,
+    expansion: _Expansion, born: _Indices, seen: int, n_classes: int, x: _Rows, n_jobs: int
 ) -> _Floats: ...
 
 @final
@@ -269,32 +250,16 @@ def perceptron_tree(rows: _Rows, outputs: int, seed: int) -> dict[str, Any]: ...
 def perceptron_tree_stream(
     x: _Rows,
     labels: _Indices,
-    n_classes: int,
-    kernel: _Kernel,
-    split: str,
-    budget: int,
-    child_budget: int,
-    sample: int,
-    draws: int,
-    max_leaves: int,
+    settings: dict[str, Any],
     tree: dict[str, Any],
     n_jobs: int,
     progress: ProgressCallback | None,
 ) -> tuple[dict[str, Any], _Indices]: ...
 def perceptron_tree_of(
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
+    expansion: _Expansion,
     x: _Rows,
     labels: _Indices,
-    n_classes: int,
-    split: str,
-    budget: int,
-    sample: int,
-    draws: int,
-    refit: float | None,
-    seed: int,
+    settings: dict[str, Any],
     n_jobs: int,
     progress: ProgressCallback | None,
 ) -> dict[str, Any]: ...

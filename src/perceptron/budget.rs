@@ -16,8 +16,10 @@
 //! (0, 1] with Psi + Q <= 15/32 M, Q the sum of the earlier Psi and M the number of mistakes. The guarantee holds for
 //! k(x, x) <= 1.
 
-use super::kernel::{Learner, Policy};
-use super::{direction, margin};
+use super::learner::Learner;
+use super::params::Policy;
+use super::state::PerceptronState;
+use super::update::Update;
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 
@@ -30,96 +32,94 @@ pub(super) struct Bookkeeping {
     removed: Vec<f64>,
 }
 
+/// A row that joins the pool.
+pub(super) struct Newcomer<'a> {
+    /// Its kernel values against the pool, and with itself.
+    values: &'a [f64],
+    own: f64,
+    /// Its outputs without itself.
+    scores: &'a [f64],
+    update: Update,
+}
+
+impl<'a> Newcomer<'a> {
+    /// The current row.
+    pub(super) fn of<T: Real>(learner: &'a Learner<T>, scores: &'a [f64], update: Update) -> Self {
+        Self { values: &learner.values, own: learner.self_value(), scores, update }
+    }
+}
+
 impl Bookkeeping {
-    pub(super) fn new(policy: Policy, scores: &[f64], matrix: &[f64], m: usize, q: usize) -> Self {
-        let keeps_scores = matches!(policy, Policy::Margin | Policy::Tightest);
-        let keeps_gram = matches!(policy, Policy::Tightest);
-        let by_output = || (0..q).map(|j| scores.iter().skip(j).step_by(q).copied().collect()).collect();
-        let by_row = || (0..m).map(|i| matrix[i * m..(i + 1) * m].to_vec()).collect();
-        Self { scores: keeps_scores.then(by_output), gram: keeps_gram.then(by_row), removed: Vec::new() }
+    pub(super) fn new(state: &PerceptronState, policy: Policy) -> Self {
+        let by_output = || state.scores.columns().into_iter().map(|column| column.to_vec()).collect();
+        let by_row = || state.matrix.rows().into_iter().map(|row| row.to_vec()).collect();
+        Self {
+            scores: policy.keeps_scores().then(by_output),
+            gram: matches!(policy, Policy::Tightest).then(by_row),
+            removed: Vec::new(),
+        }
     }
 
-    /// Scores (m, q) and the Gram matrix (m, m), row-major; empty where they are not kept.
-    pub(super) fn into_parts(self) -> (Vec<f64>, Vec<f64>) {
-        let columns = self.scores.unwrap_or_default();
-        let m = columns.first().map_or(0, Vec::len);
-        let scores = (0..m).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
-        (scores, self.gram.unwrap_or_default().concat())
+    /// Scores output by output and the Gram matrix row by row; empty where they are not kept.
+    pub(super) fn into_parts(self) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+        (self.scores.unwrap_or_default(), self.gram.unwrap_or_default())
     }
 
-    /// The row with kernel values `values` against the m vectors joins as the last one; `scores` are its outputs
-    /// without itself.
-    pub(super) fn added(
-        &mut self,
-        m: usize,
-        values: &[f64],
-        self_value: f64,
-        scores: &[f64],
-        label: usize,
-        rival: Option<usize>,
-    ) {
+    /// A row joins as the last one.
+    pub(super) fn added(&mut self, row: &Newcomer<'_>) {
+        let m = row.values.len();
         if let Some(columns) = &mut self.scores {
-            for (column, &score) in columns.iter_mut().zip(scores) {
+            for (column, &score) in columns.iter_mut().zip(row.scores) {
                 column.push(score);
             }
-            for (output, sign) in direction(label, rival) {
-                axpy(sign, values, &mut columns[output][..m]);
-                columns[output][m] += sign * self_value;
+            for (output, sign) in row.update.coefficients() {
+                axpy(sign, row.values, &mut columns[output][..m]);
+                columns[output][m] += sign * row.own;
             }
         }
         if let Some(gram) = &mut self.gram {
-            for (row, &value) in gram.iter_mut().zip(values) {
-                row.push(value);
+            for (line, &value) in gram.iter_mut().zip(row.values) {
+                line.push(value);
             }
-            gram.push(values.iter().copied().chain(std::iter::once(self_value)).collect());
+            gram.push(row.values.iter().copied().chain(std::iter::once(row.own)).collect());
         }
     }
 
-    /// The row takes the place `at`; `gone` are the kernel values and `coefficients` those of the vector that was
-    /// there.
-    #[allow(clippy::too_many_arguments)]
-    fn replaced(
-        &mut self,
-        at: usize,
-        gone: &[f64],
-        coefficients: &[f64],
-        values: &[f64],
-        self_value: f64,
-        scores: &[f64],
-        label: usize,
-        rival: Option<usize>,
-    ) {
+    /// A row takes the place `at` of a vector with such coefficients, whose kernel values are in `removed`.
+    fn replaced(&mut self, at: usize, coefficients: &[f64], row: &Newcomer<'_>) {
         if let Some(columns) = &mut self.scores {
-            for (column, (&coefficient, &score)) in columns.iter_mut().zip(coefficients.iter().zip(scores)) {
+            for (column, (&coefficient, &score)) in
+                columns.iter_mut().zip(coefficients.iter().zip(row.scores))
+            {
                 if coefficient != 0.0 {
-                    axpy(-coefficient, gone, column);
+                    axpy(-coefficient, &self.removed, column);
                 }
-                column[at] = score - coefficient * values[at];
+                column[at] = score - coefficient * row.values[at];
             }
-            for (output, sign) in direction(label, rival) {
-                let own = columns[output][at] + sign * self_value;
-                axpy(sign, values, &mut columns[output]);
+            for (output, sign) in row.update.coefficients() {
+                let own = columns[output][at] + sign * row.own;
+                axpy(sign, row.values, &mut columns[output]);
                 columns[output][at] = own;
             }
         }
         if let Some(gram) = &mut self.gram {
-            for (row, &value) in gram.iter_mut().zip(values) {
-                row[at] = value;
+            for (line, &value) in gram.iter_mut().zip(row.values) {
+                line[at] = value;
             }
-            gram[at].copy_from_slice(values);
-            gram[at][at] = self_value;
+            gram[at].copy_from_slice(row.values);
+            gram[at][at] = row.own;
         }
     }
 }
 
-/// The class of a vector of the pool and its rival, from the signs of its coefficients.
-fn class_of<T: Real>(learner: &Learner<T>, at: usize) -> (usize, Option<usize>) {
+/// What a vector of the pool added, from the signs of its coefficients.
+fn added_by<T: Real>(learner: &Learner<T>, at: usize) -> Update {
     let columns = &learner.coefficients;
     if columns.len() == 1 {
-        return (usize::from(columns[0][at] > 0.0), None);
+        return Update { class: usize::from(columns[0][at] > 0.0), rival: None };
     }
     let find = |sign: f64| columns.iter().position(|column| column[at] * sign > 0.0);
-    (find(1.0).unwrap_or(0), find(-1.0))
+    Update { class: find(1.0).unwrap_or(0), rival: find(-1.0) }
 }
 
 /// A full pool learns from a mistake; `scores` are the outputs of the current row.
@@ -127,8 +127,7 @@ pub(super) fn make_room<T: Real>(
     learner: &mut Learner<T>,
     books: &mut Bookkeeping,
     scores: &[f64],
-    label: usize,
-    rival: Option<usize>,
+    update: Update,
 ) {
     let m = learner.pool.len();
     let mut scale = 1.0;
@@ -138,7 +137,7 @@ pub(super) fn make_room<T: Real>(
         Policy::Random => learner.random.below(m as u64) as usize,
         Policy::Forgetron => {
             let at = oldest(learner);
-            scale = forget(learner, books, at, label, rival);
+            scale = forget(learner, books, at, update);
             at
         }
         Policy::Margin => best(m, |i| (0, margin_without(learner, books, i))),
@@ -147,14 +146,11 @@ pub(super) fn make_room<T: Real>(
         }
     };
     if books.scores.is_some() {
-        let mut gone = std::mem::take(&mut books.removed);
-        learner.values_of(at, &mut gone);
+        learner.values_of(at, &mut books.removed);
         let coefficients: Vec<f64> = learner.coefficients.iter().map(|column| column[at]).collect();
-        let value = learner.self_value();
-        books.replaced(at, &gone, &coefficients, &learner.values, value, scores, label, rival);
-        books.removed = gone;
+        books.replaced(at, &coefficients, &Newcomer::of(learner, scores, update));
     }
-    learner.replace(at, label, rival, scale);
+    learner.replace(at, update, scale);
 }
 
 /// The vector that came first: m comparisons beside the m d multiplications that the row has cost.
@@ -178,17 +174,17 @@ fn best(m: usize, rank: impl Fn(usize) -> (usize, f64)) -> usize {
 fn margin_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize) -> f64 {
     let Some(columns) = &books.scores else { return 0.0 };
     let own = learner.own[at];
-    let (label, _) = class_of(learner, at);
+    let class = added_by(learner, at).class;
     if columns.len() == 1 {
         let score = columns[0][at] - learner.coefficients[0][at] * own;
-        return if label == 1 { score } else { -score };
+        return Update::of(&[score], class).1;
     }
     let scores: Vec<f64> = columns
         .iter()
         .zip(&learner.coefficients)
         .map(|(scores, coefficients)| scores[at] - coefficients[at] * own)
         .collect();
-    margin(&scores, label).0
+    Update::of(&scores, class).1
 }
 
 /// How many vectors of the pool are misclassified without vector `at`.
@@ -212,34 +208,27 @@ fn errors_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize)
             {
                 *score = column[i] - coefficients[at] * gone[i];
             }
-            !(margin(&scores, class_of(learner, i).0).0 > 0.0)
+            !(Update::of(&scores, added_by(learner, i).class).1 > 0.0)
         })
         .count()
 }
 
 /// Shrinks all coefficients so that the oldest vector may leave; the new row counts already. Returns phi.
-fn forget<T: Real>(
-    learner: &mut Learner<T>,
-    books: &mut Bookkeeping,
-    at: usize,
-    label: usize,
-    rival: Option<usize>,
-) -> f64 {
-    let mut values = std::mem::take(&mut books.removed);
-    learner.values_of(at, &mut values);
-    let mut scores: Vec<f64> = learner.coefficients.iter().map(|column| dot(column, &values)).collect();
-    for (output, sign) in direction(label, rival) {
+fn forget<T: Real>(learner: &mut Learner<T>, books: &mut Bookkeeping, at: usize, update: Update) -> f64 {
+    learner.values_of(at, &mut books.removed);
+    let mut scores: Vec<f64> =
+        learner.coefficients.iter().map(|column| dot(column, &books.removed)).collect();
+    for (output, sign) in update.coefficients() {
         scores[output] += sign * learner.values[at];
     }
-    books.removed = values;
-    let (class, opponent) = class_of(learner, at);
+    let Update { class, rival } = added_by(learner, at);
     // The margin against the rival that the vector was added against: the direction that leaves.
-    let (sigma, mu, norm) = match opponent {
+    let (sigma, mu, norm) = match rival {
         None => {
             let coefficient = learner.coefficients[0][at];
             (coefficient.abs(), if class == 1 { scores[0] } else { -scores[0] }, 1.0)
         }
-        Some(opponent) => (learner.coefficients[class][at], scores[class] - scores[opponent], 2.0),
+        Some(rival) => (learner.coefficients[class][at], scores[class] - scores[rival], 2.0),
     };
     let norm = norm * learner.own[at];
     let room = 15.0 / 32.0 * learner.mistakes as f64 - learner.deviation;

@@ -10,8 +10,10 @@
 //! Invariant: `inverse` is symmetric and K inverse = 1 to the accuracy of double precision: a row closer to the span than
 //! 1e-6 of its length is projected whatever eta is. Cost: O(m^2) at a mistake, m^2 numbers.
 
-use super::direction;
-use super::kernel::{Learner, Policy};
+use super::learner::Learner;
+use super::params::Policy;
+use super::state::PerceptronState;
+use super::update::Update;
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 
@@ -25,26 +27,19 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    pub(super) fn new(policy: Policy, matrix: &[f64], m: usize) -> Self {
+    pub(super) fn new(state: &PerceptronState, policy: Policy) -> Self {
         let keeps = matches!(policy, Policy::Projectron { .. });
-        let by_row = || (0..m).map(|i| matrix[i * m..(i + 1) * m].to_vec()).collect();
+        let by_row = || state.matrix.rows().into_iter().map(|row| row.to_vec()).collect();
         Self { inverse: if keeps { by_row() } else { Vec::new() }, coefficients: Vec::new() }
     }
 
-    /// (m, m), row-major; empty where it is not kept.
-    pub(super) fn into_matrix(self) -> Vec<f64> {
-        self.inverse.concat()
+    /// K^-1, row by row; empty where it is not kept.
+    pub(super) fn into_inverse(self) -> Vec<Vec<f64>> {
+        self.inverse
     }
 
     /// Learns from the current row.
-    pub(super) fn update<T: Real>(
-        &mut self,
-        learner: &mut Learner<T>,
-        label: usize,
-        rival: Option<usize>,
-        margin: f64,
-        eta: f64,
-    ) {
+    pub(super) fn learn<T: Real>(&mut self, learner: &mut Learner<T>, update: Update, margin: f64, eta: f64) {
         let own = learner.self_value();
         self.coefficients.clear();
         self.coefficients.extend(self.inverse.iter().map(|row| dot(row, &learner.values)));
@@ -52,7 +47,7 @@ impl Projection {
         let squared = (own - projected).max(0.0);
         let mut step = 1.0;
         if margin > 0.0 {
-            let directions = if rival.is_some() { 2.0 } else { 1.0 };
+            let directions = if update.rival.is_some() { 2.0 } else { 1.0 };
             let (loss, length) = (1.0 - margin, directions * projected);
             let reach = if squared > 0.0 { squared.sqrt() / eta } else { 0.0 };
             if !(loss >= reach && length > 0.0) {
@@ -61,10 +56,10 @@ impl Projection {
             step = (loss / length).min(2.0 * (loss - reach) / length).min(1.0);
         } else if squared > (eta * eta).max(SPAN * own) {
             self.grow(squared);
-            learner.push(label, rival);
+            learner.push(update);
             return;
         }
-        for (output, sign) in direction(label, rival) {
+        for (output, sign) in update.coefficients() {
             axpy(sign * step, &self.coefficients, &mut learner.coefficients[output]);
         }
     }

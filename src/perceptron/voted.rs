@@ -4,18 +4,19 @@
 //! Hypothesis i is the sum over the first i vectors, so the votes of all of them follow from one row of kernel values by
 //! prefix sums: O(m (d + q)) a row.
 
-use super::outputs;
+use super::update::outputs;
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
 use crate::largest::largest;
+use ndarray::Array2;
 
 /// Rows whose kernel values are held together.
 const BLOCK: usize = 256;
 
-/// The share of votes of each class, (n, classes), row-major.
+/// The share of votes of each class, (n, classes).
 ///
 /// `expansion` is the last hypothesis, its vectors in the order of their mistakes; `born[i]` rows had been seen when
 /// vector i came, and `seen` in all.
@@ -29,7 +30,7 @@ pub fn voted(
     classes: usize,
     rows: Rows<'_>,
     par: Par,
-) -> Result<Vec<f64>> {
+) -> Result<Array2<f64>> {
     let (m, q) = (expansion.len(), expansion.outputs());
     Error::check_len("born (one for each vector)", m, born.len())?;
     Error::check_len("outputs of the expansion", outputs(classes), q)?;
@@ -37,12 +38,13 @@ pub fn voted(
         return Err(Error::param("born", "(...)", "rising and below the number of rows seen"));
     }
     let all: Vec<usize> = (0..rows.rows()).collect();
-    let mut votes = vec![0.0; rows.rows() * classes];
+    let mut votes = Array2::zeros((rows.rows(), classes));
     if m == 0 {
         return Ok(votes);
     }
     let until = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
-    for (list, votes) in all.chunks(BLOCK).zip(votes.chunks_mut(BLOCK * classes)) {
+    let flat = votes.as_slice_mut().expect("a new array is row-major");
+    for (list, votes) in all.chunks(BLOCK).zip(flat.chunks_mut(BLOCK * classes)) {
         let block = rows.gather(list);
         let values = gram(&expansion.kernel, block.view(), expansion.vectors, par)?;
         par.for_each_chunk(votes, classes, |r, votes| {

@@ -47,39 +47,19 @@ class PoolClassifier(StreamClassifier):
         }
 
     def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
-        state = self._state
+        settings = {
+            "n_classes": int(self.classes_.size),
+            "kernel": self._kernel_spec,
+            "policy": self._policy,
+            "budget": int(getattr(self, "budget", NO_BUDGET)),
+            "eta": float(getattr(self, "eta", 0.0)),
+        }
+        before = {**self._state, "counters": (self.n_seen_, self.mistakes_)}
         with progress(self.verbose) as told:
-            result = _core.perceptron_stream(
-                core_rows(X),
-                labels,
-                int(self.classes_.size),
-                self._kernel_spec,
-                self._policy,
-                int(getattr(self, "budget", NO_BUDGET)),
-                float(getattr(self, "eta", 0.0)),
-                state["rows"],
-                state["coefficients"],
-                state["born"],
-                state["matrix"],
-                state["scores"],
-                state["deviation"],
-                state["random"],
-                (self.n_seen_, self.mistakes_),
-                told.callback,
-            )
-        self.mistake_rows_ = result["wrong"] + self.n_seen_
-        self.n_seen_, self.mistakes_ = result["counters"]
-        self._take(
-            {
-                "rows": result["vectors"],
-                "coefficients": result["coefficients"],
-                "born": result["born"],
-                "matrix": result["matrix"],
-                "scores": result["scores"],
-                "deviation": result["deviation"],
-                "random": result["random"],
-            }
-        )
+            state, wrong = _core.perceptron_stream(core_rows(X), labels, settings, before, told.callback)
+        self.mistake_rows_ = wrong + self.n_seen_
+        self.n_seen_, self.mistakes_ = state.pop("counters")
+        self._take(state)
 
     def _restore(self, state: dict[str, Any], coding: str) -> None:
         if coding != self._decoding:

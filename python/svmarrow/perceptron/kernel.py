@@ -117,17 +117,9 @@ class KernelPerceptron(PoolClassifier):
         if self.prediction != "voted":
             return super()._outputs(X)
         f = self.expansion_
-        votes = _core.voted(
-            core_rows(f.vectors),
-            f.coefficients,
-            f.intercepts,
-            f.kernel_spec,
-            self._state["born"],
-            self.n_seen_,
-            int(self.classes_.size),
-            core_rows(X),
-            threads(self.n_jobs),
-        )
+        expansion = (core_rows(f.vectors), f.coefficients, f.intercepts, f.kernel_spec)
+        born, n_classes = self._state["born"], int(self.classes_.size)
+        votes = _core.voted(expansion, born, self.n_seen_, n_classes, core_rows(X), threads(self.n_jobs))
         return votes if self.classes_.size > 2 else votes[:, 1:] - votes[:, :1]
 
     def as_expansion(self) -> ExpansionClassifier:

@@ -206,21 +206,20 @@ class PerceptronTreeClassifier(StreamClassifier):
                 "one a class, can"
             )
         child_budget = max(1, self.budget // 2) if self.child_budget is None else self.child_budget
+        settings = {
+            "n_classes": int(self.classes_.size),
+            "kernel": self._kernel_spec,
+            "split": self.split,
+            "budget": int(self.budget),
+            "child_budget": int(child_budget),
+            "sample_size": int(self.sample_size),
+            "draws": int(self.draws),
+            "max_leaves": 2**62 if self.max_leaves is None else int(self.max_leaves),
+        }
+        n_jobs = threads(self.n_jobs) if self.split.startswith("bal") else 1
         with progress(self.verbose) as told:
             state, wrong = _core.perceptron_tree_stream(
-                core_rows(X),
-                labels,
-                int(self.classes_.size),
-                self._kernel_spec,
-                self.split,
-                int(self.budget),
-                int(child_budget),
-                int(self.sample_size),
-                int(self.draws),
-                2**62 if self.max_leaves is None else int(self.max_leaves),
-                self._state,
-                threads(self.n_jobs) if self.split.startswith("bal") else 1,
-                told.callback,
+                core_rows(X), labels, settings, self._state, n_jobs, told.callback
             )
         self.mistake_rows_ = wrong + self.n_seen_
         self._take(state)
@@ -430,23 +429,19 @@ class PerceptronTreeClassifier(StreamClassifier):
             n_jobs=n_jobs,
             verbose=verbose,
         )
+        expansion = (core_rows(f.vectors), f.coefficients, f.intercepts, f.kernel_spec)
+        settings = {
+            "n_classes": len(source.classes_),
+            "split": split,
+            "budget": int(budget),
+            "sample_size": int(sample_size),
+            "draws": int(draws),
+            "alpha": float(alpha) if refit else None,
+            "seed": seed_of(random_state),
+        }
         with progress(verbose) as told:
             state = _core.perceptron_tree_of(
-                core_rows(f.vectors),
-                f.coefficients,
-                f.intercepts,
-                f.kernel_spec,
-                core_rows(rows),
-                labels,
-                len(source.classes_),
-                split,
-                int(budget),
-                int(sample_size),
-                int(draws),
-                float(alpha) if refit else None,
-                seed_of(random_state),
-                threads(n_jobs),
-                told.callback,
+                expansion, core_rows(rows), labels, settings, threads(n_jobs), told.callback
             )
         tree.classes_ = source.classes_
         tree.gamma_ = f.gamma

@@ -14,20 +14,22 @@
 //! fits O(n B^2) for each leaf of n rows; memory m^2.
 
 use super::grow::Tree;
-use super::route::{Leaf, Node, lower_products};
+use super::node::{Leaf, Node};
+use super::params::TreeParams;
+use super::products::lower_products;
 use super::rows::Store;
+use super::state::TreeState;
 use super::strategy::Strategy;
-use super::{TreeParams, TreeState};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, Formula, RowBuffer, VectorPool};
+use crate::kernels::{Evaluator, Formula, RowBuffer};
 use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
-use crate::perceptron::kernel::{check_piece, check_stream};
+use crate::perceptron::rules::{check_piece, check_stream};
 use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
@@ -165,14 +167,7 @@ impl Work<'_> {
                 watch.done(list.len());
                 continue;
             }
-            let taken = Leaf {
-                ids: std::mem::take(&mut leaf.ids),
-                pool: std::mem::replace(&mut leaf.pool, VectorPool::new(features, sparse)),
-                coefficients: std::mem::take(&mut leaf.coefficients),
-                intercepts: leaf.intercepts.clone(),
-                sample: Vec::new(),
-                seen: 0,
-            };
+            let taken = std::mem::replace(leaf, Leaf::new(&tree.row, Vec::new()));
             let most = m.div_ceil(2).max(self.params.budget);
             self.divide(&mut tree, &taken, Open { at, list }, most, &mut open, watch)?;
         }
@@ -185,14 +180,7 @@ impl Work<'_> {
     /// All vectors in one leaf, equal ones once; and the place of each in it.
     fn root<T: Real>(&self, tree: &mut Tree<T>) -> (Leaf<T>, Vec<usize>) {
         let (vectors, q) = (self.expansion.vectors, self.expansion.outputs());
-        let mut leaf = Leaf {
-            ids: Vec::new(),
-            pool: VectorPool::new(vectors.cols(), vectors.is_sparse()),
-            coefficients: Vec::new(),
-            intercepts: self.expansion.intercepts.to_vec(),
-            sample: Vec::new(),
-            seen: 0,
-        };
+        let mut leaf = Leaf::new(&tree.row, self.expansion.intercepts.to_vec());
         let (mut slots, mut places) = (std::collections::HashMap::new(), Vec::with_capacity(vectors.rows()));
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
@@ -200,9 +188,7 @@ impl Work<'_> {
             let slot = *slots.entry(id).or_insert(leaf.ids.len());
             places.push(slot);
             if slot == leaf.ids.len() {
-                leaf.ids.push(id);
-                leaf.pool.push(&tree.row);
-                leaf.coefficients.extend(std::iter::repeat_n(0.0, q));
+                leaf.push(id, &tree.row, std::iter::repeat_n(0.0, q));
             }
             for c in 0..q {
                 leaf.coefficients[slot * q + c] += self.expansion.coefficients[[i, c]];
@@ -291,7 +277,8 @@ impl Work<'_> {
             leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns);
         }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
-        let mut system = lower_products(&columns, m, |_, _| 1.0, watch, tree.par)?;
+        let mut system =
+            lower_products(&columns, m, |_, _| 1.0, watch, tree.par)?.into_raw_vec_and_offset().0;
         for j in 0..m {
             watch.spend(values_of_a_row)?;
             tree.store.read(leaf.ids[j], &mut tree.row);

@@ -7,20 +7,22 @@
 //! Between two rows no leaf has more than B vectors. Where no rule divides the sample of a leaf (all rows alike), it
 //! stays a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split, see `split`.
 
-use super::route::{Leaf, Node, Rule, route};
+use super::node::{Leaf, Node, Rule, route};
+use super::params::TreeParams;
 use super::rows::Store;
 use super::split::{Cut, Problem, Split};
+use super::state::TreeState;
 use super::strategy::{Selection, Strategy};
-use super::{TreeParams, TreeState};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, VectorPool};
-use crate::perceptron::kernel::check_piece;
+use crate::perceptron::rules::check_piece;
+use crate::perceptron::update::{Update, outputs};
 use crate::perceptron::watch::Watch;
-use crate::perceptron::{direction, margin, outputs};
 use crate::random::Random;
 use crate::simd::Real;
+use ndarray::Array2;
 
 /// Learns from a piece of a stream, row by row in the given order. Returns the new state and which rows of the piece
 /// were mistakes.
@@ -38,7 +40,7 @@ pub fn partial_fit(
     params.check()?;
     let kept = state.rows.view();
     check_piece(&params.kernel, params.classes, kept.cols(), rows, labels)?;
-    Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs)?;
+    Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs())?;
     if kept.is_f64() {
         learn::<f64>(params, state, rows, labels, monitor, par)
     } else {
@@ -75,7 +77,7 @@ fn learn<T: Real>(
         row: RowBuffer::new(kept.cols(), kept.is_sparse()),
         other: RowBuffer::new(kept.cols(), kept.is_sparse()),
         lines: Vec::new(),
-        scores: vec![0.0; state.outputs],
+        scores: vec![0.0; state.outputs()],
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         leaves: state.kinds.len().div_ceil(2),
         par,
@@ -89,7 +91,7 @@ fn learn<T: Real>(
             wrong.push(i as u64);
         }
     }
-    let mut next = TreeState::of(&tree.nodes, &tree.store, state.outputs, &mut tree.row, kept.is_f64());
+    let mut next = TreeState::of(&tree.nodes, &tree.store, state.outputs(), &mut tree.row, kept.is_f64());
     next.random = tree.random.state();
     next.seen = state.seen + labels.len() as u64;
     next.mistakes = state.mistakes + wrong.len() as u64;
@@ -118,7 +120,7 @@ impl<T: Real> Tree<T> {
         let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
         leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
-        let (margin, rival) = margin(&self.scores, label);
+        let (update, margin) = Update::of(&self.scores, label);
         leaf.seen += 1;
         if leaf.sample.len() < self.params.sample {
             leaf.sample.push((self.store.intern(&self.row), label as u32));
@@ -146,11 +148,9 @@ impl<T: Real> Tree<T> {
             // The leaf holds its one reference already.
             self.store.release(id, &mut self.other);
         } else {
-            leaf.ids.push(id);
-            leaf.pool.push(&self.row);
-            leaf.coefficients.resize(leaf.ids.len() * q, 0.0);
+            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q));
         }
-        for (output, value) in direction(label, rival) {
+        for (output, value) in update.coefficients() {
             leaf.coefficients[slot * q + output] += value;
         }
         if leaf.ids.len() > self.params.budget {
@@ -161,15 +161,7 @@ impl<T: Real> Tree<T> {
 
     /// SPLIT of algorithm 2.
     fn split(&mut self, at: usize, watch: &mut Watch<'_>) -> Result<()> {
-        let (features, sparse) = (self.row.features(), self.row.is_sparse());
-        let empty = Node::Leaf(Leaf {
-            ids: Vec::new(),
-            pool: VectorPool::new(features, sparse),
-            coefficients: Vec::new(),
-            intercepts: Vec::new(),
-            sample: Vec::new(),
-            seen: 0,
-        });
+        let empty = Node::Leaf(Leaf::new(&self.row, Vec::new()));
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id));
         let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
@@ -235,7 +227,7 @@ impl<T: Real> Tree<T> {
             draws: self.params.draws,
             par: self.par,
             target: Vec::new(),
-            total: Vec::new(),
+            total: Array2::zeros((0, 0)),
         }
         .ready(watch)?;
         Ok(match problem.split(self.params.strategy, &mut self.random, watch)? {
@@ -247,21 +239,12 @@ impl<T: Real> Tree<T> {
     /// A leaf with some of the vectors of another one, each counted once more.
     pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Leaf<T> {
         let q = self.scores.len();
-        let mut child = Leaf {
-            ids: Vec::new(),
-            pool: VectorPool::new(self.row.features(), self.row.is_sparse()),
-            coefficients: Vec::new(),
-            intercepts: leaf.intercepts.clone(),
-            sample: Vec::new(),
-            seen: 0,
-        };
+        let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
         let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
         for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
             self.store.retain(id);
             self.store.read(id, &mut row);
-            child.ids.push(id);
-            child.pool.push(&row);
-            child.coefficients.extend_from_slice(&leaf.coefficients[j * q..(j + 1) * q]);
+            child.push(id, &row, leaf.coefficients[j * q..(j + 1) * q].iter().copied());
         }
         child
     }

@@ -150,6 +150,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
     use crate::simd::blas::dot;
+    use ndarray::{Array2, aview2};
 
     /// How far the objective may be above its minimum: g'p - min g'x over the feasible x (Frank and Wolfe's gap).
     fn gap(program: &Program<'_>, p: &[f64]) -> f64 {
@@ -175,11 +176,11 @@ mod tests {
             (60, 90, 1.0, 1.0),
         ] {
             let g: Vec<f64> = (0..m * rank).map(|_| size * random.normal()).collect();
-            let q: Vec<f64> =
-                (0..m * m).map(|t| dot(&g[t / m * rank..][..rank], &g[t % m * rank..][..rank])).collect();
-            let w: Vec<f64> = (0..m).map(|i| q[i * m..(i + 1) * m].iter().sum()).collect();
+            let q =
+                Array2::from_shape_fn((m, m), |(i, j)| dot(&g[i * rank..][..rank], &g[j * rank..][..rank]));
+            let w: Vec<f64> = q.rows().into_iter().map(|row| row.sum()).collect();
             let mut p = vec![0.0; m];
-            let program = Program { q: &q, w: &w, most };
+            let program = Program { q: q.view(), w: &w, most };
             let value = box_budget_program(&program, 1e-10, &mut p);
             assert!(p.iter().sum::<f64>() <= most && p.iter().all(|p| (0.0..=1.0).contains(p)));
             assert!(gap(&program, &p) <= 1e-7 * value.abs(), "{m} {rank} {most}");
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn nothing_to_explain_selects_nothing() {
         let mut p = vec![0.5; 3];
-        let program = Program { q: &[0.0; 9], w: &[0.0; 3], most: 2.0 };
+        let program = Program { q: aview2(&[[0.0; 3]; 3]), w: &[0.0; 3], most: 2.0 };
         assert_eq!(box_budget_program(&program, 1e-9, &mut p), 0.0);
         assert_eq!(p, [0.0; 3]);
     }

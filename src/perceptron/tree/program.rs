@@ -1,12 +1,13 @@
 //! The program of a selection (section 3.2): min 1/2 p'Qp - w'p over p in {0, 1}, sum p <= C, or relaxed over 0 <= p <= 1.
 
 use crate::simd::blas::dot;
+use ndarray::ArrayView2;
 
 /// A program of m variables.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
-    /// Q, (m, m) row-major, symmetric, positive semidefinite.
-    pub q: &'a [f64],
+    /// Q, (m, m), symmetric, positive semidefinite.
+    pub q: ArrayView2<'a, f64>,
     /// w, (m,).
     pub w: &'a [f64],
     /// C, positive.
@@ -16,8 +17,7 @@ pub struct Program<'a> {
 impl Program<'_> {
     /// A row of Q.
     pub(super) fn row(&self, i: usize) -> &[f64] {
-        let m = self.w.len();
-        &self.q[i * m..(i + 1) * m]
+        self.q.row(i).to_slice().expect("the matrix of a program is row-major")
     }
 
     /// The largest entry of w, in size.
@@ -27,7 +27,8 @@ impl Program<'_> {
 
     /// Qp - w
     pub(super) fn slopes(&self, p: &[f64]) -> Vec<f64> {
-        assert!(self.q.len() == p.len() * p.len() && self.w.len() == p.len(), "the sizes of a program agree");
+        let m = p.len();
+        assert!(self.q.dim() == (m, m) && self.w.len() == m, "the sizes of a program agree");
         (0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).collect()
     }
 

@@ -29,7 +29,7 @@ pub(super) fn improve(
     let mut gradient = program.slopes(p);
     let mut slack = most - p.iter().sum::<f64>();
     let scale = program.scale();
-    let entry = |i: usize, j: usize| program.q[i * m + j];
+    let entry = |i: usize, j: usize| program.q[[i, j]];
     // Index m is the slack: gradient 0, no curvature.
     for _ in 0..steps * m.max(1) {
         watch.spend(4 * m as u64)?;
@@ -123,13 +123,13 @@ mod tests {
     use super::super::interior::box_budget_program;
     use super::*;
     use crate::simd::blas::dot;
+    use ndarray::Array2;
 
-    fn program(m: usize, rank: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    fn program(m: usize, rank: usize, seed: u64) -> (Array2<f64>, Vec<f64>) {
         let mut random = Random::new(seed);
         let g: Vec<f64> = (0..m * rank).map(|_| random.normal()).collect();
-        let q: Vec<f64> =
-            (0..m * m).map(|t| dot(&g[t / m * rank..][..rank], &g[t % m * rank..][..rank])).collect();
-        let w = (0..m).map(|i| q[i * m..(i + 1) * m].iter().sum()).collect();
+        let q = Array2::from_shape_fn((m, m), |(i, j)| dot(&g[i * rank..][..rank], &g[j * rank..][..rank]));
+        let w = q.rows().into_iter().map(|row| row.sum()).collect();
         (q, w)
     }
 
@@ -138,7 +138,7 @@ mod tests {
         for (m, rank, most) in [(30, 40, 12.0), (30, 7, 12.0), (25, 25, 40.0), (1, 1, 1.0), (40, 60, 1.0)] {
             let (q, w) = program(m, rank, 5);
             let (mut p, mut exact) = (vec![0.0; m], vec![0.0; m]);
-            let program = Program { q: &q, w: &w, most };
+            let program = Program { q: q.view(), w: &w, most };
             improve(&program, 1e-10, 10_000, &mut p, &mut Watch::silent()).unwrap();
             let least = box_budget_program(&program, 1e-11, &mut exact);
             assert!(p.iter().sum::<f64>() <= most + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
@@ -150,7 +150,7 @@ mod tests {
     fn rounding_keeps_the_budget_and_finds_integer_solutions() {
         let (q, w) = program(12, 20, 9);
         let mut p = vec![0.0; 12];
-        let program = Program { q: &q, w: &w, most: 4.0 };
+        let program = Program { q: q.view(), w: &w, most: 4.0 };
         let relaxed = box_budget_program(&program, 1e-10, &mut p);
         let chosen = rounded(&program, 200, &p, &mut Random::new(1), &mut Watch::silent()).unwrap();
         assert!(chosen.iter().filter(|c| **c).count() <= 4);

@@ -11,8 +11,9 @@
 //! Invariant: every partition has rows on both sides; where no rule can do that there is no split.
 
 use super::interior::box_budget_program;
+use super::node::projection;
+use super::products::lower_products;
 use super::program::Program;
-use super::route::{lower_products, projection};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;
@@ -22,6 +23,7 @@ use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
+use ndarray::Array2;
 
 /// Rounds of algorithm 3, at most; it mostly ends after a few.
 const ROUNDS: usize = 30;
@@ -77,7 +79,7 @@ pub(super) struct Problem<'a, T> {
     pub(super) par: Par,
     /// r_c of each output, output after output, and Q of all rows: empty before `ready`.
     pub(super) target: Vec<f64>,
-    pub(super) total: Vec<f64>,
+    pub(super) total: Array2<f64>,
 }
 
 /// Fractional or whole selections and what they cost.
@@ -128,7 +130,7 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Q of the rows that `z` marks, (m, m).
-    fn quadratic(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<Vec<f64>> {
+    fn quadratic(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<Array2<f64>> {
         let (m, q) = (self.m(), self.outputs);
         let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
         let size = chosen.len();
@@ -147,7 +149,7 @@ impl<T: Real> Problem<'_, T> {
         for j in 0..m {
             watch.spend(8 * j as u64)?;
             for k in 0..j {
-                out[k * m + j] = out[j * m + k];
+                out[[k, j]] = out[[j, k]];
             }
         }
         Ok(out)
@@ -204,7 +206,7 @@ impl<T: Real> Problem<'_, T> {
     /// The programs of the left and of the right rows.
     fn both(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<(Side, Side)> {
         let left = self.quadratic(z, watch)?;
-        let right = self.total.iter().zip(&left).map(|(all, left)| all - left).collect();
+        let right = &self.total - &left;
         Ok((Side::new(left, self.most), Side::new(right, self.most)))
     }
 
@@ -382,21 +384,21 @@ impl<T: Real> Problem<'_, T> {
 
 /// The program of a side.
 struct Side {
-    q: Vec<f64>,
+    q: Array2<f64>,
     /// Q 1
     w: Vec<f64>,
     most: f64,
 }
 
 impl Side {
-    fn new(q: Vec<f64>, most: usize) -> Self {
-        let m = q.len().isqrt();
-        let w = q.chunks_exact(m).map(|row| row.iter().sum()).collect();
+    fn new(q: Array2<f64>, most: usize) -> Self {
+        // Summed in their order, as ndarray's sums are not.
+        let w = q.rows().into_iter().map(|row| row.iter().sum()).collect();
         Self { q, w, most: most as f64 }
     }
 
     fn program(&self) -> Program<'_> {
-        Program { q: &self.q, w: &self.w, most: self.most }
+        Program { q: self.q.view(), w: &self.w, most: self.most }
     }
 
     /// Solves the relaxed program: exactly, or for the many vectors of a large expansion, which only asks what to divide

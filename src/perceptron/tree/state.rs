@@ -1,19 +1,21 @@
 //! A tree as plain arrays: what a stream is saved as between two pieces.
 //!
 //! Node t is a leaf (kind 0), or sends rows by a linear (1), kernel (2) or nearest-neighbour (3) rule to
-//! `children[2 t]` (left) or `children[2 t + 1]`. Its members are `members[starts[t]..starts[t + 1]]`, indices of rows:
+//! `children[t, 0]` (left) or `children[t, 1]`. Its members are `members[starts[t]..starts[t + 1]]`, indices of rows:
 //! the vectors of a leaf, the vector of a kernel rule, the rows of a nearest-neighbour rule. `weights` has one line of q
 //! numbers for each member: the coefficients in a leaf; else unused but for a nearest-neighbour rule, where the first
 //! is 1 for rows that went left. Linear rules take the lines of `directions` in the order of their nodes.
 //!
 //! Invariant: rows are numbered in the order in which nodes refer to them, so that equal trees have equal arrays.
 
-use super::route::{Leaf, Node, Rule};
+use super::node::{Leaf, Node, Rule};
 use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{RowBuffer, RowWriter, VectorPool};
+use crate::perceptron::rules::check_shape;
 use crate::simd::Real;
+use ndarray::{Array2, aview1, s};
 use std::collections::HashMap;
 
 const LEAF: u8 = 0;
@@ -26,12 +28,10 @@ const NEAREST: u8 = 3;
 pub struct TreeState {
     /// The distinct rows.
     pub rows: OwnedRows,
-    /// Number of outputs q.
-    pub outputs: usize,
     /// Rule of each node, (nodes,).
     pub kinds: Vec<u8>,
     /// Left and right child of each node, (nodes, 2); 0 for leaves.
-    pub children: Vec<u64>,
+    pub children: Array2<u64>,
     /// theta or t of each node, (nodes,); 0 where there is none.
     pub thresholds: Vec<f64>,
     /// Where the members of each node begin, (nodes + 1,).
@@ -39,11 +39,11 @@ pub struct TreeState {
     /// Rows that nodes refer to.
     pub members: Vec<u64>,
     /// (members, q).
-    pub weights: Vec<f64>,
+    pub weights: Array2<f64>,
     /// w of the linear rules, (linear nodes, d).
-    pub directions: Vec<f64>,
+    pub directions: Array2<f64>,
     /// (nodes, q); 0 for inner nodes.
-    pub intercepts: Vec<f64>,
+    pub intercepts: Array2<f64>,
     /// Where the sample of each node begins, (nodes + 1,).
     pub sample_starts: Vec<u64>,
     /// Rows of the samples.
@@ -65,15 +65,14 @@ impl TreeState {
     pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Self {
         Self {
             rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
-            outputs,
             kinds: vec![LEAF],
-            children: vec![0; 2],
+            children: Array2::zeros((1, 2)),
             thresholds: vec![0.0],
             starts: vec![0; 2],
             members: Vec::new(),
-            weights: Vec::new(),
-            directions: Vec::new(),
-            intercepts: vec![0.0; outputs],
+            weights: Array2::zeros((0, outputs)),
+            directions: Array2::zeros((0, like.cols())),
+            intercepts: Array2::zeros((1, outputs)),
             sample_starts: vec![0; 2],
             sample: Vec::new(),
             sample_labels: Vec::new(),
@@ -84,25 +83,30 @@ impl TreeState {
         }
     }
 
+    /// Number of outputs q.
+    pub fn outputs(&self) -> usize {
+        self.intercepts.ncols()
+    }
+
     fn check(&self) -> Result<()> {
-        let (n, q, rows) = (self.kinds.len(), self.outputs, self.rows.view());
+        let (n, q, rows) = (self.kinds.len(), self.outputs(), self.rows.view());
         let linear = self.kinds.iter().map(|&kind| usize::from(kind == LINEAR)).sum::<usize>();
         let lengths = [
             ("nodes of a tree", 1, n.min(1)),
             ("outputs of a tree", 1, q.min(1)),
-            ("children of a tree", 2 * n, self.children.len()),
             ("thresholds of a tree", n, self.thresholds.len()),
             ("starts of a tree", n + 1, self.starts.len()),
             ("sample starts of a tree", n + 1, self.sample_starts.len()),
-            ("intercepts of a tree", n * q, self.intercepts.len()),
-            ("weights of a tree", self.members.len() * q, self.weights.len()),
             ("labels of the samples of a tree", self.sample.len(), self.sample_labels.len()),
             ("counts of the leaves of a tree", n, self.leaf_seen.len()),
-            ("directions of a tree", linear * rows.cols(), self.directions.len()),
         ];
         for (what, expected, found) in lengths {
             Error::check_len(what, expected, found)?;
         }
+        check_shape("children of a tree", (n, 2), self.children.dim())?;
+        check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
+        check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
+        check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
         let broken = |what: &str| Err(Error::param("tree", what, "the arrays that a fitted tree has kept"));
         for (starts, end) in [(&self.starts, self.members.len()), (&self.sample_starts, self.sample.len())] {
             if starts[0] != 0 || starts[n] != end as u64 || starts.windows(2).any(|w| w[0] > w[1]) {
@@ -114,9 +118,8 @@ impl TreeState {
         }
         for node in 0..n {
             // A child comes after its parent, so that every way ends.
-            let children = &self.children[2 * node..2 * node + 2];
             let inner = self.kinds[node] != LEAF;
-            if inner && children.iter().any(|&c| c <= node as u64 || c >= n as u64) {
+            if inner && self.children.row(node).iter().any(|&c| c <= node as u64 || c >= n as u64) {
                 return broken("children before their parent");
             }
             let members = self.starts[node + 1] - self.starts[node];
@@ -133,15 +136,15 @@ impl TreeState {
     /// The nodes, with samples if asked for, and the store of their rows.
     pub(super) fn build<T: Real>(&self, samples: bool) -> Result<(Vec<Node<T>>, Store<T>)> {
         self.check()?;
-        let (view, q) = (self.rows.view(), self.outputs);
+        let view = self.rows.view();
         let (features, sparse) = (view.cols(), view.is_sparse());
         let mut store = Store::new(features, sparse);
         let mut row = RowBuffer::<T>::new(features, sparse);
-        let mut directions = self.directions.chunks_exact(features.max(1));
+        let mut directions = self.directions.rows().into_iter();
         let mut nodes = Vec::with_capacity(self.kinds.len());
         for node in 0..self.kinds.len() {
             let range = self.starts[node] as usize..self.starts[node + 1] as usize;
-            let weights = &self.weights[range.start * q..range.end * q];
+            let weights = self.weights.slice(s![range.clone(), ..]);
             let mut pool = VectorPool::new(features, sparse);
             let mut ids = Vec::with_capacity(range.len());
             for &member in &self.members[range] {
@@ -154,17 +157,15 @@ impl TreeState {
                 LINEAR => Rule::Linear {
                     direction: directions
                         .next()
-                        .unwrap_or_default()
-                        .iter()
-                        .map(|&w| T::from_f64(w))
-                        .collect(),
+                        .map(|w| w.iter().map(|&w| T::from_f64(w)).collect())
+                        .unwrap_or_default(),
                     threshold,
                 },
                 KERNEL => Rule::Kernel { id: ids[0], vector: pool, threshold },
                 NEAREST => Rule::Nearest {
                     ids,
                     rows: pool,
-                    left: weights.chunks_exact(q).map(|w| w[0] != 0.0).collect(),
+                    left: weights.column(0).iter().map(|&w| w != 0.0).collect(),
                 },
                 _ => {
                     let mut sample = Vec::new();
@@ -177,15 +178,15 @@ impl TreeState {
                     nodes.push(Node::Leaf(Leaf {
                         ids,
                         pool,
-                        coefficients: weights.to_vec(),
-                        intercepts: self.intercepts[node * q..(node + 1) * q].to_vec(),
+                        coefficients: weights.iter().copied().collect(),
+                        intercepts: self.intercepts.row(node).to_vec(),
                         sample,
                         seen: self.leaf_seen[node],
                     }));
                     continue;
                 }
             };
-            let (left, right) = (self.children[2 * node] as usize, self.children[2 * node + 1] as usize);
+            let (left, right) = (self.children[[node, 0]] as usize, self.children[[node, 1]] as usize);
             nodes.push(Node::Branch { rule, left, right });
         }
         Ok((nodes, store))
@@ -199,9 +200,9 @@ impl TreeState {
         row: &mut RowBuffer<T>,
         double: bool,
     ) -> Self {
-        let mut state =
-            Self::new(RowWriter::new(row.features(), row.is_sparse(), double).finish().view(), outputs, 0);
-        let mut writer = RowWriter::new(row.features(), row.is_sparse(), double);
+        let (features, sparse) = (row.features(), row.is_sparse());
+        let mut writer = RowWriter::new(features, sparse, double);
+        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0);
         let mut numbers: HashMap<u32, u64> = HashMap::new();
         let mut number = |id: u32| {
             let next = numbers.len() as u64;
@@ -211,62 +212,61 @@ impl TreeState {
                 next
             })
         };
-        state.kinds.clear();
-        state.children.clear();
-        state.thresholds.clear();
-        state.intercepts.clear();
-        state.leaf_seen.clear();
+        let (mut weights, mut directions, mut linear) = (Vec::new(), Vec::new(), 0);
+        let n = nodes.len();
+        state.children = Array2::zeros((n, 2));
+        state.intercepts = Array2::zeros((n, outputs));
+        (state.kinds, state.thresholds, state.leaf_seen) = (vec![LEAF; n], vec![0.0; n], vec![0; n]);
         state.starts.truncate(1);
         state.sample_starts.truncate(1);
-        for node in nodes {
-            let (mut threshold_of, mut children, mut intercepts, mut seen) =
-                (0.0, [0, 0], vec![0.0; outputs], 0);
-            let kind = match node {
+        for (at, node) in nodes.iter().enumerate() {
+            match node {
                 Node::Leaf(leaf) => {
                     state.members.extend(leaf.ids.iter().map(|&id| number(id)));
-                    state.weights.extend_from_slice(&leaf.coefficients);
+                    weights.extend_from_slice(&leaf.coefficients);
                     for &(id, label) in &leaf.sample {
                         state.sample.push(number(id));
                         state.sample_labels.push(u64::from(label));
                     }
-                    intercepts.copy_from_slice(&leaf.intercepts);
-                    seen = leaf.seen;
-                    LEAF
+                    state.intercepts.row_mut(at).assign(&aview1(&leaf.intercepts));
+                    state.leaf_seen[at] = leaf.seen;
                 }
                 Node::Branch { rule, left, right } => {
-                    children = [*left as u64, *right as u64];
-                    match rule {
+                    state.children.row_mut(at).assign(&aview1(&[*left as u64, *right as u64]));
+                    state.kinds[at] = match rule {
                         Rule::Linear { direction, threshold } => {
-                            state.directions.extend(direction.iter().map(|w| w.to_f64()));
-                            threshold_of = *threshold;
+                            directions.extend(direction.iter().map(|w| w.to_f64()));
+                            linear += 1;
+                            state.thresholds[at] = *threshold;
                             LINEAR
                         }
                         Rule::Kernel { id, threshold, .. } => {
                             state.members.push(number(*id));
-                            state.weights.extend(std::iter::repeat_n(0.0, outputs));
-                            threshold_of = *threshold;
+                            weights.extend(std::iter::repeat_n(0.0, outputs));
+                            state.thresholds[at] = *threshold;
                             KERNEL
                         }
                         Rule::Nearest { ids, left, .. } => {
                             for (&id, &left) in ids.iter().zip(left) {
                                 state.members.push(number(id));
-                                state.weights.push(f64::from(u8::from(left)));
-                                state.weights.extend(std::iter::repeat_n(0.0, outputs - 1));
+                                weights.push(f64::from(u8::from(left)));
+                                weights.extend(std::iter::repeat_n(0.0, outputs - 1));
                             }
                             NEAREST
                         }
-                    }
+                    };
                 }
-            };
-            state.kinds.push(kind);
-            state.thresholds.push(threshold_of);
-            state.children.extend(children);
-            state.intercepts.extend(intercepts);
-            state.leaf_seen.push(seen);
+            }
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);
         }
+        state.weights = lines_of(weights, (state.members.len(), outputs));
+        state.directions = lines_of(directions, (linear, features));
         state.rows = writer.finish();
         state
     }
+}
+
+fn lines_of(values: Vec<f64>, shape: (usize, usize)) -> Array2<f64> {
+    Array2::from_shape_vec(shape, values).expect("whole lines were written")
 }

@@ -1,4 +1,4 @@
-//! The way of a row: branching rules, leaves, decisions.
+//! Nodes: branching rules, leaves, and the way of a row through them.
 //!
 //! | rule | left where | source |
 //! |---|---|---|
@@ -9,17 +9,9 @@
 //! Cost of an answer: the rules on its path (d, one kernel value, or as many distances as rows are stored), then at
 //! most B kernel values.
 
-use super::state::TreeState;
-use crate::control::Par;
-use crate::data::Rows;
-use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, RowBuffer, VectorPool};
-use crate::perceptron::watch::Watch;
+use crate::kernels::{Formula, RowBuffer, VectorPool};
 use crate::simd::Real;
 use crate::simd::blas::dot;
-
-/// Rows that one task answers.
-const BLOCK: usize = 256;
 
 /// w'x / |x|, and 0 for a row of zeros.
 pub(super) fn projection<T: Real>(direction: &[T], row: &RowBuffer<T>) -> f64 {
@@ -34,32 +26,6 @@ pub(super) fn projection<T: Real>(direction: &[T], row: &RowBuffer<T>) -> f64 {
         dot(direction, row.values()).to_f64()
     };
     product / length
-}
-
-/// The lower triangle of the products of m columns, one after the other, each times `weight(j, k)`: (m, m) row-major.
-pub(super) fn lower_products(
-    columns: &[f64],
-    m: usize,
-    weight: impl Fn(usize, usize) -> f64 + Sync,
-    watch: &mut Watch<'_>,
-    par: Par,
-) -> Result<Vec<f64>> {
-    let n = columns.len() / m.max(1);
-    let column = |j: usize| &columns[j * n..(j + 1) * n];
-    let mut out = vec![0.0; m * m];
-    watch.stretches(m, (n * m) as u64, |lines, _| {
-        par.for_each_chunk(&mut out[lines.start * m..lines.end * m], m, |j, line| {
-            let j = lines.start + j;
-            for (k, value) in line.iter_mut().enumerate().take(j + 1) {
-                let weight = weight(j, k);
-                if weight != 0.0 {
-                    *value = weight * dot(column(j), column(k));
-                }
-            }
-        });
-        Ok(())
-    })?;
-    Ok(out)
 }
 
 /// The index of the nearest vector, the first among equals.
@@ -115,6 +81,19 @@ pub(super) struct Leaf<T> {
 }
 
 impl<T: Real> Leaf<T> {
+    /// Without vectors, for rows like the one in a buffer.
+    pub(super) fn new(like: &RowBuffer<T>, intercepts: Vec<f64>) -> Self {
+        let pool = VectorPool::new(like.features(), like.is_sparse());
+        Self { ids: Vec::new(), pool, coefficients: Vec::new(), intercepts, sample: Vec::new(), seen: 0 }
+    }
+
+    /// One more vector.
+    pub(super) fn push(&mut self, id: u32, row: &RowBuffer<T>, coefficients: impl IntoIterator<Item = f64>) {
+        self.ids.push(id);
+        self.pool.push(row);
+        self.coefficients.extend(coefficients);
+    }
+
     /// Writes the kernel values of a row against the vectors to place i of their columns.
     pub(super) fn to_columns(
         &self,
@@ -191,126 +170,5 @@ pub(super) fn route<T: Real>(
                 way.leaf = if rule.goes_left(formula, row, lines) { *left } else { *right };
             }
         }
-    }
-}
-
-struct Ready<T> {
-    formula: Formula<T>,
-    nodes: Vec<Node<T>>,
-    features: usize,
-    sparse: bool,
-    outputs: usize,
-}
-
-impl<T: Real> Ready<T> {
-    fn new(kernel: &Kernel, state: &TreeState) -> Result<Self> {
-        let rows = state.rows.view();
-        let formula = Formula::of(kernel, rows.is_sparse())
-            .ok_or_else(|| Error::param("kernel", kernel.name(), "computed from rows"))?;
-        let (nodes, _) = state.build::<T>(false)?;
-        let (features, sparse) = (rows.cols(), rows.is_sparse());
-        Ok(Self { formula, nodes, features, sparse, outputs: state.outputs })
-    }
-
-    fn each<R: Send + Clone + Default>(
-        &self,
-        x: Rows<'_>,
-        width: usize,
-        par: Par,
-        answer: impl Fn(&Self, &RowBuffer<T>, &mut Vec<T>, &mut [R]) + Sync,
-    ) -> Vec<R> {
-        let mut out = vec![R::default(); x.rows() * width];
-        par.for_each_chunk(&mut out, BLOCK * width, |block, out| {
-            let (mut row, mut lines) = (RowBuffer::new(self.features, self.sparse), Vec::new());
-            for (i, out) in out.chunks_exact_mut(width).enumerate() {
-                row.load(&x, block * BLOCK + i);
-                answer(self, &row, &mut lines, out);
-            }
-        });
-        out
-    }
-
-    fn decide(&self, x: Rows<'_>, par: Par) -> Vec<f64> {
-        self.each(x, self.outputs, par, |tree, row, lines, out| {
-            let way = route(&tree.nodes, &tree.formula, row, lines);
-            if let Node::Leaf(leaf) = &tree.nodes[way.leaf] {
-                leaf.scores(&tree.formula, row, lines, out);
-            }
-        })
-    }
-
-    fn routes(&self, x: Rows<'_>, par: Par) -> Vec<Route> {
-        let ways = self.each(x, 1, par, |tree, row, lines, out: &mut [Option<Route>]| {
-            out[0] = Some(route(&tree.nodes, &tree.formula, row, lines));
-        });
-        ways.into_iter().flatten().collect()
-    }
-}
-
-enum Precision {
-    Single(Ready<f32>),
-    Double(Ready<f64>),
-}
-
-/// A tree made ready for prediction: vectors packed. Computes in the precision of its rows.
-pub struct TreePredictor {
-    kernel: Kernel,
-    tree: Precision,
-}
-
-impl TreePredictor {
-    /// Packs a tree.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] and [`Error::Param`] for arrays that contradict each other.
-    pub fn new(kernel: Kernel, state: &TreeState) -> Result<Self> {
-        kernel.check()?;
-        let tree = if state.rows.view().is_f64() {
-            Precision::Double(Ready::new(&kernel, state)?)
-        } else {
-            Precision::Single(Ready::new(&kernel, state)?)
-        };
-        Ok(Self { kernel, tree })
-    }
-
-    /// Number of outputs.
-    pub fn outputs(&self) -> usize {
-        match &self.tree {
-            Precision::Single(tree) => tree.outputs,
-            Precision::Double(tree) => tree.outputs,
-        }
-    }
-
-    fn check(&self, x: Rows<'_>) -> Result<()> {
-        let features = match &self.tree {
-            Precision::Single(tree) => tree.features,
-            Precision::Double(tree) => tree.features,
-        };
-        Error::check_len("columns of X", features, x.cols())?;
-        self.kernel.check_rows("X", x)
-    }
-
-    /// The outputs, (n, q) row-major.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain.
-    pub fn decide(&self, x: Rows<'_>, par: Par) -> Result<Vec<f64>> {
-        self.check(x)?;
-        Ok(match &self.tree {
-            Precision::Single(tree) => tree.decide(x, par),
-            Precision::Double(tree) => tree.decide(x, par),
-        })
-    }
-
-    /// The way of each row and its cost.
-    ///
-    /// # Errors
-    /// As [`TreePredictor::decide`].
-    pub fn routes(&self, x: Rows<'_>, par: Par) -> Result<Vec<Route>> {
-        self.check(x)?;
-        Ok(match &self.tree {
-            Precision::Single(tree) => tree.routes(x, par),
-            Precision::Double(tree) => tree.routes(x, par),
-        })
     }
 }

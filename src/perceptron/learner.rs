@@ -1,0 +1,120 @@
+//! The pool of a perceptron and its numbers, as the loop over the rows and the policies work on them.
+
+use super::params::{PerceptronParams, Policy};
+use super::state::PerceptronState;
+use super::update::Update;
+use crate::error::{Error, Result};
+use crate::kernels::{Formula, RowBuffer, VectorPool, self_value};
+use crate::random::Random;
+use crate::simd::Real;
+
+/// A perceptron that learns.
+pub(super) struct Learner<T> {
+    pub(super) params: PerceptronParams,
+    pub(super) formula: Formula<T>,
+    pub(super) pool: VectorPool<T>,
+    /// Coefficients output by output, so that a score is one inner product.
+    pub(super) coefficients: Vec<Vec<f64>>,
+    pub(super) born: Vec<u64>,
+    pub(super) random: Random,
+    pub(super) seen: u64,
+    pub(super) mistakes: u64,
+    pub(super) deviation: f64,
+    /// Kernel values of the current row against the pool.
+    pub(super) values: Vec<f64>,
+    pub(super) row: RowBuffer<T>,
+    /// A vector of the pool, where a policy needs its kernel values.
+    pub(super) other: RowBuffer<T>,
+    /// k(z, z) of each vector.
+    pub(super) own: Vec<f64>,
+    lines: Vec<T>,
+}
+
+impl<T: Real> Learner<T> {
+    pub(super) fn new(params: &PerceptronParams, state: &PerceptronState) -> Result<Self> {
+        let vectors = state.vectors.view();
+        let (sparse, features) = (vectors.is_sparse(), vectors.cols());
+        let formula = Formula::of(&params.kernel, sparse)
+            .ok_or_else(|| Error::param("kernel", params.kernel.name(), "computed from rows"))?;
+        let mut learner = Self {
+            params: *params,
+            formula,
+            pool: VectorPool::new(features, sparse),
+            coefficients: state.coefficients.columns().into_iter().map(|column| column.to_vec()).collect(),
+            born: state.born.clone(),
+            random: Random::new(state.random),
+            seen: state.seen,
+            mistakes: state.mistakes,
+            deviation: state.deviation,
+            values: Vec::new(),
+            row: RowBuffer::new(features, sparse),
+            other: RowBuffer::new(features, sparse),
+            own: Vec::new(),
+            lines: Vec::new(),
+        };
+        for i in 0..vectors.rows() {
+            learner.row.load(&vectors, i);
+            learner.pool.push(&learner.row);
+            learner.own.push(learner.self_value());
+        }
+        Ok(learner)
+    }
+
+    /// Whether a vector can still be added without another one leaving.
+    pub(super) fn has_room(&self) -> bool {
+        matches!(self.params.policy, Policy::Unlimited | Policy::Projectron { .. })
+            || self.pool.len() < self.params.budget
+    }
+
+    /// Multiplications of the policy at a mistake, beside kernel values.
+    pub(super) fn cost_of_a_mistake(&self) -> u64 {
+        let m = self.pool.len() as u64;
+        match self.params.policy {
+            Policy::Tightest => m * m * self.coefficients.len() as u64,
+            Policy::Projectron { .. } => m * m,
+            _ => m,
+        }
+    }
+
+    /// k(x, x) of the current row.
+    pub(super) fn self_value(&self) -> f64 {
+        self_value(&self.params.kernel, self.row.squared_norm())
+    }
+
+    /// Kernel values of the current row against the pool.
+    pub(super) fn fill_values(&mut self) {
+        let values = self.pool.values(&self.formula, &self.row, &mut self.lines);
+        self.values.clear();
+        self.values.extend(values.iter().map(|v| v.to_f64()));
+    }
+
+    /// Kernel values of one vector of the pool against all.
+    pub(super) fn values_of(&mut self, at: usize, out: &mut Vec<f64>) {
+        self.pool.read(at, &mut self.other);
+        let values = self.pool.values(&self.formula, &self.other, &mut self.lines);
+        out.clear();
+        out.extend(values.iter().map(|v| v.to_f64()));
+    }
+
+    /// The current row joins the pool.
+    pub(super) fn push(&mut self, update: Update) {
+        self.pool.push(&self.row);
+        self.own.push(self.self_value());
+        self.born.push(self.seen);
+        self.coefficients.iter_mut().for_each(|column| column.push(0.0));
+        for (output, value) in update.coefficients() {
+            self.coefficients[output][self.pool.len() - 1] = value;
+        }
+    }
+
+    /// The current row takes the place of vector `at`, its coefficients times `scale`.
+    pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) {
+        self.pool.replace(at, &self.row);
+        self.own[at] = self.self_value();
+        self.born[at] = self.seen;
+        self.coefficients.iter_mut().for_each(|column| column[at] = 0.0);
+        for (output, value) in update.coefficients() {
+            self.coefficients[output][at] = scale * value;
+        }
+    }
+}

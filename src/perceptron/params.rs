@@ -1,0 +1,73 @@
+//! What is fixed along a stream.
+
+use super::rules::check_stream;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+
+/// What happens when a mistake finds the budget spent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Policy {
+    /// There is no budget.
+    Unlimited,
+    /// Nothing is learnt any more (Stoptron).
+    Stop,
+    /// The oldest vector leaves.
+    Oldest,
+    /// The Forgetron: coefficients shrink, then the oldest leaves.
+    Forgetron,
+    /// The vector with the largest margin without itself leaves (Crammer, Kandola and Singer 2004).
+    Margin,
+    /// A random vector leaves (Cavallanti, Cesa-Bianchi and Gentile 2007).
+    Random,
+    /// The vector without which fewest of the pool are misclassified leaves (Weston, Bordes and Bottou 2005).
+    Tightest,
+    /// No budget: rows within `eta` of the span of the pool are projected onto it (Orabona et al. 2009).
+    Projectron {
+        /// Largest distance of a row from the span, in kernel space, at which it is projected.
+        eta: f64,
+        /// Whether rows that are right with a margin below 1 are learnt from too (Projectron++).
+        margin: bool,
+    },
+}
+
+impl Policy {
+    /// Whether it keeps a number for each pair of vectors.
+    pub(super) fn keeps_pairs(self) -> bool {
+        matches!(self, Self::Tightest | Self::Projectron { .. })
+    }
+
+    /// Whether it keeps the outputs at the vectors.
+    pub(super) fn keeps_scores(self) -> bool {
+        matches!(self, Self::Margin | Self::Tightest)
+    }
+}
+
+/// What is fixed along a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct PerceptronParams {
+    /// The kernel; not precomputed.
+    pub kernel: Kernel,
+    /// Number of classes, at least 2.
+    pub classes: usize,
+    /// Most vectors, for the policies that have a budget.
+    pub budget: usize,
+    /// What happens when the budget is spent.
+    pub policy: Policy,
+}
+
+impl PerceptronParams {
+    /// Checks every parameter against its rule.
+    pub fn check(&self) -> Result<()> {
+        self.kernel.check()?;
+        check_stream(&self.kernel, self.classes)?;
+        if self.budget == 0 {
+            return Err(Error::param("budget", 0, "at least 1"));
+        }
+        if let Policy::Projectron { eta, .. } = self.policy
+            && !(eta.is_finite() && eta >= 0.0)
+        {
+            return Err(Error::param("eta", eta, "finite and not negative"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! A tree made ready for prediction: rows take their ways and are answered on many threads.
+
+use super::node::{Node, Route, route};
+use super::state::TreeState;
+use crate::control::Par;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::{Formula, Kernel, RowBuffer};
+use crate::simd::Real;
+use ndarray::Array2;
+
+/// Rows that one task answers.
+const BLOCK: usize = 256;
+
+/// A tree in one precision.
+struct Ready<T> {
+    formula: Formula<T>,
+    nodes: Vec<Node<T>>,
+    features: usize,
+    sparse: bool,
+    outputs: usize,
+}
+
+impl<T: Real> Ready<T> {
+    fn new(kernel: &Kernel, state: &TreeState) -> Result<Self> {
+        let rows = state.rows.view();
+        let formula = Formula::of(kernel, rows.is_sparse())
+            .ok_or_else(|| Error::param("kernel", kernel.name(), "computed from rows"))?;
+        let (nodes, _) = state.build::<T>(false)?;
+        let (features, sparse) = (rows.cols(), rows.is_sparse());
+        Ok(Self { formula, nodes, features, sparse, outputs: state.outputs() })
+    }
+
+    fn each<R: Send + Clone + Default>(
+        &self,
+        x: Rows<'_>,
+        width: usize,
+        par: Par,
+        answer: impl Fn(&Self, &RowBuffer<T>, &mut Vec<T>, &mut [R]) + Sync,
+    ) -> Vec<R> {
+        let mut out = vec![R::default(); x.rows() * width];
+        par.for_each_chunk(&mut out, BLOCK * width, |block, out| {
+            let (mut row, mut lines) = (RowBuffer::new(self.features, self.sparse), Vec::new());
+            for (i, out) in out.chunks_exact_mut(width).enumerate() {
+                row.load(&x, block * BLOCK + i);
+                answer(self, &row, &mut lines, out);
+            }
+        });
+        out
+    }
+
+    fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64> {
+        let values = self.each(x, self.outputs, par, |tree, row, lines, out| {
+            let way = route(&tree.nodes, &tree.formula, row, lines);
+            if let Node::Leaf(leaf) = &tree.nodes[way.leaf] {
+                leaf.scores(&tree.formula, row, lines, out);
+            }
+        });
+        Array2::from_shape_vec((x.rows(), self.outputs), values).expect("a line of outputs a row")
+    }
+
+    fn routes(&self, x: Rows<'_>, par: Par) -> Vec<Route> {
+        let ways = self.each(x, 1, par, |tree, row, lines, out: &mut [Option<Route>]| {
+            out[0] = Some(route(&tree.nodes, &tree.formula, row, lines));
+        });
+        ways.into_iter().flatten().collect()
+    }
+}
+
+enum Precision {
+    Single(Ready<f32>),
+    Double(Ready<f64>),
+}
+
+/// A tree made ready for prediction: vectors packed. Computes in the precision of its rows.
+pub struct TreePredictor {
+    kernel: Kernel,
+    tree: Precision,
+}
+
+impl TreePredictor {
+    /// Packs a tree.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::Param`] for arrays that contradict each other.
+    pub fn new(kernel: Kernel, state: &TreeState) -> Result<Self> {
+        kernel.check()?;
+        let tree = if state.rows.view().is_f64() {
+            Precision::Double(Ready::new(&kernel, state)?)
+        } else {
+            Precision::Single(Ready::new(&kernel, state)?)
+        };
+        Ok(Self { kernel, tree })
+    }
+
+    fn check(&self, x: Rows<'_>) -> Result<()> {
+        let features = match &self.tree {
+            Precision::Single(tree) => tree.features,
+            Precision::Double(tree) => tree.features,
+        };
+        Error::check_len("columns of X", features, x.cols())?;
+        self.kernel.check_rows("X", x)
+    }
+
+    /// The outputs, (n, q).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain.
+    pub fn decide(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
+        self.check(x)?;
+        Ok(match &self.tree {
+            Precision::Single(tree) => tree.decide(x, par),
+            Precision::Double(tree) => tree.decide(x, par),
+        })
+    }
+
+    /// The way of each row and its cost.
+    ///
+    /// # Errors
+    /// As [`TreePredictor::decide`].
+    pub fn routes(&self, x: Rows<'_>, par: Par) -> Result<Vec<Route>> {
+        self.check(x)?;
+        Ok(match &self.tree {
+            Precision::Single(tree) => tree.routes(x, par),
+            Precision::Double(tree) => tree.routes(x, par),
+        })
+    }
+}
