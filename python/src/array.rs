@@ -177,12 +177,6 @@ pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) ->
     }
 }
 
-/// A C-ordered matrix of numbers as it lies.
-pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
-    matrix(array)?;
-    Ok(array.as_array())
-}
-
 /// Labels or indices, which must not be negative.
 pub(crate) fn indices(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
     let convert = |&i: &i64| {

@@ -8,8 +8,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-use numpy::ndarray::Array3;
-use numpy::{PyArray1, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::ndarray::{Array3, ArrayViewMut2};
+use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -20,7 +20,7 @@ use svmarrow::matching_pursuit::{
     RowSet, Storage, Task, Validation, Variant,
 };
 
-use crate::array::{RowsArg, index_array, indices, matrix, matrix_array, same_length, vector};
+use crate::array::{RowsArg, index_array, indices, matrix, matrix_view, same_length, vector};
 use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::path::path_parts;
@@ -87,9 +87,8 @@ impl PartArg<'_> {
                 Box::new(part.map_err(to_python)?)
             }
             Self::Columns { rows, validation } => {
-                let ((values, _, count), (watched, _, others)) = (matrix(rows)?, matrix(validation)?);
-                same_length("columns of the validation values", count, others)?;
-                Box::new(Columns::new(count, values, watched).map_err(to_python)?)
+                let columns = Columns::new(matrix_view(rows)?, matrix_view(validation)?);
+                Box::new(columns.map_err(to_python)?)
             }
             Self::Function(function) => Box::new(function),
         })
@@ -105,19 +104,22 @@ impl PartArg<'_> {
 }
 
 impl PythonFunctions {
-    fn call(&self, py: Python<'_>, which: &[usize], set: RowSet, out: &mut [f64]) -> PyResult<()> {
+    fn call(
+        &self,
+        py: Python<'_>,
+        which: &[usize],
+        set: RowSet,
+        mut out: ArrayViewMut2<'_, f64>,
+    ) -> PyResult<()> {
         let list = PyArray1::from_iter(py, which.iter().map(|&i| i as i64));
         let values = self.function.bind(py).call1((list, set == RowSet::Validation))?;
         let values: PyReadonlyArray2<'_, f64> = values.extract()?;
-        let expected = [which.len(), out.len() / which.len().max(1)];
-        match values.as_slice().ok().filter(|_| values.shape() == expected) {
-            Some(values) => out.copy_from_slice(values),
-            None => Err(to_python(Error::param(
-                "values of functions",
-                format!("{:?}", values.shape()),
-                format!("contiguous and {expected:?}"),
-            )))?,
+        if values.shape() != out.shape() || !values.is_c_contiguous() {
+            let (found, expected) =
+                (format!("{:?}", values.shape()), format!("contiguous and {:?}", out.shape()));
+            return Err(to_python(Error::param("values of functions", found, expected)));
         }
+        out.assign(&matrix_view(&values)?);
         Ok(())
     }
 }
@@ -131,7 +133,13 @@ impl Functions for &PythonFunctions {
         if set == RowSet::Training { self.rows } else { self.validation }
     }
 
-    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], _: Par) -> svmarrow::Result<()> {
+    fn fill(
+        &self,
+        which: &[usize],
+        set: RowSet,
+        out: ArrayViewMut2<'_, f64>,
+        _: Par,
+    ) -> svmarrow::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
@@ -278,21 +286,38 @@ impl MatchingArg {
     }
 }
 
-/// A pursuit over a dictionary.
-///
-/// Returns a dict: `order`, `sizes`, `training_loss`, `validation_loss`, `validation_error`, `stop`, and either `factor`
-/// and `projections` or the `coefficients` of all steps, one after the other.
-#[pyfunction]
-#[pyo3(signature = (parts, targets, weights, constant, validation, loss, settings, progress, n_jobs))]
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn matching_pursuit<'py>(
-    py: Python<'py>,
+/// What is to be learnt, as Python passes it; `validation` is targets, and whether they are classes.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TaskArg<'py> {
     parts: Vec<PartArg<'py>>,
     targets: PyReadonlyArray2<'py, f64>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     constant: bool,
     validation: Option<(PyReadonlyArray2<'py, f64>, bool)>,
     loss: LossArg,
+}
+
+impl TaskArg<'_> {
+    /// What a function or the loss raised.
+    fn raised(&self) -> Option<PyErr> {
+        let by_loss = match &self.loss {
+            LossArg::Function(loss) => loss.raised().take(),
+            LossArg::BuiltIn(_) => None,
+        };
+        by_loss.or_else(|| self.parts.iter().find_map(PartArg::raised))
+    }
+}
+
+/// A pursuit over a dictionary.
+///
+/// Returns a dict: `order`, `sizes`, `training_loss`, `validation_loss`, `validation_error`, `stop`, and either `factor`
+/// and `projections` or the `coefficients` of all steps, one after the other.
+#[pyfunction]
+#[pyo3(signature = (task, settings, progress, n_jobs))]
+pub(crate) fn matching_pursuit<'py>(
+    py: Python<'py>,
+    task: TaskArg<'py>,
     settings: MatchingArg,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
@@ -300,58 +325,44 @@ pub(crate) fn matching_pursuit<'py>(
     let params = settings.params()?;
     let max_time = duration(settings.max_time)?;
     let boxes: Vec<Box<dyn Functions + '_>> =
-        parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
+        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
     let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect();
-    let (values, _, outputs) = matrix(&targets)?;
-    let watched = match &validation {
-        Some((targets, classes)) => {
-            let (values, _, q) = matrix(targets)?;
-            same_length("outputs of the validation targets", outputs, q)?;
-            Some(Validation { targets: values, classes: *classes })
-        }
+    let validation = match &task.validation {
+        Some((targets, classes)) => Some(Validation { targets: matrix_view(targets)?, classes: *classes }),
         None => None,
     };
-    let weights = weights.as_ref().map(vector).transpose()?;
-    let task = Task {
+    let problem = Task {
         functions: &functions,
-        targets: values,
-        outputs,
-        weights,
-        constant,
-        loss: loss.loss(),
-        squared: matches!(loss, LossArg::BuiltIn(BuiltIn::Squared)),
-        validation: watched,
+        targets: matrix_view(&task.targets)?,
+        weights: task.weights.as_ref().map(vector).transpose()?,
+        constant: task.constant,
+        loss: task.loss.loss(),
+        squared: matches!(task.loss, LossArg::BuiltIn(BuiltIn::Squared)),
+        validation,
     };
     let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let with_loss = WithLoss { monitor, loss: &loss };
+        let with_loss = WithLoss { monitor, loss: &task.loss };
         let budget = Budget::new(&with_loss, None, max_time);
-        svmarrow::matching_pursuit::matching_pursuit(&task, &params, &budget, par)
+        svmarrow::matching_pursuit::matching_pursuit(&problem, &params, &budget, par)
     });
-    if let LossArg::Function(loss) = &loss
-        && let Some(error) = loss.raised().take()
-    {
-        return Err(error);
-    }
-    if let Some(error) = parts.iter().find_map(PartArg::raised) {
+    if let Some(error) = task.raised() {
         return Err(error);
     }
     let fit = outcome?;
     let result = PyDict::new(py);
     result.set_item("order", index_array(py, fit.order))?;
-    result.set_item("sizes", index_array(py, fit.sizes))?;
-    result.set_item("training_loss", PyArray1::from_vec(py, fit.training_loss))?;
-    result.set_item("validation_loss", PyArray1::from_vec(py, fit.validation_loss))?;
-    result.set_item("validation_error", PyArray1::from_vec(py, fit.validation_error))?;
+    result.set_item("sizes", index_array(py, fit.curve.sizes))?;
+    result.set_item("training_loss", PyArray1::from_vec(py, fit.curve.training_loss))?;
+    result.set_item("validation_loss", PyArray1::from_vec(py, fit.curve.validation_loss))?;
+    result.set_item("validation_error", PyArray1::from_vec(py, fit.curve.validation_error))?;
     result.set_item("stop", fit.stop.reason.name())?;
     match fit.coefficients {
         Coefficients::Factor { factor, projections } => {
-            let m = projections.len() / outputs;
-            result.set_item("factor", matrix_array(py, factor, m, m)?)?;
-            result.set_item("projections", matrix_array(py, projections, m, outputs)?)?;
+            result.set_item("factor", PyArray2::from_owned_array(py, factor))?;
+            result.set_item("projections", PyArray2::from_owned_array(py, projections))?;
         }
         Coefficients::Steps(values) => {
-            let rows = values.len() / outputs;
-            result.set_item("coefficients", matrix_array(py, values, rows, outputs)?)?;
+            result.set_item("coefficients", PyArray2::from_owned_array(py, values))?;
         }
     }
     Ok(result)

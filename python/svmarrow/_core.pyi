@@ -216,15 +216,7 @@ def path_decisions(
     path: _PathNumbers, kept: tuple[_Rows, _Floats, _Kernel], x: _Rows, sizes: _Indices, n_jobs: int
 ) -> _Floats: ...
 def matching_pursuit(
-    parts: list[tuple[Any, ...]],
-    targets: _Floats,
-    weights: _Floats | None,
-    constant: bool,
-    validation: tuple[_Floats, bool] | None,
-    loss: tuple[str, float] | Callable[..., Any],
-    settings: dict[str, Any],
-    progress: ProgressCallback | None,
-    n_jobs: int,
+    task: dict[str, Any], settings: dict[str, Any], progress: ProgressCallback | None, n_jobs: int
 ) -> _Matching: ...
 def path_outputs(
     features: _Floats, factor: _Floats, projections: _Floats, sizes: _Indices, n_jobs: int

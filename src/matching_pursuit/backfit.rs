@@ -21,124 +21,131 @@ const NEWTON: usize = 60;
 const CONJUGATE: usize = 60;
 const DAMPINGS: usize = 25;
 
-/// Improves `b`, and f (l,) with it; `scale` divides Q b. A reason where the monitor wants to stop: b and f are then as
-/// good as they have become.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn backfit(
-    objective: &mut Objective<'_>,
-    basis: &Basis,
-    scale: Option<&[f64]>,
-    b: &mut [f64],
-    f: &mut Vec<f64>,
-    progress: &Progress,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Option<StopReason> {
-    let l = f.len();
-    let outputs = |b: &[f64]| -> Vec<f64> {
+/// All that stays the same while the coefficients move.
+pub(super) struct Backfit<'a> {
+    pub(super) basis: &'a Basis,
+    /// sqrt(w), by which Q b is divided.
+    pub(super) scale: Option<&'a [f64]>,
+    pub(super) progress: Progress,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) par: Par,
+}
+
+impl Backfit<'_> {
+    /// v / sqrt(w)
+    fn unscale(&self, v: &mut [f64]) {
+        if let Some(scale) = self.scale {
+            v.iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
+        }
+    }
+
+    fn outputs(&self, b: &[f64], l: usize) -> Vec<f64> {
         let mut out = vec![0.0; l];
-        basis.add(b, &mut out, par);
-        if let Some(scale) = scale {
-            out.iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
-        }
+        self.basis.add(b, &mut out, self.par);
+        self.unscale(&mut out);
         out
-    };
-    // d/db = Q' (w L' / sqrt(w)).
-    let slope_at = |objective: &mut Objective<'_>, f: &[f64]| -> Vec<f64> {
+    }
+
+    /// d/db = Q' (w L' / sqrt(w)).
+    fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Vec<f64> {
         let mut rows = objective.rows(Derivative::First, f).to_vec();
-        if let Some(scale) = scale {
-            rows.iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
-        }
-        basis.products(&rows, par)
-    };
-    let start = slope_at(objective, &vec![0.0; l]);
-    let enough = SLOPE * dot(&start, &start).sqrt();
-    let mut value = objective.value(f);
-    let mut damping = 0.0;
-    for _ in 0..NEWTON {
-        let slope = slope_at(objective, f);
-        let size = dot(&slope, &slope).sqrt();
-        if !(size > enough) {
-            return None;
-        }
-        let mut second = vec![0.0; l];
-        objective.loss.fill(Derivative::Second, objective.y, f, &mut second);
-        for h in &mut second {
-            *h = h.max(0.0);
-        }
-        let mean = second.iter().sum::<f64>() / l as f64;
-        let least = if mean > 0.0 { 1e-6 * mean } else { 1.0 };
-        let mut lowered = false;
-        for _ in 0..DAMPINGS {
-            let used = f64::max(damping, least);
-            let forcing = (size / enough * SLOPE).sqrt().clamp(1e-4, 0.1);
-            let step =
-                match conjugate_gradients(basis, &second, used, &slope, forcing, progress, monitor, par) {
+        self.unscale(&mut rows);
+        self.basis.products(&rows, self.par)
+    }
+
+    /// Improves `b`, and f (l,) with it. A reason where the monitor wants to stop: b and f are then as good as they have
+    /// become.
+    pub(super) fn improve(
+        &self,
+        objective: &mut Objective<'_>,
+        b: &mut [f64],
+        f: &mut Vec<f64>,
+    ) -> Option<StopReason> {
+        let l = f.len();
+        let start = self.slope(objective, &vec![0.0; l]);
+        let enough = SLOPE * dot(&start, &start).sqrt();
+        let mut value = objective.value(f);
+        let mut damping = 0.0;
+        for _ in 0..NEWTON {
+            let slope = self.slope(objective, f);
+            let size = dot(&slope, &slope).sqrt();
+            if !(size > enough) {
+                return None;
+            }
+            let mut second = vec![0.0; l];
+            objective.loss.fill(Derivative::Second, objective.y, f, &mut second);
+            for h in &mut second {
+                *h = h.max(0.0);
+            }
+            let mean = second.iter().sum::<f64>() / l as f64;
+            let least = if mean > 0.0 { 1e-6 * mean } else { 1.0 };
+            let mut lowered = false;
+            for _ in 0..DAMPINGS {
+                let used = f64::max(damping, least);
+                let forcing = (size / enough * SLOPE).sqrt().clamp(1e-4, 0.1);
+                let step = match self.conjugate_gradients(&second, used, &slope, forcing) {
                     Ok(step) => step,
                     Err(reason) => return Some(reason),
                 };
-            let mut trial = b.to_vec();
-            axpy(1.0, &step, &mut trial);
-            let shifted = outputs(&trial);
-            let tried = objective.value(&shifted);
-            if tried <= value + 1e-4 * dot(&slope, &step) {
-                b.copy_from_slice(&trial);
-                *f = shifted;
-                lowered = tried < value;
-                value = tried;
-                damping *= 0.1;
+                let mut trial = b.to_vec();
+                axpy(1.0, &step, &mut trial);
+                let shifted = self.outputs(&trial, l);
+                let tried = objective.value(&shifted);
+                if tried <= value + 1e-4 * dot(&slope, &step) {
+                    b.copy_from_slice(&trial);
+                    *f = shifted;
+                    lowered = tried < value;
+                    value = tried;
+                    damping *= 0.1;
+                    break;
+                }
+                damping = (10.0 * used).max(1e-3 * mean);
+            }
+            if !lowered {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// p with (Q' diag(h) Q + damping) p = -slope, to a residual of `forcing` of the slope.
+    fn conjugate_gradients(
+        &self,
+        h: &[f64],
+        damping: f64,
+        slope: &[f64],
+        forcing: f64,
+    ) -> Result<Vec<f64>, StopReason> {
+        let mut p = vec![0.0; slope.len()];
+        let mut residual: Vec<f64> = slope.iter().map(|g| -g).collect();
+        let mut direction = residual.clone();
+        let mut size = dot(&residual, &residual);
+        let enough = forcing * forcing * size;
+        for _ in 0..CONJUGATE {
+            if let ControlFlow::Break(reason) = self.monitor.tick(&self.progress) {
+                return Err(reason);
+            }
+            let mut rows = vec![0.0; h.len()];
+            let weigh = |from: usize, rows: &mut [f64]| {
+                rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
+            };
+            let mut image = self.basis.there_and_back(&direction, &mut rows, weigh, self.par);
+            axpy(damping, &direction, &mut image);
+            let curvature = dot(&direction, &image);
+            if !(curvature > 0.0) {
                 break;
             }
-            damping = (10.0 * used).max(1e-3 * mean);
+            let length = size / curvature;
+            axpy(length, &direction, &mut p);
+            axpy(-length, &image, &mut residual);
+            let next = dot(&residual, &residual);
+            if next <= enough {
+                break;
+            }
+            let ratio = next / size;
+            direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + ratio * *d);
+            size = next;
         }
-        if !lowered {
-            return None;
-        }
+        Ok(p)
     }
-    None
-}
-
-/// p with (Q' diag(h) Q + damping) p = -slope, to a residual of `forcing` of the slope.
-#[allow(clippy::too_many_arguments)]
-fn conjugate_gradients(
-    basis: &Basis,
-    h: &[f64],
-    damping: f64,
-    slope: &[f64],
-    forcing: f64,
-    progress: &Progress,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Vec<f64>, StopReason> {
-    let mut p = vec![0.0; slope.len()];
-    let mut residual: Vec<f64> = slope.iter().map(|g| -g).collect();
-    let mut direction = residual.clone();
-    let mut size = dot(&residual, &residual);
-    let enough = forcing * forcing * size;
-    for _ in 0..CONJUGATE {
-        if let ControlFlow::Break(reason) = monitor.tick(progress) {
-            return Err(reason);
-        }
-        let mut rows = vec![0.0; h.len()];
-        let weigh = |from: usize, rows: &mut [f64]| {
-            rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
-        };
-        let mut image = basis.there_and_back(&direction, &mut rows, weigh, par);
-        axpy(damping, &direction, &mut image);
-        let curvature = dot(&direction, &image);
-        if !(curvature > 0.0) {
-            break;
-        }
-        let length = size / curvature;
-        axpy(length, &direction, &mut p);
-        axpy(-length, &image, &mut residual);
-        let next = dot(&residual, &residual);
-        if next <= enough {
-            break;
-        }
-        let ratio = next / size;
-        direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + ratio * *d);
-        size = next;
-    }
-    Ok(p)
 }

@@ -3,13 +3,14 @@
 //! Classical Gram and Schmidt, twice where rounding left too much of the span in the rest: so Q stays orthogonal whatever
 //! the condition of D_S, and residuals are orthogonal to the chosen columns. The products Q'd of a column are known before
 //! from its being a candidate; taking Q Q'd away and looking at what is left of the span is one pass over Q, by stretches
-//! of rows that stay in the cache. The same combinations of other rows (the validation rows) ride along.
+//! of rows that stay in the cache. The validation rows get the same combinations.
 //!
 //! Cost of a column 2 n l multiply-adds for n columns before it, 3 n l where it is done twice.
 
 use crate::control::Par;
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
+use ndarray::Array2;
 
 /// A function whose squared distance from the span is below this share of its squared norm counts as inside it.
 pub(super) const INSIDE: f64 = 1e-10;
@@ -21,12 +22,12 @@ const STRETCH: (usize, usize) = (128, 4096);
 /// Share of the squared norm of a rest that may lie in the span.
 const AGAIN: f64 = 1e-28;
 
-/// Q as n vectors of l numbers, L as lines, and the basis functions on further rows.
+/// Q as n vectors of l numbers, L as lines, and the basis functions on the validation rows.
 pub(super) struct Basis {
     rows: usize,
-    others: usize,
+    validation_rows: usize,
     vectors: Vec<f64>,
-    riders: Vec<f64>,
+    validation: Vec<f64>,
     lines: Vec<Vec<f64>>,
 }
 
@@ -38,13 +39,8 @@ pub(super) struct Outside {
 }
 
 impl Basis {
-    pub(super) fn new(rows: usize, others: usize) -> Self {
-        Self { rows, others, vectors: Vec::new(), riders: Vec::new(), lines: Vec::new() }
-    }
-
-    /// Numbers of a vector.
-    pub(super) fn rows(&self) -> usize {
-        self.rows
+    pub(super) fn new(rows: usize, validation_rows: usize) -> Self {
+        Self { rows, validation_rows, vectors: Vec::new(), validation: Vec::new(), lines: Vec::new() }
     }
 
     /// Number of vectors.
@@ -131,16 +127,14 @@ impl Basis {
         Some(Outside { line, pivot, direction: column })
     }
 
-    /// Takes a split column; `rider` holds its function on the further rows.
-    pub(super) fn push(&mut self, outside: Outside, mut rider: Vec<f64>) {
+    /// Takes a split column; `validation` holds its function on the validation rows.
+    pub(super) fn push(&mut self, outside: Outside, mut validation: Vec<f64>) {
         let Outside { mut line, pivot, direction } = outside;
+        let n = self.validation_rows;
         for (j, &c) in line.iter().enumerate() {
-            axpy(-c, &self.riders[j * self.others..(j + 1) * self.others], &mut rider);
+            axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
         }
-        for v in &mut rider {
-            *v /= pivot;
-        }
-        self.riders.extend(rider);
+        self.validation.extend(validation.iter().map(|v| v / pivot));
         self.vectors.extend(direction);
         line.push(pivot);
         self.lines.push(line);
@@ -150,23 +144,19 @@ impl Basis {
     pub(super) fn pop(&mut self) {
         self.lines.pop();
         self.vectors.truncate(self.lines.len() * self.rows);
-        self.riders.truncate(self.lines.len() * self.others);
+        self.validation.truncate(self.lines.len() * self.validation_rows);
     }
 
-    /// The last vector, and the last basis function on the further rows.
+    /// The last vector, and the last basis function on the validation rows.
     pub(super) fn last(&self) -> (&[f64], &[f64]) {
         let n = self.len().saturating_sub(1);
-        (&self.vectors[n * self.rows..], &self.riders[n * self.others..])
+        (&self.vectors[n * self.rows..], &self.validation[n * self.validation_rows..])
     }
 
-    /// L, (n, n) row-major.
-    pub(super) fn factor(&self) -> Vec<f64> {
+    /// L, (n, n).
+    pub(super) fn factor(&self) -> Array2<f64> {
         let n = self.len();
-        let mut factor = vec![0.0; n * n];
-        for (to, line) in factor.chunks_exact_mut(n.max(1)).zip(&self.lines) {
-            to[..line.len()].copy_from_slice(line);
-        }
-        factor
+        Array2::from_shape_fn((n, n), |(i, j)| self.lines[i].get(j).copied().unwrap_or(0.0))
     }
 }
 
@@ -195,13 +185,13 @@ mod tests {
             for (k, v) in products.iter().enumerate() {
                 assert!((v - f64::from(u8::from(k == j))).abs() < 1e-14);
             }
-            // The riders are the same rows of the same combinations.
-            assert!((basis.riders[j * 3] - basis.vectors[j * l]).abs() < 1e-3);
+            // Validation rows get the same combinations.
+            assert!((basis.validation[j * 3] - basis.vectors[j * l]).abs() < 1e-3);
         }
         let factor = basis.factor();
         for (t, column) in taken.iter().enumerate() {
             let mut again = vec![0.0; l];
-            basis.add(&factor[t * basis.len()..(t + 1) * basis.len()], &mut again, Par::Sequential);
+            basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential);
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
         // Products that are known to six digits do.

@@ -5,17 +5,20 @@
 //!
 //! Cost of a step: one pass over the dictionary, the line search O(l) an evaluation, and what `backfit` says.
 
-use super::backfit::backfit;
+use super::backfit::Backfit;
 use super::basis::{Basis, INSIDE};
-use super::curve::Curve;
+use super::curve::Stopping;
 use super::dictionary::{Dictionary, inner_products};
+use super::fit::{Coefficients, Fit};
 use super::loss::{Derivative, Objective};
-use super::{Coefficients, Fit, MatchingParams, Task, Variant};
+use super::params::{MatchingParams, Variant};
+use super::task::Task;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
 use crate::path::{Form, Steps, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
+use ndarray::{Array2, ArrayView1};
 use std::ops::ControlFlow;
 
 /// Slopes below this share of the first are rounding.
@@ -29,9 +32,9 @@ struct State<'a> {
     /// Coefficients of the chosen functions, the constant first where it is there from the start: (n, q).
     coefficients: Vec<f64>,
     /// Values of the chosen functions on the validation rows.
-    riders: Vec<Vec<f64>>,
-    /// (q, n)
-    watched: Vec<f64>,
+    validation: Vec<Vec<f64>>,
+    /// Outputs of the validation rows, (q, n).
+    validation_outputs: Vec<f64>,
     basis: Basis,
     order: Vec<usize>,
 }
@@ -48,48 +51,44 @@ impl State<'_> {
         if let Some(scale) = &self.scale {
             values.iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
         }
-        let others = self.riders[place].len();
+        let validation = &self.validation[place];
+        let n = validation.len();
         for j in 0..q {
             let alpha = self.objectives[j].line_search(&self.f[j], &values);
             axpy(alpha, &values, &mut self.f[j]);
             self.coefficients[place * q + j] += alpha;
-            axpy(alpha, &self.riders[place], &mut self.watched[j * others..(j + 1) * others]);
+            axpy(alpha, validation, &mut self.validation_outputs[j * n..(j + 1) * n]);
         }
     }
 
     /// Sets all coefficients anew.
-    fn backfit(
-        &mut self,
-        progress: &Progress,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<Option<StopReason>> {
+    fn backfit(&mut self, progress: Progress, monitor: &dyn Monitor, par: Par) -> Result<Option<StopReason>> {
         let (q, n) = (self.outputs(), self.basis.len());
         let factor = self.basis.factor();
         let mut projections = vec![0.0; n * q];
         for (k, a) in self.coefficients.chunks_exact(q).enumerate() {
             for i in 0..=k {
-                axpy(factor[k * n + i], a, &mut projections[i * q..(i + 1) * q]);
+                axpy(factor[[k, i]], a, &mut projections[i * q..(i + 1) * q]);
             }
         }
+        let (basis, scale) = (&self.basis, self.scale.as_deref());
+        let fixed = Backfit { basis, scale, progress, monitor, par };
         let mut reason = None;
         for j in 0..q {
             let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().collect();
-            let scale = self.scale.as_deref();
-            let (objective, f) = (&mut self.objectives[j], &mut self.f[j]);
-            reason = reason.or(backfit(objective, &self.basis, scale, &mut b, f, progress, monitor, par));
+            let stopped = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j]);
+            reason = reason.or(stopped);
             for (to, from) in projections.iter_mut().skip(j).step_by(q).zip(b) {
                 *to = from;
             }
         }
-        let steps =
-            Steps { vectors: n, outputs: q, projections: &projections, form: Form::Factored(&factor) };
+        let form = Form::Factored(factor.as_slice().expect("a new array is row-major"));
+        let steps = Steps { vectors: n, outputs: q, projections: &projections, form };
         self.coefficients = path_coefficients(&steps, n)?;
-        let others = self.watched.len() / q;
-        self.watched.fill(0.0);
-        for (rider, a) in self.riders.iter().zip(self.coefficients.chunks_exact(q)) {
-            for (j, &a) in a.iter().enumerate() {
-                axpy(a, rider, &mut self.watched[j * others..(j + 1) * others]);
+        self.validation_outputs.fill(0.0);
+        for (values, a) in self.validation.iter().zip(self.coefficients.chunks_exact(q)) {
+            for (f, &a) in self.validation_outputs.chunks_exact_mut(values.len().max(1)).zip(a) {
+                axpy(a, values, f);
             }
         }
         Ok(reason)
@@ -108,45 +107,44 @@ impl State<'_> {
         out
     }
 
-    fn note(&mut self, curve: &mut Curve<'_>, task: &Task<'_>, total: f64) -> bool {
-        let (q, n) = (self.outputs(), self.watched.len() / self.outputs());
-        let training: f64 =
-            self.objectives.iter_mut().zip(&self.f).map(|(o, f)| o.value(f)).sum::<f64>() / total;
-        curve.note(self.order.len(), training, &self.watched, |targets, outputs| {
-            let losses = (0..q).map(|j| {
-                let y: Vec<f64> = targets.iter().skip(j).step_by(q).copied().collect();
-                let mut out = vec![0.0; n];
-                task.loss.fill(Derivative::Value, &y, &outputs[j * n..(j + 1) * n], &mut out);
-                out.iter().sum::<f64>()
-            });
-            losses.sum::<f64>() / n.max(1) as f64
-        })
+    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> bool {
+        let n = task.validation_rows();
+        let mut out = vec![0.0; n];
+        let mut loss = |(y, f): (ArrayView1<'_, f64>, &[f64])| {
+            task.loss.fill(Derivative::Value, &y.to_vec(), f, &mut out);
+            out.iter().sum::<f64>()
+        };
+        let targets = task.validation.iter().flat_map(|v| v.targets.columns());
+        let validation: f64 =
+            targets.zip(self.validation_outputs.chunks_exact(n.max(1))).map(&mut loss).sum();
+        let training: f64 = self.objectives.iter_mut().zip(&self.f).map(|(o, f)| o.value(f)).sum();
+        let mean = (training / task.total_weight(), validation / n.max(1) as f64);
+        stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs)
     }
 }
 
 /// Runs the pursuit.
-pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monitor, par: Par) -> Result<Fit> {
-    let dictionary = match Dictionary::new(task, params.storage, params.sample, monitor, par)? {
-        Ok(dictionary) => dictionary,
-        Err(stop) => return Ok(Fit::nothing(stop)),
-    };
-    let (l, q, count) = (task.rows(), task.outputs, dictionary.count());
+pub(super) fn fit(
+    task: &Task<'_>,
+    params: &MatchingParams,
+    dictionary: &Dictionary<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Fit> {
+    let (l, q, count) = (task.rows(), task.outputs(), dictionary.count());
     let every = (params.variant != Variant::Basic).then_some(params.every);
-    let others = task.validation.map_or(0, |v| v.targets.len() / q);
-    let targets: Vec<Vec<f64>> =
-        (0..q).map(|j| task.targets.iter().skip(j).step_by(q).copied().collect()).collect();
+    let targets: Vec<Vec<f64>> = task.targets.columns().into_iter().map(|y| y.to_vec()).collect();
     let mut state = State {
         objectives: targets.iter().map(|y| Objective::new(task.loss, y, task.weights)).collect(),
         scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
         f: vec![vec![0.0; l]; q],
         coefficients: Vec::new(),
-        riders: Vec::new(),
-        watched: vec![0.0; others * q],
+        validation: Vec::new(),
+        validation_outputs: vec![0.0; task.validation_rows() * q],
         basis: Basis::new(l, 0),
         order: Vec::new(),
     };
-    let total = task.weights.map_or(l as f64, |w| w.iter().sum());
-    let mut curve = Curve::new(task.validation, q, params.patience, params.measure);
+    let mut stopping = Stopping::new(task, params);
     let slope = state.descent();
     let at_first = dot(&slope, &slope);
     if task.constant {
@@ -156,7 +154,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
             state.basis.push(outside, Vec::new());
         }
         state.coefficients.extend(vec![0.0; q]);
-        state.riders.push(vec![1.0; others]);
+        state.validation.push(vec![1.0; task.validation_rows()]);
         state.step(0, &ones);
     }
     let first = usize::from(task.constant);
@@ -168,7 +166,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
     let all: Vec<usize> = (0..count).collect();
 
     let mut recorded = state.coefficients.clone();
-    let mut go_on = state.note(&mut curve, task, total);
+    let mut go_on = state.note(&mut stopping, task);
     let (mut steps, mut size_before) = (0_usize, 0);
     let mut gap;
     let reason = loop {
@@ -217,7 +215,7 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
                 };
                 state.basis.push(outside, Vec::new());
             }
-            state.riders.push(dictionary.watched(p, others, par)?);
+            state.validation.push(dictionary.validation_column(p, par)?);
             state.coefficients.extend(vec![0.0; q]);
             state.order.push(p);
             place[p] = Some(first + state.order.len() - 1);
@@ -227,23 +225,26 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         steps += 1;
         let mut stopped = None;
         if every.is_some_and(|every| steps.is_multiple_of(every)) {
-            stopped = state.backfit(&progress, monitor, par)?;
+            stopped = state.backfit(progress, monitor, par)?;
             // Only rounding is left where the same functions are chosen again after all coefficients were set.
             if std::mem::replace(&mut size_before, state.order.len()) == state.order.len() {
                 stopped = stopped.or(Some(StopReason::Converged));
             }
         }
         recorded.extend(&state.coefficients);
-        go_on = state.note(&mut curve, task, total);
+        go_on = state.note(&mut stopping, task);
         if let Some(reason) = stopped {
             break reason;
         }
     };
-    let mut fit = Fit::nothing(Stop { reason, iterations: steps as u64, gap });
-    fit.coefficients = Coefficients::Steps(recorded);
-    fit.order = state.order;
-    curve.finish(&mut fit);
-    Ok(fit)
+    let shape = (recorded.len() / q, q);
+    let recorded = Array2::from_shape_vec(shape, recorded).expect("a line of coefficients a function");
+    Ok(Fit {
+        order: state.order,
+        coefficients: Coefficients::Steps(recorded),
+        curve: stopping.curve,
+        stop: Stop { reason, iterations: steps as u64, gap },
+    })
 }
 
 /// The candidate with the largest ||c||^2 / own, the first of equals; those with no own norm are left out.

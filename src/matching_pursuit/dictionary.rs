@@ -3,15 +3,16 @@
 //! Kept in double or single precision where they fit in the budget; else only columns that are asked for are computed,
 //! and a step looks at a sample of the candidates: the best of 59 is among the best twentieth of all with a probability
 //! of .95 (Smola and Schoelkopf, 2000; TR-132, 3.2).
-//!
-use super::Task;
+
+use super::params::MatchingParams;
 use super::source::{Functions, RowSet};
+use super::task::Task;
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
 use crate::random::Random;
-
 use crate::simd::Real;
 use crate::simd::inner::row_products;
+use ndarray::ArrayViewMut2;
 use std::ops::ControlFlow;
 
 /// Candidates drawn at a step of a dictionary that is too large to be kept.
@@ -21,28 +22,37 @@ const FILL: usize = 1 << 22;
 /// Functions a task multiplies.
 const CHUNK: usize = 48;
 
-/// How values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Storage {
-    /// Single instead of double precision: half the memory. Chosen columns are computed again in double.
-    pub single: bool,
-    /// Bytes that the values may take.
-    pub budget: usize,
-}
-
 /// A precision that values are kept in.
 trait Kept: Real {
-    fn fill(part: &dyn Functions, which: &[usize], set: RowSet, out: &mut [Self], par: Par) -> Result<()>;
+    fn fill(
+        part: &dyn Functions,
+        which: &[usize],
+        set: RowSet,
+        out: ArrayViewMut2<'_, Self>,
+        par: Par,
+    ) -> Result<()>;
 }
 
 impl Kept for f64 {
-    fn fill(part: &dyn Functions, which: &[usize], set: RowSet, out: &mut [Self], par: Par) -> Result<()> {
+    fn fill(
+        part: &dyn Functions,
+        which: &[usize],
+        set: RowSet,
+        out: ArrayViewMut2<'_, Self>,
+        par: Par,
+    ) -> Result<()> {
         part.fill(which, set, out, par)
     }
 }
 
 impl Kept for f32 {
-    fn fill(part: &dyn Functions, which: &[usize], set: RowSet, out: &mut [Self], par: Par) -> Result<()> {
+    fn fill(
+        part: &dyn Functions,
+        which: &[usize],
+        set: RowSet,
+        out: ArrayViewMut2<'_, Self>,
+        par: Par,
+    ) -> Result<()> {
         part.fill_single(which, set, out, par)
     }
 }
@@ -59,6 +69,7 @@ pub(super) struct Dictionary<'a> {
     parts: &'a [&'a dyn Functions],
     starts: Vec<usize>,
     rows: usize,
+    validation_rows: usize,
     scale: Option<Vec<f64>>,
     values: Values,
     /// Squared norms of the kept functions.
@@ -69,12 +80,11 @@ impl<'a> Dictionary<'a> {
     /// Computes the values if they are to be kept; a stop where the monitor asks for one.
     pub(super) fn new(
         task: &Task<'a>,
-        storage: Storage,
-        sample: Option<usize>,
+        params: &MatchingParams,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<std::result::Result<Self, Stop>> {
-        let parts = task.functions;
+        let (parts, storage) = (task.functions, params.storage);
         let mut starts = vec![0];
         for part in parts {
             starts.push(starts[starts.len() - 1] + part.count());
@@ -87,11 +97,12 @@ impl<'a> Dictionary<'a> {
             parts,
             starts,
             rows,
+            validation_rows: task.validation_rows(),
             scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
-            values: Values::Drawn(sample.unwrap_or(DRAWN)),
+            values: Values::Drawn(params.sample.unwrap_or(DRAWN)),
             own: Vec::new(),
         };
-        if sample.is_some() || !fits {
+        if params.sample.is_some() || !fits {
             return Ok(Ok(dictionary));
         }
         let mut values = if storage.single {
@@ -144,14 +155,8 @@ impl<'a> Dictionary<'a> {
 
     /// Targets times sqrt(w), (q, l): output after output.
     pub(super) fn scaled_targets(&self, task: &Task<'_>) -> Vec<f64> {
-        let (l, q) = (self.rows, task.outputs);
-        let mut targets = vec![0.0; l * q];
-        for (j, to) in targets.chunks_exact_mut(l).enumerate() {
-            for (to, y) in to.iter_mut().zip(task.targets.iter().skip(j).step_by(q)) {
-                *to = *y;
-            }
-            self.scale(to);
-        }
+        let mut targets: Vec<f64> = task.targets.t().iter().copied().collect();
+        targets.chunks_exact_mut(self.rows).for_each(|column| self.scale(column));
         targets
     }
 
@@ -169,7 +174,9 @@ impl<'a> Dictionary<'a> {
             let part = part_of(list[from]);
             let more = list[from..].iter().take_while(|&&p| part_of(p) == part).count();
             let which: Vec<usize> = list[from..from + more].iter().map(|p| p - self.starts[part]).collect();
-            T::fill(self.parts[part], &which, set, &mut out[from * rows..(from + more) * rows], par)?;
+            let out = &mut out[from * rows..(from + more) * rows];
+            let out = ArrayViewMut2::from_shape((more, rows), out).expect("a line of values a function");
+            T::fill(self.parts[part], &which, set, out, par)?;
             from += more;
         }
         if let Some(at) = out.iter().position(|v| !v.to_f64().is_finite()) {
@@ -205,9 +212,9 @@ impl<'a> Dictionary<'a> {
     }
 
     /// Values of a function on the validation rows.
-    pub(super) fn watched(&self, p: usize, rows: usize, par: Par) -> Result<Vec<f64>> {
-        let mut out = vec![0.0; rows];
-        self.values_of(&[p], RowSet::Validation, rows, &mut out, par)?;
+    pub(super) fn validation_column(&self, p: usize, par: Par) -> Result<Vec<f64>> {
+        let mut out = vec![0.0; self.validation_rows];
+        self.values_of(&[p], RowSet::Validation, self.validation_rows, &mut out, par)?;
         Ok(out)
     }
 

@@ -51,7 +51,12 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(dictionary: &'a Dictionary<'a>, state: &State<'_>, by_gain: bool, par: Par) -> Self {
+    pub(super) fn new(
+        dictionary: &'a Dictionary<'a>,
+        state: &State<'_, '_>,
+        by_gain: bool,
+        par: Par,
+    ) -> Self {
         let all: Vec<usize> = (0..dictionary.count()).collect();
         let correlations = dictionary.products(&all, &state.residuals, par);
         let inside = dictionary.products(&all, state.basis.vectors(), par);
@@ -66,7 +71,7 @@ impl<'a> Field<'a> {
             distances,
             correlations,
             lines,
-            outputs: state.outputs(),
+            outputs: state.task.outputs(),
             better: 1.0 + dictionary.rounding(),
             before: n,
             closed: vec![None; all.len()],
@@ -150,7 +155,13 @@ impl<'a> Field<'a> {
 
     /// Brings the levels up to date whose time it is, or all of them with `all`; `exhausted` says that the last level had
     /// nothing left. The number of steps that stand.
-    pub(super) fn refresh(&mut self, state: &mut State<'_>, all: bool, exhausted: bool, par: Par) -> usize {
+    pub(super) fn refresh(
+        &mut self,
+        state: &mut State<'_, '_>,
+        all: bool,
+        exhausted: bool,
+        par: Par,
+    ) -> usize {
         let steps = state.order.len();
         let due = |level: usize| all || steps >= self.last[level] + EVERY[level];
         let Some(level) = (0..EVERY.len()).find(|&level| due(level)) else { return steps };
@@ -198,7 +209,7 @@ impl<'a> Field<'a> {
 
     /// Brings functions of a level to the current step; the first step at which one would have been better, and the
     /// largest share of the best score that one outside the next level had.
-    fn catch_up(&mut self, list: &[usize], level: usize, state: &State<'_>, par: Par) -> (usize, f64) {
+    fn catch_up(&mut self, list: &[usize], level: usize, state: &State<'_, '_>, par: Par) -> (usize, f64) {
         let steps = state.order.len();
         let (mut stands, mut closest) = (steps, 0.0_f64);
         for (from, group) in self.groups(list, steps) {

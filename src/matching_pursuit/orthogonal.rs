@@ -14,15 +14,18 @@
 //! but never the fit.
 
 use super::basis::INSIDE;
-use super::curve::Curve;
+use super::curve::Stopping;
 use super::dictionary::{Dictionary, inner_products};
 use super::field::Field;
+use super::fit::{Coefficients, Fit};
+use super::params::{MatchingParams, Variant};
 use super::state::State;
-use super::{Coefficients, Fit, MatchingParams, Task, Variant};
+use super::task::Task;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
 use crate::random::Random;
 use crate::simd::blas::dot;
+use ndarray::Array2;
 use std::ops::ControlFlow;
 
 /// Residuals below this share of the targets are rounding.
@@ -38,13 +41,15 @@ enum Rivals<'a> {
 type Candidate = (usize, Vec<f64>, Vec<f64>);
 
 /// Runs the pursuit.
-pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monitor, par: Par) -> Result<Fit> {
-    let dictionary = match Dictionary::new(task, params.storage, params.sample, monitor, par)? {
-        Ok(dictionary) => dictionary,
-        Err(stop) => return Ok(Fit::nothing(stop)),
-    };
-    let mut curve = Curve::new(task.validation, task.outputs, params.patience, params.measure);
-    let mut state = State::new(task, &dictionary);
+pub(super) fn fit(
+    task: &Task<'_>,
+    params: &MatchingParams,
+    dictionary: &Dictionary<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Fit> {
+    let mut stopping = Stopping::new(task, params);
+    let mut state = State::new(task, dictionary);
     let norm = state.squared_norm();
     let most = params.functions.min(dictionary.count()).min(params.steps.unwrap_or(usize::MAX));
     let by_gain = params.variant == Variant::PreFitting;
@@ -52,17 +57,17 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
         if let Some(outside) = state.basis.split(ones, Vec::new(), 0.0, par) {
-            state.take(outside, vec![1.0; state.others()]);
+            state.take(outside, vec![1.0; task.validation_rows()]);
         }
     }
     let mut rivals = if dictionary.drawn().is_some() {
         Rivals::Drawn { open: vec![true; dictionary.count()], random: Random::new(params.seed) }
     } else {
-        Rivals::All(Box::new(Field::new(&dictionary, &state, by_gain, par)))
+        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, par)))
     };
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
-    let mut go_on = state.note(&mut curve);
+    let mut go_on = state.note(&mut stopping);
     let mut exhausted = false;
     let mut gap;
     let reason = loop {
@@ -81,8 +86,8 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
         if let Rivals::All(field) = &mut rivals {
             // At the end all functions have their say: an earlier one may have been missed.
             let kept = field.refresh(&mut state, reason.is_some(), false, par);
-            if kept + 1 < curve.sizes.len() {
-                go_on = curve.truncate(kept + 1);
+            if kept + 1 < stopping.curve.sizes.len() {
+                go_on = stopping.truncate(kept + 1);
                 if reason.is_none_or(|r| r == StopReason::Converged) {
                     continue;
                 }
@@ -97,13 +102,13 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
                 None if std::mem::replace(&mut exhausted, true) => None,
                 None => {
                     let kept = field.refresh(&mut state, true, true, par);
-                    go_on = curve.truncate(kept + 1);
+                    go_on = stopping.truncate(kept + 1);
                     continue;
                 }
             },
             Rivals::Drawn { open, random } => {
                 let list = dictionary.draw(open, random);
-                let chosen = best_drawn(&dictionary, &state, &list, by_gain, open, par)?;
+                let chosen = best_drawn(dictionary, &state, &list, by_gain, open, par)?;
                 // A sample that was inside the span, and is closed now, leaves others to look at.
                 if chosen.is_none() && list.iter().any(|&p| !open[p]) {
                     continue;
@@ -119,27 +124,30 @@ pub(super) fn fit(task: &Task<'_>, params: &MatchingParams, monitor: &dyn Monito
             Rivals::Drawn { open, .. } => open[p] = false,
         }
         let Some(outside) = outside else { continue };
-        state.take(outside, dictionary.watched(p, state.others(), par)?);
+        state.take(outside, dictionary.validation_column(p, par)?);
         state.order.push(p);
-        go_on = state.note(&mut curve);
+        go_on = state.note(&mut stopping);
     };
-    let mut fit = Fit::nothing(Stop { reason, iterations: state.order.len() as u64, gap });
-    fit.coefficients = Coefficients::Factor { factor: state.basis.factor(), projections: state.projections };
-    fit.order = state.order;
-    curve.finish(&mut fit);
-    Ok(fit)
+    let shape = (state.basis.len(), task.outputs());
+    let projections = Array2::from_shape_vec(shape, state.projections).expect("a line of shares a function");
+    Ok(Fit {
+        stop: Stop { reason, iterations: state.order.len() as u64, gap },
+        order: state.order,
+        coefficients: Coefficients::Factor { factor: state.basis.factor(), projections },
+        curve: stopping.curve,
+    })
 }
 
 /// The best of some candidates; those inside the span are closed.
 fn best_drawn(
     dictionary: &Dictionary<'_>,
-    state: &State<'_>,
+    state: &State<'_, '_>,
     list: &[usize],
     by_gain: bool,
     open: &mut [bool],
     par: Par,
 ) -> Result<Option<Candidate>> {
-    let (l, q) = (state.task.rows(), state.task.outputs);
+    let (l, q) = (state.task.rows(), state.task.outputs());
     let columns = dictionary.columns(list, par)?;
     let inside = inner_products(&columns, state.basis.vectors(), l, par);
     let aligned = inner_products(&columns, &state.residuals, l, par);

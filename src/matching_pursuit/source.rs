@@ -8,10 +8,13 @@ use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors};
 use crate::simd::Real;
 use crate::with_rows;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::sync::OnceLock;
 
 /// Columns of a precomputed kernel that a task reads: two cache lines of a row.
 const GROUP: usize = 16;
+
+const LINES: &str = "values are written to row-major lines";
 
 /// Which rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,20 +33,26 @@ pub trait Functions: Sync {
     /// Number of rows of a set.
     fn rows(&self, set: RowSet) -> usize;
 
-    /// Writes the values of some functions on all rows of a set, function after function.
+    /// Writes the values of some functions on all rows of a set, a row-major line a function.
     ///
     /// # Errors
     /// Whatever keeps the values from being known.
-    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], par: Par) -> Result<()>;
+    fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, par: Par) -> Result<()>;
 
     /// As [`Functions::fill`], in single precision.
     ///
     /// # Errors
     /// As [`Functions::fill`].
-    fn fill_single(&self, which: &[usize], set: RowSet, out: &mut [f32], par: Par) -> Result<()> {
-        let mut values = vec![0.0; out.len()];
-        self.fill(which, set, &mut values, par)?;
-        narrow(&values, out);
+    fn fill_single(
+        &self,
+        which: &[usize],
+        set: RowSet,
+        mut out: ArrayViewMut2<'_, f32>,
+        par: Par,
+    ) -> Result<()> {
+        let mut values = Array2::zeros(out.dim());
+        self.fill(which, set, values.view_mut(), par)?;
+        out.zip_mut_with(&values, |out, &v| *out = v as f32);
         Ok(())
     }
 }
@@ -55,37 +64,16 @@ pub struct KernelFunctions<'a> {
     training: Rows<'a>,
     validation: Option<Rows<'a>>,
     /// The sets as kernel values want them, made when they are first asked for: a pursuit asks for one function a step.
-    packed: Packed,
+    double: Packed<f64>,
+    single: Packed<f32>,
 }
 
-#[derive(Default)]
-struct Packed {
-    training: OnceLock<PackedVectors<f64>>,
-    training_single: OnceLock<PackedVectors<f32>>,
-    validation: OnceLock<PackedVectors<f64>>,
-    validation_single: OnceLock<PackedVectors<f32>>,
-}
+/// The sets in one precision.
+struct Packed<T>([OnceLock<PackedVectors<T>>; 2]);
 
-/// Picks the place of a precision.
-trait Place: Real {
-    fn of(packed: &Packed, set: RowSet) -> &OnceLock<PackedVectors<Self>>;
-}
-
-impl Place for f64 {
-    fn of(packed: &Packed, set: RowSet) -> &OnceLock<PackedVectors<Self>> {
-        match set {
-            RowSet::Training => &packed.training,
-            RowSet::Validation => &packed.validation,
-        }
-    }
-}
-
-impl Place for f32 {
-    fn of(packed: &Packed, set: RowSet) -> &OnceLock<PackedVectors<Self>> {
-        match set {
-            RowSet::Training => &packed.training_single,
-            RowSet::Validation => &packed.validation_single,
-        }
+impl<T> Default for Packed<T> {
+    fn default() -> Self {
+        Self([OnceLock::new(), OnceLock::new()])
     }
 }
 
@@ -120,7 +108,14 @@ impl<'a> KernelFunctions<'a> {
             Error::check_len("columns of the validation rows", training.cols(), rows.cols())?;
             kernel.check_rows("validation rows", rows)?;
         }
-        Ok(Self { kernel, points, training, validation, packed: Packed::default() })
+        Ok(Self {
+            kernel,
+            points,
+            training,
+            validation,
+            double: Packed::default(),
+            single: Packed::default(),
+        })
     }
 
     fn set(&self, set: RowSet) -> Option<Rows<'a>> {
@@ -130,11 +125,46 @@ impl<'a> KernelFunctions<'a> {
         }
     }
 
-    fn values<T: Place>(&self, which: &[usize], set: RowSet, out: &mut [T], par: Par) {
+    fn values<T: Real>(
+        &self,
+        packed: &Packed<T>,
+        which: &[usize],
+        set: RowSet,
+        mut out: ArrayViewMut2<'_, T>,
+        par: Par,
+    ) {
         let Some(rows) = self.set(set) else { return };
-        let columns = T::of(&self.packed, set)
+        let columns = packed.0[set as usize]
             .get_or_init(|| PackedVectors::between(self.kernel, self.points, rows, par));
-        columns.values_by(self.points, which, out, par);
+        columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par);
+    }
+
+    /// Values of the precomputed kernel: columns of the rows.
+    fn given<T: Real>(&self, which: &[usize], set: RowSet, mut out: ArrayViewMut2<'_, T>, par: Par) {
+        let Some(rows) = self.set(set) else { return };
+        let (n, columns) = (rows.rows(), indices(self.points.gather(which).view()));
+        par.for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
+            let columns = &columns[task * GROUP..][..out.len() / n];
+            with_rows!(
+                rows,
+                dense(d) => for i in 0..n {
+                    let row = crate::data::row(&d, i);
+                    for (c, &column) in columns.iter().enumerate() {
+                        out[c * n + i] = T::from_f64(Element::to_f64(row[column]));
+                    }
+                },
+                csr(s) => {
+                    let mut values = vec![0.0; s.cols()];
+                    for i in 0..n {
+                        s.for_each_in_row(i, |j, v| values[j] = Element::to_f64(v));
+                        for (c, &column) in columns.iter().enumerate() {
+                            out[c * n + i] = T::from_f64(values[column]);
+                        }
+                        s.for_each_in_row(i, |j, _| values[j] = 0.0);
+                    }
+                }
+            );
+        });
     }
 }
 
@@ -158,98 +188,57 @@ impl Functions for KernelFunctions<'_> {
         self.set(set).map_or(0, |rows| rows.rows())
     }
 
-    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], par: Par) -> Result<()> {
-        if self.kernel != Kernel::Precomputed {
-            self.values(which, set, out, par);
-            return Ok(());
+    fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, par: Par) -> Result<()> {
+        if self.kernel == Kernel::Precomputed {
+            self.given(which, set, out, par);
+        } else {
+            self.values(&self.double, which, set, out, par);
         }
-        let Some(rows) = self.set(set) else { return Ok(()) };
-        let (n, columns) = (rows.rows(), indices(self.points.gather(which).view()));
-        par.for_each_chunk(out, GROUP * n.max(1), |task, out| {
-            let columns = &columns[task * GROUP..][..out.len() / n];
-            with_rows!(
-                rows,
-                dense(d) => for i in 0..n {
-                    let row = d.row(i);
-                    for (c, &column) in columns.iter().enumerate() {
-                        out[c * n + i] = Element::to_f64(row[column]);
-                    }
-                },
-                csr(s) => {
-                    let mut values = vec![0.0; s.cols()];
-                    for i in 0..n {
-                        s.for_each_in_row(i, |j, v| values[j] = Element::to_f64(v));
-                        for (c, &column) in columns.iter().enumerate() {
-                            out[c * n + i] = values[column];
-                        }
-                        s.for_each_in_row(i, |j, _| values[j] = 0.0);
-                    }
-                }
-            );
-        });
         Ok(())
     }
 
-    fn fill_single(&self, which: &[usize], set: RowSet, out: &mut [f32], par: Par) -> Result<()> {
-        if self.kernel != Kernel::Precomputed {
-            self.values(which, set, out, par);
-            return Ok(());
+    fn fill_single(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f32>, par: Par) -> Result<()> {
+        if self.kernel == Kernel::Precomputed {
+            self.given(which, set, out, par);
+        } else {
+            self.values(&self.single, which, set, out, par);
         }
-        let mut values = vec![0.0; out.len()];
-        self.fill(which, set, &mut values, par)?;
-        narrow(&values, out);
         Ok(())
     }
 }
 
-/// Rounds to single precision.
-fn narrow(values: &[f64], out: &mut [f32]) {
-    out.iter_mut().zip(values).for_each(|(out, &v)| *out = v as f32);
-}
-
-/// Functions that are given by their values, (rows, functions) row-major.
+/// Functions that are given by their values, (rows, functions).
 pub struct Columns<'a> {
-    count: usize,
-    training: &'a [f64],
-    validation: &'a [f64],
+    values: [ArrayView2<'a, f64>; 2],
 }
 
 impl<'a> Columns<'a> {
     /// # Errors
-    /// [`Error::Shape`] where the sizes are no multiples of `count`, [`Error::NotFinite`].
-    pub fn new(count: usize, training: &'a [f64], validation: &'a [f64]) -> Result<Self> {
+    /// [`Error::Shape`] where the sets have different functions, [`Error::NotFinite`].
+    pub fn new(training: ArrayView2<'a, f64>, validation: ArrayView2<'a, f64>) -> Result<Self> {
+        Error::check_len("columns of the validation values", training.ncols(), validation.ncols())?;
         for values in [training, validation] {
-            let rows = values.len() / count.max(1);
-            Error::check_len("values of functions (rows times functions)", rows * count, values.len())?;
-            if let Some(at) = values.iter().position(|v| !v.is_finite()) {
-                return Err(Error::NotFinite { what: "values of functions", row: at / count });
+            if let Some(row) = values.rows().into_iter().position(|row| row.iter().any(|v| !v.is_finite())) {
+                return Err(Error::NotFinite { what: "values of functions", row });
             }
         }
-        Ok(Self { count, training, validation })
-    }
-
-    fn set(&self, set: RowSet) -> &'a [f64] {
-        match set {
-            RowSet::Training => self.training,
-            RowSet::Validation => self.validation,
-        }
+        Ok(Self { values: [training, validation] })
     }
 }
 
 impl Functions for Columns<'_> {
     fn count(&self) -> usize {
-        self.count
+        self.values[0].ncols()
     }
 
     fn rows(&self, set: RowSet) -> usize {
-        self.set(set).len() / self.count.max(1)
+        self.values[set as usize].nrows()
     }
 
-    fn fill(&self, which: &[usize], set: RowSet, out: &mut [f64], _: Par) -> Result<()> {
-        let n = self.rows(set);
-        for (i, line) in self.set(set).chunks_exact(self.count.max(1)).enumerate() {
+    fn fill(&self, which: &[usize], set: RowSet, mut out: ArrayViewMut2<'_, f64>, _: Par) -> Result<()> {
+        for (i, line) in self.values[set as usize].rows().into_iter().enumerate() {
             for (c, &column) in which.iter().enumerate() {
-                out[c * n + i] = line[column];
+                out[[c, i]] = line[column];
             }
         }
         Ok(())
@@ -259,7 +248,6 @@ impl Functions for Columns<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Rows;
     use crate::kernels::pair;
 
     #[test]
@@ -271,11 +259,11 @@ mod tests {
         let part = KernelFunctions::new(kernel, rows, rows, Some(validation)).unwrap();
         assert_eq!((part.count(), part.rows(RowSet::Training), part.rows(RowSet::Validation)), (7, 7, 2));
         for (set, rows_of, n) in [(RowSet::Training, rows, 7), (RowSet::Validation, validation, 2)] {
-            let mut out = vec![0.0; 2 * n];
-            part.fill(&[5, 1], set, &mut out, Par::Sequential).unwrap();
+            let mut out = Array2::zeros((2, n));
+            part.fill(&[5, 1], set, out.view_mut(), Par::Sequential).unwrap();
             for (c, j) in [5, 1].into_iter().enumerate() {
                 for i in 0..n {
-                    assert!((out[c * n + i] - pair(&kernel, rows_of, i, rows, j)).abs() < 1e-14);
+                    assert!((out[[c, i]] - pair(&kernel, rows_of, i, rows, j)).abs() < 1e-14);
                 }
             }
         }
@@ -283,15 +271,16 @@ mod tests {
         let index = [2.0, 0.0];
         let points: Rows<'_> = Rows::from_shape((2, 1), &index).unwrap();
         let precomputed = KernelFunctions::new(Kernel::Precomputed, points, rows, None).unwrap();
-        let given = Columns::new(3, &x, &[]).unwrap();
-        let (mut one, mut two) = (vec![0.0; 14], vec![0.0; 14]);
-        precomputed.fill(&[0, 1], RowSet::Training, &mut one, Par::Sequential).unwrap();
-        given.fill(&[2, 0], RowSet::Training, &mut two, Par::Sequential).unwrap();
+        let (x, none) = (ArrayView2::from_shape((7, 3), &x).unwrap(), Array2::zeros((0, 3)));
+        let given = Columns::new(x, none.view()).unwrap();
+        let (mut one, mut two) = (Array2::zeros((2, 7)), Array2::zeros((2, 7)));
+        precomputed.fill(&[0, 1], RowSet::Training, one.view_mut(), Par::Sequential).unwrap();
+        given.fill(&[2, 0], RowSet::Training, two.view_mut(), Par::Sequential).unwrap();
         assert_eq!(one, two);
-        assert_eq!(one[7..], (0..7).map(|i| x[3 * i]).collect::<Vec<_>>());
+        assert_eq!(one.row(1), x.column(0));
         let beyond = [3.0];
         let points: Rows<'_> = Rows::from_shape((1, 1), &beyond).unwrap();
         assert!(KernelFunctions::new(Kernel::Precomputed, points, rows, None).is_err());
-        assert!(Columns::new(4, &x, &[]).is_err());
+        assert!(Columns::new(x, Array2::zeros((0, 4)).view()).is_err());
     }
 }

@@ -241,8 +241,15 @@ class MatchingPursuit(BaseEstimator):
     ) -> MatchingPath:
         X_val = None if watched is None else watched[0]
         dictionary = self._dictionary(data, random)
-        parts = [part.core(data.X, X_val) for part in dictionary.parts]
         constant = not isinstance(self.fit_intercept, str) and bool(self.fit_intercept)
+        task = {
+            "parts": [part.core(data.X, X_val) for part in dictionary.parts],
+            "targets": data.targets,
+            "weights": data.weights,
+            "constant": constant,
+            "validation": None if watched is None else (watched[1], self._classes_as_targets()),
+            "loss": core_loss(self.loss, float(getattr(self, "delta", 1.0))),
+        }
         settings = {
             "variant": self._variant_of(),
             "max_iter": size if self.max_iter is None and self.variant == "basic" else self.max_iter,
@@ -258,17 +265,7 @@ class MatchingPursuit(BaseEstimator):
             "max_time": self.max_time,
         }
         with progress(self.verbose) as told:
-            fitted = _core.matching_pursuit(
-                parts,
-                data.targets,
-                data.weights,
-                constant,
-                None if watched is None else (watched[1], self._classes_as_targets()),
-                core_loss(self.loss, float(getattr(self, "delta", 1.0))),
-                settings,
-                told.callback,
-                threads(self.n_jobs),
-            )
+            fitted = _core.matching_pursuit(task, settings, told.callback, threads(self.n_jobs))
         if fitted["sizes"].size == 0:
             raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
         return MatchingPath(copy.copy(self), dictionary, fitted, constant)

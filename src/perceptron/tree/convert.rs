@@ -34,6 +34,7 @@ use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::dot;
+use ndarray::Array2;
 
 /// Vectors of an expansion, at most: the program at the root has the square of them.
 const MOST_VECTORS: usize = 16_384;
@@ -339,11 +340,10 @@ impl Work<'_> {
             None,
         )?;
         let f = |i: usize, c: usize| self.targets[i * q + c] - self.expansion.intercepts[c];
-        let targets: Vec<f64> = some.iter().flat_map(|&i| (0..q).map(move |c| f(i, c))).collect();
+        let targets = Array2::from_shape_fn((some.len(), q), |(i, c)| f(some[i], c));
         let task = Task {
             functions: &[&functions],
-            targets: &targets,
-            outputs: q,
+            targets: targets.view(),
             weights: None,
             constant: false,
             loss: &BuiltIn::Squared,
