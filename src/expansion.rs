@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernel::Kernel;
 
 /// A kernel expansion that borrows its parts.
 #[derive(Debug, Clone, Copy)]

@@ -16,6 +16,7 @@ pub mod data;
 pub mod error;
 pub mod expansion;
 pub mod io;
+mod kernel;
 pub mod kernels;
 mod largest;
 pub mod least_squares;

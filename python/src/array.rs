@@ -21,7 +21,7 @@ use crate::error::to_python;
 /// A dense matrix in NumPy's memory.
 pub(crate) struct Dense<'py, T: Element>(PyReadonlyArray2<'py, T>);
 
-impl<'py, T: Element + svmarrow::data::Element> Dense<'py, T> {
+impl<'py, T: Element + svmarrow::data::DenseElement> Dense<'py, T> {
     fn new(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
         if array.ndim() != 2 {
             return Err(PyValueError::new_err(format!(

@@ -1,4 +1,4 @@
-//! `svmarrow::io` and `svmarrow::data::svmlight`: files.
+//! `svmarrow::io`: files.
 //!
 //! Text is read through a [`Watched`] reader, which asks the monitor before every block, so that Ctrl-C ends the
 //! reading of a large file.
@@ -18,9 +18,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
 use svmarrow::control::{Monitor, Progress};
-use svmarrow::data::svmlight::{self, IndexBase, ReadOptions};
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self, Array, Arrays, Numbers};
+use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 
 use crate::array::{RowsArg, index_array, indices, rows_object, vector};
 use crate::error::to_python;

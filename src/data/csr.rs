@@ -3,7 +3,7 @@
 //! The constructor proves once what every later access relies on: row pointers start at 0, never fall and end at
 //! the number of stored values; column indices are in range and strictly increasing within a row.
 
-use super::{Element, Rows};
+use super::element::Element;
 use crate::error::{Error, Result};
 
 /// Indices of either width, as SciPy stores them.
@@ -138,18 +138,6 @@ impl<'a, T: Element> CsrView<'a, T> {
             indptr.push(indices.len() as i64);
         }
         (indptr, indices, values)
-    }
-}
-
-impl<'a> From<CsrView<'a, f32>> for Rows<'a> {
-    fn from(view: CsrView<'a, f32>) -> Self {
-        Self::CsrF32(view)
-    }
-}
-
-impl<'a> From<CsrView<'a, f64>> for Rows<'a> {
-    fn from(view: CsrView<'a, f64>) -> Self {
-        Self::CsrF64(view)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files: models in and out, and the way every file is saved.
+//! Files: data and models in and out, and the way every file is saved.
 //!
 //! | file | holds |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | `container` | the safetensors container below it: header and named tensors |
 //! | `grid` | coefficients of one byte, exactly back |
 //! | `libsvm_model` | LIBSVM's model text, both ways |
-//! | `lines` | numbered lines and the `index:value` grammar shared with [svmlight data](crate::data::svmlight) |
+//! | `lines` | numbered lines and the `index:value` grammar shared by the two texts |
+//! | `svmlight` | rows and targets as svmlight text, both ways |
 
 pub mod atomic;
 mod container;
@@ -15,3 +16,4 @@ mod grid;
 pub mod libsvm_model;
 pub(crate) mod lines;
 pub mod safetensors;
+pub mod svmlight;

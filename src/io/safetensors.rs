@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::container::{self, Container, Dtype, Tensor};
 use super::grid::Grid;
 use super::libsvm_model::training_rows;
-use crate::data::{CsrView, Element, IndexSlice, OwnedRows, Rows, row as dense_row};
+use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::io::atomic;
@@ -336,7 +336,7 @@ fn take<'a>(
 }
 
 fn dense(tensor: &Tensor<'_>) -> Result<OwnedRows, String> {
-    fn array<T: Element>(tensor: &Tensor<'_>, values: Vec<T>) -> Result<OwnedRows, String> {
+    fn array<T: DenseElement>(tensor: &Tensor<'_>, values: Vec<T>) -> Result<OwnedRows, String> {
         let shape = (tensor.shape[0], tensor.shape[1]);
         Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
     }

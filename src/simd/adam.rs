@@ -43,7 +43,8 @@ pub(crate) fn step(
 ) {
     let n = parameters.len();
     assert!(slopes.len() == n && means.len() == n && squares.len() == n);
-    run(Step { rate, slopes, means, squares, parameters });
+    // SAFETY: all slices have n numbers.
+    unsafe { run(Step { rate, slopes, means, squares, parameters }) };
 }
 
 /// `rate` times sqrt(1 - b2^t) / (1 - b1^t) for step t = 1, 2, ...

@@ -75,7 +75,8 @@ impl<T: Real> Operation for Dot<'_, T> {
 /// a'b
 pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     assert_eq!(a.len(), b.len());
-    run(Dot(a, b))
+    // SAFETY: the lengths agree.
+    unsafe { run(Dot(a, b)) }
 }
 
 struct Axpy<'a>(f64, &'a [f64], &'a mut [f64]);
@@ -95,7 +96,8 @@ impl Operation for Axpy<'_> {
 /// y += alpha x
 pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
     assert_eq!(x.len(), y.len());
-    run(Axpy(alpha, x, y));
+    // SAFETY: the lengths agree.
+    unsafe { run(Axpy(alpha, x, y)) };
 }
 
 /// y[j] += sum_k weights[k] rows[k][from + j]: up to eight rows in one pass over y.
@@ -165,7 +167,8 @@ impl<T: Stored> Operation for AddRows<'_, T> {
 pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y: &mut [f64]) {
     assert_eq!(weights.len(), rows.len());
     assert!(rows.iter().all(|row| row.len() >= from + y.len()));
-    run(AddRows { weights, rows, from, y });
+    // SAFETY: there is a weight a row, and the rows reach as far as y.
+    unsafe { run(AddRows { weights, rows, from, y }) };
 }
 
 #[cfg(test)]

@@ -120,7 +120,8 @@ pub(crate) fn row_products<T: Real>(rows: &[&[T]], vectors: &[T], length: usize,
     }
     assert!(rows.iter().all(|row| row.len() == length));
     assert!(vectors.len().is_multiple_of(length) && out.len() == rows.len() * (vectors.len() / length));
-    run(Products { rows, vectors, length, out });
+    // SAFETY: rows, vectors and results are as long as the assertions say.
+    unsafe { run(Products { rows, vectors, length, out }) };
 }
 
 #[cfg(test)]

@@ -230,7 +230,8 @@ impl<T: Real> PanelTile<'_, T> {
                 assert!(self.panel.len() >= slots.panel_rows * width);
             }
         }
-        run(self);
+        // SAFETY: the assertions above are what the loop relies on.
+        unsafe { run(self) };
     }
 }
 
@@ -361,7 +362,8 @@ impl<T: Real> ApplyCoefficients<'_, T> {
         assert!(self.tile.len() >= self.rows * width);
         assert!(self.coefficients.len() >= self.groups * width * lanes);
         assert!(self.out.len() >= self.rows * self.groups * lanes);
-        run(self);
+        // SAFETY: the assertions above are what the loop relies on.
+        unsafe { run(self) };
     }
 
     #[inline(always)]
@@ -427,7 +429,8 @@ impl<T: Real> ApplyCoefficientsFew<'_, T> {
         assert!(self.tile.len() >= self.rows * width);
         assert!(self.coefficients.len() >= self.outputs * width);
         assert!(self.out.len() >= self.rows * self.outputs * lanes);
-        run(self);
+        // SAFETY: the assertions above are what the loop relies on.
+        unsafe { run(self) };
     }
 }
 

@@ -102,16 +102,19 @@ pub(crate) trait Operation {
 }
 
 /// Runs an operation at the level in use.
+///
+/// # Safety
+/// The operation's fields must satisfy its invariants: it reads and writes where they say, without a check.
 #[inline]
-pub(crate) fn run<O: Operation>(operation: O) -> O::Output {
+pub(crate) unsafe fn run<O: Operation>(operation: O) -> O::Output {
     match level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `level` returns a level only where the machine has it.
+        // SAFETY: `level` returns a level only where the machine has it; the fields are the caller's promise.
         Level::Avx512 => unsafe { x86_64::run_avx512(operation) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86_64::run_avx2(operation) },
-        // SAFETY: the scalar level needs nothing of the machine.
+        // SAFETY: the scalar level needs nothing of the machine; the fields are the caller's promise.
         _ => unsafe { operation.run::<Scalar>() },
     }
 }
@@ -126,5 +129,6 @@ pub(crate) fn lanes<T: Real>() -> usize {
             <T::Of<I> as Vector>::LANES
         }
     }
-    run(Lanes::<T>(std::marker::PhantomData))
+    // SAFETY: there is nothing to read or write.
+    unsafe { run(Lanes::<T>(std::marker::PhantomData)) }
 }

@@ -111,7 +111,9 @@ pub(crate) fn subtract_product<A: Real, T: Real>(
     let (row, step) = (at.row, at.step);
     // SAFETY: the start is inside `a` by the assertion.
     let a = unsafe { a.as_ptr().add(at.start) };
-    run(Tile { a, row, step, rows, depth, panel: panel.as_ptr(), out: out.as_mut_ptr(), out_row });
+    let (panel, out) = (panel.as_ptr(), out.as_mut_ptr());
+    // SAFETY: both corners of both blocks are inside them by the assertions.
+    unsafe { run(Tile { a, row, step, rows, depth, panel, out, out_row }) };
 }
 
 /// The same for a block of rows whose columns `from..from + depth` are A and `to..to + width` are C.
@@ -135,7 +137,7 @@ pub(crate) fn update_rows<T: Real>(
     // SAFETY: both corners are inside the block and their columns are disjoint by the assertions.
     let (a, out) =
         unsafe { (start.add(rows.start * stride + from).cast_const(), start.add(rows.start * stride + to)) };
-    run(Tile {
+    let tile = Tile {
         a,
         row: stride,
         step: 1,
@@ -144,7 +146,9 @@ pub(crate) fn update_rows<T: Real>(
         panel: panel.as_ptr(),
         out,
         out_row: stride,
-    });
+    };
+    // SAFETY: as above, and the panel is long enough.
+    unsafe { run(tile) };
 }
 
 /// L X = B for one panel of right-hand sides, in place; L (n, n) lower triangular in lines of `stride`.
@@ -186,7 +190,8 @@ impl<A: Real, T: Real> Operation for Forward<'_, A, T> {
 pub(crate) fn forward<A: Real, T: Real>(l: &[A], stride: usize, n: usize, x: &mut [T]) {
     assert!(n == 0 || l.len() >= (n - 1) * stride + n);
     assert!(x.len() >= n * panel_width::<T>());
-    run(Forward { l, stride, n, x });
+    // SAFETY: triangle and right-hand sides are as long as the assertions say.
+    unsafe { run(Forward { l, stride, n, x }) };
 }
 
 /// L' X = B for one panel, in place.
@@ -229,7 +234,8 @@ impl<A: Real, T: Real> Operation for Backward<'_, A, T> {
 pub(crate) fn backward<A: Real, T: Real>(l: &[A], stride: usize, n: usize, x: &mut [T]) {
     assert!(n == 0 || l.len() >= (n - 1) * stride + n);
     assert!(x.len() >= n * panel_width::<T>());
-    run(Backward { l, stride, n, x });
+    // SAFETY: triangle and right-hand sides are as long as the assertions say.
+    unsafe { run(Backward { l, stride, n, x }) };
 }
 
 #[cfg(test)]

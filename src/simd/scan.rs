@@ -42,7 +42,8 @@ pub(crate) fn step_and_scan(
     assert!(
         n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && row_i.len() == n && row_j.len() == n
     );
-    run(StepAndScan { gradient, up, low, row_i, row_j, step })
+    // SAFETY: all slices have n numbers, whole steps of the loop.
+    unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step }) }
 }
 
 const COUNTING: [f64; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
@@ -130,7 +131,8 @@ pub(crate) fn second_order_partner(
 ) -> Option<usize> {
     let n = gradient.len();
     assert!(n.is_multiple_of(STRIDE) && low.len() == n && row_i.len() == n && diagonal.len() == n);
-    run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature })
+    // SAFETY: all slices have n numbers, whole steps of the loop.
+    unsafe { run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature }) }
 }
 
 impl Operation for Partner<'_> {

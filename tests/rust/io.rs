@@ -6,7 +6,7 @@ mod safetensors;
 use std::path::{Path, PathBuf};
 
 use svmarrow::data::Rows;
-use svmarrow::data::svmlight::{self, ReadOptions};
+use svmarrow::io::svmlight::{self, ReadOptions};
 
 /// Fisher's iris in LIBSVM's form: 150 rows, 4 columns, labels 0, 1, 2.
 const IRIS: &str = include_str!("iris.svmlight");

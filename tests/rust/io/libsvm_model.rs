@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use ndarray::{Array2, arr2};
 use proptest::prelude::*;
 use svmarrow::data::OwnedRows;
-use svmarrow::data::svmlight::{self, ReadOptions};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, LibsvmModel, SvmType};
+use svmarrow::io::svmlight::{self, ReadOptions};
 use svmarrow::kernels::Kernel;
 use svmarrow::{Error, Result};
 

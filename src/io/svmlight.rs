@@ -12,10 +12,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::str::FromStr;
 
-use super::{Element, OwnedRows, Rows};
+use super::atomic;
+use super::lines::{Lines, Number, SparseBuilder, excerpt, finite};
+use crate::data::{Element, OwnedRows, Rows};
 use crate::error::{Error, Result};
-use crate::io::atomic;
-use crate::io::lines::{Lines, Number, SparseBuilder, excerpt, finite};
 
 /// Index of the first column in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +62,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<SvmlightData> {
 /// Reads a stream; `path` is what its errors call it.
 ///
 /// ```
-/// use svmarrow::data::svmlight::{ReadOptions, read_from};
+/// use svmarrow::io::svmlight::{ReadOptions, read_from};
 ///
 /// let text = "+1 1:0.5 3:2 # first\n-1 2:1\n";
 /// let data = read_from(text.as_bytes(), "example".as_ref(), &ReadOptions::default())?;

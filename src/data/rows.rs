@@ -1,0 +1,280 @@
+//! A matrix of rows in any layout and precision, borrowed and owned.
+//!
+//! Dense matrices are ndarray's: any view whose rows are contiguous and do not overlap. Kernels and packing read rows as
+//! slices, so the elements of a row must lie side by side; the rows themselves may be any distance apart, as those of
+//! `x.slice(s![.., ..4])` are. The layout is checked once, where a [`Rows`] is made.
+
+use ndarray::{Array2, ArrayView2};
+
+use super::csr::{CsrView, IndexSlice};
+use super::dense::{gather, matrix, row as row_of};
+use super::element::Element;
+use crate::error::{Error, Result};
+
+/// A matrix of rows in any supported layout and precision, made by `try_into` from an [`ArrayView2`] and by `into` from
+/// a [`CsrView`].
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Rows<'a> {
+    /// Dense bytes.
+    #[non_exhaustive]
+    DenseU8(ArrayView2<'a, u8>),
+    /// Dense single precision.
+    #[non_exhaustive]
+    DenseF32(ArrayView2<'a, f32>),
+    /// Dense double precision.
+    #[non_exhaustive]
+    DenseF64(ArrayView2<'a, f64>),
+    /// Sparse single precision.
+    CsrF32(CsrView<'a, f32>),
+    /// Sparse double precision.
+    CsrF64(CsrView<'a, f64>),
+}
+
+/// Runs the same expression on whichever view is inside; dense and sparse branches differ.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with_rows {
+    ($rows:expr, dense($d:ident) => $dense:expr, csr($s:ident) => $csr:expr) => {
+        match $rows {
+            $crate::data::Rows::DenseU8($d) => $dense,
+            $crate::data::Rows::DenseF32($d) => $dense,
+            $crate::data::Rows::DenseF64($d) => $dense,
+            $crate::data::Rows::CsrF32($s) => $csr,
+            $crate::data::Rows::CsrF64($s) => $csr,
+        }
+    };
+}
+
+impl<'a> Rows<'a> {
+    /// The same rows for a shorter time. ndarray's views do not shorten their lifetimes by themselves (they are
+    /// invariant), so this is said where rows meet other borrows in one struct.
+    pub fn reborrow<'b>(self) -> Rows<'b>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::DenseU8(d) => Rows::DenseU8(d.reborrow()),
+            Self::DenseF32(d) => Rows::DenseF32(d.reborrow()),
+            Self::DenseF64(d) => Rows::DenseF64(d.reborrow()),
+            Self::CsrF32(s) => Rows::CsrF32(s),
+            Self::CsrF64(s) => Rows::CsrF64(s),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        with_rows!(self, dense(d) => d.nrows(), csr(s) => s.rows())
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols())
+    }
+
+    /// Whether the rows are stored sparse.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self, Self::CsrF32(_) | Self::CsrF64(_))
+    }
+
+    /// Whether the elements are double precision.
+    pub fn is_f64(&self) -> bool {
+        matches!(self, Self::DenseF64(_) | Self::CsrF64(_))
+    }
+
+    /// Calls `visit(column, value)` for the stored entries of one row, in column order.
+    pub fn for_each_in_row(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        with_rows!(self,
+            dense(d) => for (j, v) in row_of(d, row).iter().enumerate() { visit(j, v.to_f64()); },
+            csr(s) => s.for_each_in_row(row, |j, v| visit(j, v.to_f64())));
+    }
+
+    /// The first row that holds a value which is not finite, as an error naming `what`.
+    pub fn check_finite(&self, what: &'static str) -> Result<()> {
+        for row in 0..self.rows() {
+            let mut finite = true;
+            self.for_each_in_row(row, |_, v| finite &= v.is_finite());
+            if !finite {
+                return Err(Error::NotFinite { what, row });
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the given rows, keeping layout and precision.
+    pub fn gather(&self, rows: &[usize]) -> OwnedRows {
+        match self {
+            Self::DenseU8(d) => OwnedRows::DenseU8(gather(d, rows)),
+            Self::DenseF32(d) => OwnedRows::DenseF32(gather(d, rows)),
+            Self::DenseF64(d) => OwnedRows::DenseF64(gather(d, rows)),
+            Self::CsrF32(s) => {
+                let (indptr, indices, values) = s.gather(rows);
+                OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }
+            }
+            Self::CsrF64(s) => {
+                let (indptr, indices, values) = s.gather(rows);
+                OwnedRows::CsrF64 { indptr, indices, values, cols: s.cols() }
+            }
+        }
+    }
+}
+
+/// An element of dense rows, which knows their variant.
+pub trait DenseElement: Element {
+    /// Rows of a view whose layout was checked.
+    #[doc(hidden)]
+    fn rows(view: ArrayView2<'_, Self>) -> Rows<'_>;
+
+    /// Rows of a row-major array.
+    #[doc(hidden)]
+    fn owned(array: Array2<Self>) -> OwnedRows;
+}
+
+macro_rules! dense_element {
+    ($($type:ty, $variant:ident;)*) => {$(
+        impl DenseElement for $type {
+            fn rows(view: ArrayView2<'_, Self>) -> Rows<'_> {
+                Rows::$variant(view)
+            }
+
+            fn owned(array: Array2<Self>) -> OwnedRows {
+                OwnedRows::$variant(array)
+            }
+        }
+    )*};
+}
+
+dense_element! {
+    u8, DenseU8;
+    f32, DenseF32;
+    f64, DenseF64;
+}
+
+impl<'a, T: DenseElement> TryFrom<ArrayView2<'a, T>> for Rows<'a> {
+    type Error = Error;
+
+    /// Takes the view as it is.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where the elements of a row are not side by side, or rows overlap or run backwards.
+    fn try_from(view: ArrayView2<'a, T>) -> Result<Self> {
+        let (rows, cols) = view.dim();
+        let &[between, within] = view.strides() else { unreachable!("a matrix has two strides") };
+        if (cols <= 1 || within == 1) && (rows <= 1 || between >= cols as isize) || view.is_empty() {
+            Ok(T::rows(view))
+        } else {
+            Err(Error::Layout { strides: [between, within] })
+        }
+    }
+}
+
+impl<'a, T: DenseElement> TryFrom<&'a Array2<T>> for Rows<'a> {
+    type Error = Error;
+
+    fn try_from(array: &'a Array2<T>) -> Result<Self> {
+        array.view().try_into()
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `shape` (rows, columns) that follow each other in `data`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where `data` has not exactly as many elements.
+    pub fn from_shape<T: DenseElement>(shape: (usize, usize), data: &'a [T]) -> Result<Self> {
+        matrix(shape, data)?.try_into()
+    }
+}
+
+impl<'a> From<CsrView<'a, f32>> for Rows<'a> {
+    fn from(view: CsrView<'a, f32>) -> Self {
+        Self::CsrF32(view)
+    }
+}
+
+impl<'a> From<CsrView<'a, f64>> for Rows<'a> {
+    fn from(view: CsrView<'a, f64>) -> Self {
+        Self::CsrF64(view)
+    }
+}
+
+/// Rows that own their memory, for models read from files and for vectors taken out of a training set; a dense one is made from an [`Array2`] by `into`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the fields are those of the views
+pub enum OwnedRows {
+    DenseU8(Array2<u8>),
+    DenseF32(Array2<f32>),
+    DenseF64(Array2<f64>),
+    CsrF32 { indptr: Vec<i64>, indices: Vec<i64>, values: Vec<f32>, cols: usize },
+    CsrF64 { indptr: Vec<i64>, indices: Vec<i64>, values: Vec<f64>, cols: usize },
+}
+
+impl OwnedRows {
+    /// Borrows the rows.
+    ///
+    /// # Panics
+    /// If a dense array is not row-major or the fields of sparse rows contradict each other; every constructor in this
+    /// crate checks them.
+    pub fn view(&self) -> Rows<'_> {
+        const CHECKED: &str = "owned rows are consistent";
+        match self {
+            Self::DenseU8(array) => array.try_into().expect(CHECKED),
+            Self::DenseF32(array) => array.try_into().expect(CHECKED),
+            Self::DenseF64(array) => array.try_into().expect(CHECKED),
+            Self::CsrF32 { indptr, indices, values, cols } => {
+                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
+                    .expect(CHECKED)
+                    .into()
+            }
+            Self::CsrF64 { indptr, indices, values, cols } => {
+                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
+                    .expect(CHECKED)
+                    .into()
+            }
+        }
+    }
+}
+
+impl<T: DenseElement> From<Array2<T>> for OwnedRows {
+    /// Takes the array; it is copied only where it is not row-major.
+    fn from(array: Array2<T>) -> Self {
+        let row_major = array.is_standard_layout();
+        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{arr2, s};
+
+    #[test]
+    fn sizes_that_do_not_fit_are_refused() {
+        let data = [0.0_f32; 4];
+        assert!(Rows::from_shape((usize::MAX, 2), &data).is_err());
+        assert!(Rows::from_shape((2, 3), &data).is_err());
+        assert!(Rows::from_shape((1, 2), &data).is_err());
+        assert!(Rows::from_shape((2, 2), &data).is_ok());
+    }
+
+    #[test]
+    fn layouts_whose_rows_are_slices_are_taken() {
+        let x = arr2(&[[1.0_f64, 2.0, 9.0], [3.0, 4.0, 9.0], [5.0, 6.0, 9.0]]);
+        for view in
+            [x.slice(s![.., ..2]), x.slice(s![..;2, ..2]), x.slice(s![1.., 2..]), x.slice(s![..0, ..])]
+        {
+            let rows = Rows::try_from(view).unwrap();
+            assert_eq!((rows.rows(), rows.cols()), view.dim());
+            let all: Vec<usize> = (0..view.nrows()).collect();
+            assert_eq!(rows.gather(&all), view.to_owned().into());
+        }
+        let column = x.t();
+        for view in
+            [column, x.slice(s![..;-1, ..]), x.slice(s![.., ..;2]), x.row(0).broadcast((3, 3)).unwrap()]
+        {
+            assert!(matches!(Rows::try_from(view), Err(Error::Layout { .. })), "{:?}", view.strides());
+        }
+        assert_eq!(OwnedRows::from(x.t().to_owned()).view().gather(&[2]), arr2(&[[9.0, 9.0, 9.0]]).into());
+    }
+}
