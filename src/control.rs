@@ -70,7 +70,7 @@ impl dyn Monitor + '_ {
         self.tick(&Progress::of(phase, done, total))
     }
 
-    /// As [`look`](Self::look), for work of which a part is of no use.
+    /// As `look`, for work of which a part is of no use.
     ///
     /// # Errors
     /// [`Error::Cancelled`] where the monitor asks to stop.

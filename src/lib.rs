@@ -7,6 +7,47 @@
 //!
 //! Everything is a [`KernelExpansion`](expansion::KernelExpansion). See `docs/design.md` in the repository for
 //! the layers and the decisions.
+//!
+//! A machine that tells a disc from the ring around it, compressed to eight vectors:
+//!
+//! ```
+//! use ndarray::{Array2, ArrayView2};
+//! use svmarrow::control::{Par, Silent};
+//! use svmarrow::data::Rows;
+//! use svmarrow::expansion::ExpansionView;
+//! use svmarrow::kernels::{Evaluator, Kernel};
+//! use svmarrow::path::path_coefficients;
+//! use svmarrow::reduced_set::{PursuitParams, pursuit};
+//! use svmarrow::svm::{Classification, ClassifierLoss, Coding, SvmParams, fit_classifier};
+//!
+//! let labels: Vec<usize> = (0..200).map(|i| i % 2).collect();
+//! let angle = |i: usize, k: usize| 0.7 * i as f64 + 1.57 * k as f64;
+//! let x = Array2::from_shape_fn((200, 2), |(i, k)| (0.5 + labels[i] as f64) * angle(i, k).sin());
+//! let (rows, kernel) = (Rows::try_from(&x)?, Kernel::Rbf { gamma: 1.0 });
+//!
+//! let upper = vec![10.0; labels.len()];
+//! let task = Classification {
+//!     labels: &labels,
+//!     classes: 2,
+//!     upper: &upper,
+//!     coding: Coding::OneVsOne,
+//!     loss: ClassifierLoss::Hinge,
+//!     fit_intercept: true,
+//!     start: None,
+//! };
+//! let model = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
+//! let vectors = rows.gather(&model.support);
+//! let machine = ExpansionView::new(kernel, vectors.view(), model.coefficients.view(), &model.intercepts)?;
+//!
+//! let path = pursuit(&machine, None, &PursuitParams::new(8), &Silent, Par::Threads)?;
+//! let kept = machine.vectors.gather(&path.order);
+//! let coefficients = path_coefficients(&path.steps(), 8)?;
+//! let coefficients = ArrayView2::from_shape((8, 1), &coefficients).unwrap();
+//! let small = ExpansionView::new(kernel, kept.view(), coefficients, &model.intercepts)?;
+//! let f = Evaluator::new(&small)?.evaluate(rows, Par::Threads)?;
+//! assert!(f.column(0).iter().zip(&labels).all(|(&f, &class)| (f > 0.0) == (class == 1)));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 #![deny(unsafe_code)]
 

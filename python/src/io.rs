@@ -10,8 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn,
-    PyUntypedArrayMethods,
+    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -24,8 +23,8 @@ use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 
 use crate::array::{RowsArg, index_array, indices, rows_object, vector};
 use crate::error::to_python;
-use crate::expansion;
-use crate::params::{KernelArg, kernel_tuple};
+use crate::expansion::ExpansionArg;
+use crate::params::kernel_tuple;
 use crate::run::{Cost, run};
 
 /// Bytes between two looks at the monitor.
@@ -124,16 +123,12 @@ pub(crate) fn read_libsvm_model(
 
 /// Writes a LIBSVM model, all or nothing.
 #[pyfunction]
-#[pyo3(signature = (path, svm_type, vectors, coefficients, intercepts, kernel, labels, class_counts))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (path, svm_type, expansion, labels, class_counts))]
 pub(crate) fn write_libsvm_model(
     py: Python<'_>,
     path: PathBuf,
     svm_type: &str,
-    vectors: RowsArg<'_>,
-    coefficients: PyReadonlyArray2<'_, f64>,
-    intercepts: PyReadonlyArray1<'_, f64>,
-    kernel: KernelArg,
+    expansion: ExpansionArg<'_>,
     labels: PyReadonlyArray1<'_, i64>,
     class_counts: PyReadonlyArray1<'_, i64>,
 ) -> PyResult<()> {
@@ -149,7 +144,7 @@ pub(crate) fn write_libsvm_model(
     };
     let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
     let class_counts = indices("class_counts", &class_counts)?;
-    let view = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let view = expansion.view()?;
     run(py, 1, Cost::Unknown, None, |_, _| {
         libsvm_model::write(&path, svm_type, &view, &labels, &class_counts)
     })
@@ -188,21 +183,17 @@ pub(crate) enum ArrayArg<'py> {
 
 /// Writes a model file, all or nothing; `extra_json` is any JSON text.
 #[pyfunction]
-#[pyo3(signature = (path, vectors, coefficients, intercepts, kernel, extra_json, arrays))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (path, expansion, extra_json, arrays))]
 pub(crate) fn write_model(
     py: Python<'_>,
     path: PathBuf,
-    vectors: RowsArg<'_>,
-    coefficients: PyReadonlyArray2<'_, f64>,
-    intercepts: PyReadonlyArray1<'_, f64>,
-    kernel: KernelArg,
+    expansion: ExpansionArg<'_>,
     extra_json: &str,
     arrays: BTreeMap<String, ArrayArg<'_>>,
 ) -> PyResult<()> {
     let extra = serde_json::from_str(extra_json)
         .map_err(|e| PyValueError::new_err(format!("extra_json is not JSON: {e}")))?;
-    let view = expansion::view(&vectors, &coefficients, &intercepts, &kernel)?;
+    let view = expansion.view()?;
     let mut owned = Arrays::new();
     for (name, array) in arrays {
         let array = match array {

@@ -289,22 +289,13 @@ def read_libsvm_model(path: _Path, n_features: int | None) -> dict[str, Any]: ..
 def write_libsvm_model(
     path: _Path,
     svm_type: str,
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
+    expansion: _Expansion,
     labels: _Indices,
     class_counts: _Indices,
 ) -> None: ...
 def read_model(path: _Path) -> dict[str, Any]: ...
 def write_model(
-    path: _Path,
-    vectors: _Rows,
-    coefficients: _Floats,
-    intercepts: _Floats,
-    kernel: _Kernel,
-    extra_json: str,
-    arrays: Mapping[str, NDArray[Any]],
+    path: _Path, expansion: _Expansion, extra_json: str, arrays: Mapping[str, NDArray[Any]]
 ) -> None: ...
 def simd_level() -> Literal["avx512", "avx2", "scalar"]: ...
 def available_memory() -> int: ...

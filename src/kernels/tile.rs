@@ -231,7 +231,7 @@ impl<'a> KernelRows<'a> {
         });
     }
 
-    /// out[t] += sum_i weights[i] k(x_rows[i], x_t) over all columns t, without storing a kernel value: the very values
+    /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
     /// that [`KernelRows::compute`] writes in single precision, sums in double.
     pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) {
         assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));

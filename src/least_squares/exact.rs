@@ -17,7 +17,7 @@ use crate::control::{Monitor, Par, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::gram_lower;
 use crate::linalg::columns;
-use crate::linalg::conjugate::{self, Tolerance};
+use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
 use crate::simd::Real;
 use ndarray::Array2;
@@ -146,9 +146,9 @@ fn refined<T: Real>(
     // The rounding of a sum of n products: a residual computed in double precision is hardly smaller, and a few times
     // that is what a factor in double precision leaves.
     let rounding = 2.0 * f64::EPSILON * (n as f64).sqrt();
-    let tolerance = Tolerance { relative: 8.0 * rounding, backward: rounding };
+    let limits = Limits { relative: 8.0 * rounding, backward: rounding, products: REFINEMENTS };
     let (right, values) = (right.as_slice().expect(ROW_MAJOR), solved.as_slice_mut().expect(ROW_MAJOR));
-    let outcome = conjugate::solve(right, values, q, tolerance, REFINEMENTS, apply, precondition, monitor)?;
+    let outcome = conjugate::solve(right, values, q, limits, apply, precondition, monitor)?;
     match outcome.reason {
         StopReason::Converged => {}
         StopReason::Interrupted | StopReason::MaxTime => {

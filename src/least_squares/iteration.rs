@@ -4,7 +4,7 @@ use super::intercept::{coefficients_and_intercepts, right_hand_sides};
 use super::problem::Problem;
 use crate::control::{Budget, Monitor, StopReason};
 use crate::error::Result;
-use crate::linalg::conjugate::{self, Tolerance};
+use crate::linalg::conjugate::{self, Limits};
 use ndarray::Array2;
 use std::time::Duration;
 
@@ -47,8 +47,7 @@ pub(super) fn conjugate_gradients(
         right.as_slice().expect(ROW_MAJOR),
         solved.as_slice_mut().expect(ROW_MAJOR),
         columns,
-        Tolerance { relative: stopping.tolerance, backward: 0.0 },
-        stopping.max_products,
+        Limits { relative: stopping.tolerance, backward: 0.0, products: stopping.max_products },
         |p, out| apply(p, out, columns),
         |r, out| {
             precondition(r, out, columns);

@@ -12,12 +12,14 @@ use std::ops::ControlFlow;
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::Result;
 
-/// When a column has converged: ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest Rayleigh quotient seen
-/// for ||A||.
+/// When the iteration ends: where every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
+/// Rayleigh quotient seen for ||A||, or all products are spent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tolerance {
+pub(crate) struct Limits {
     pub(crate) relative: f64,
     pub(crate) backward: f64,
+    /// Most products with A.
+    pub(crate) products: u64,
 }
 
 /// How the iteration ended.
@@ -55,19 +57,17 @@ fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
     }
 }
 
-/// Improves `x` (n, q) until A x = b to the tolerance, or `most` products are spent.
+/// Improves `x` (n, q) until the iteration ends.
 ///
 /// `apply(p, out)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
 ///
 /// # Errors
 /// Those of `apply` and `precondition`.
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn solve(
     b: &[f64],
     x: &mut [f64],
     q: usize,
-    tolerance: Tolerance,
-    most: u64,
+    limits: Limits,
     mut apply: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
     mut precondition: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
     monitor: &dyn Monitor,
@@ -92,9 +92,7 @@ pub(crate) fn solve(
         let small = |r: &[f64], x: &[f64], norm: f64| -> Vec<bool> {
             let (r, x) = (dots(r, r, q), dots(x, x, q));
             (0..q)
-                .map(|j| {
-                    r[j].sqrt() <= tolerance.relative * size[j] + tolerance.backward * norm * x[j].sqrt()
-                })
+                .map(|j| r[j].sqrt() <= limits.relative * size[j] + limits.backward * norm * x[j].sqrt())
                 .collect()
         };
         residuals = dots(&r, &r, q)
@@ -128,7 +126,7 @@ pub(crate) fn solve(
                 reason = why;
                 break;
             }
-            if products >= most {
+            if products >= limits.products {
                 reason = StopReason::MaxIterations;
                 break;
             }
@@ -180,7 +178,7 @@ mod tests {
         let (n, q) = (40, 3);
         let b: Vec<f64> = (0..n * q).map(|i| if i % q == 2 { 0.0 } else { (i as f64).sin() }).collect();
         let mut x = vec![0.0; n * q];
-        let tolerance = Tolerance { relative: 1e-12, backward: 0.0 };
+        let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
         let times = |p: &[f64], out: &mut [f64]| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = values[i / q % 4] * p[i];
@@ -191,7 +189,7 @@ mod tests {
             out.copy_from_slice(r);
             Ok(())
         };
-        let outcome = solve(&b, &mut x, q, tolerance, 100, times, same, &Silent).unwrap();
+        let outcome = solve(&b, &mut x, q, limits, times, same, &Silent).unwrap();
         assert_eq!(outcome.reason, StopReason::Converged);
         assert!(outcome.products <= 6, "{outcome:?}");
         for (i, x) in x.iter().enumerate() {

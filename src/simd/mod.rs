@@ -1,9 +1,9 @@
-//! The only room with `unsafe`: hot loops written once over a small [`Vector`] trait, run at the widest
+//! The only room with `unsafe`: hot loops written once over a small `Vector` trait, run at the widest
 //! instruction set that the machine has.
 //!
 //! The set is found once, at the first use. `SVMARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
 //! a wider one than the machine has), so that tests can run the same code at every level; the scalar level is the
-//! oracle of the others. A hot loop is an [`Operation`]; [`run`] compiles it for each set and picks one.
+//! oracle of the others. A hot loop is an `Operation`; `run` compiles it for each set and picks one.
 //!
 //! | file | holds |
 //! |---|---|

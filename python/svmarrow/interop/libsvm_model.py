@@ -75,10 +75,12 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
     _core.write_libsvm_model(
         os.fspath(path),
         svm_type,
-        core_rows(expansion.vectors),
-        np.ascontiguousarray(coefficients),
-        np.ascontiguousarray(intercepts),
-        expansion.kernel_spec,
+        (
+            core_rows(expansion.vectors),
+            np.ascontiguousarray(coefficients),
+            np.ascontiguousarray(intercepts),
+            expansion.kernel_spec,
+        ),
         np.ascontiguousarray(labels),
         np.empty(0, dtype=np.int64),
     )

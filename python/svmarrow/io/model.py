@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.rows import core_rows
 from svmarrow.exceptions import FormatError
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.read import build_expansion, csr_or_dense
@@ -98,10 +97,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     extra["schema"] = SCHEMA
     _core.write_model(
         os.fspath(path),
-        core_rows(expansion.vectors),
-        expansion.coefficients,
-        expansion.intercepts,
-        expansion.kernel_spec,
+        expansion.core_parts,
         json.dumps(extra, allow_nan=False, sort_keys=True),
         arrays,
     )
