@@ -19,6 +19,7 @@ from common import Report, arguments, load, run, seconds, splits
 from sklearn.kernel_ridge import KernelRidge
 
 from svmarrow import SVC, KernelExpansion, SelectionSettings, compression_path
+from svmarrow._support.decoding import label_indices
 from svmarrow.interop import as_expansion
 from svmarrow.reduced_set import threshold
 
@@ -231,7 +232,7 @@ def apart(svc: Any, method: str, sizes: tuple[int, ...], X: Any, y: np.ndarray) 
     Their thresholds are chosen again on the training rows, as those of the models beside them.
     """
     classifier = as_expansion(svc)
-    labels = threshold.label_indices(y, svc.classes_)
+    labels = label_indices(y, svc.classes_)
     full = svc.expansion_
     paths = []
     for j in range(full.n_outputs):
