@@ -118,6 +118,12 @@ class CalibratedCascade(Cascade):
     --------
     ExactCascade : No disagreement at all.
 
+    Notes
+    -----
+    `fit` fits and compresses on all rows but the held-out ones, which set the switch-over point; the promise
+    counts every row alike, whatever its weight. With too few held-out rows for `epsilon` and `delta` nothing
+    can be promised for the small model: then `threshold_` is infinite.
+
     References
     ----------
     .. [1] C. Clopper and E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the
@@ -164,35 +170,7 @@ class CalibratedCascade(Cascade):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> CalibratedCascade:
-        """Hold rows out, fit and compress on the others, set the switch-over point on them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), default=None
-            Weights, passed to the estimator's fit; the promise counts every row alike.
-
-        Returns
-        -------
-        CalibratedCascade
-            This object.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range or the estimator refuses the data.
-        TypeError
-            If the estimator does not become an expansion that classifies.
-
-        Notes
-        -----
-        With too few held-out rows for `epsilon` and `delta` nothing can be promised for the small model: then
-        `threshold_` is infinite.
-        """
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         check(
             self.get_params(deep=False),
             {
@@ -219,7 +197,6 @@ class CalibratedCascade(Cascade):
             self._calibrate(smalls, self.model_.validated(_safe_indexing(X, held)))
         else:
             self._calibrate(smalls, self.model_.expansion_.vectors[:0])
-        return self
 
     def _split(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows to train on and rows held out; every class stays in the training rows."""

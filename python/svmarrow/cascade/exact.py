@@ -150,31 +150,7 @@ class ExactCascade(Cascade):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ExactCascade:
-        """Fit the estimator, compress it and prepare the stages.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Training rows.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), default=None
-            Weights, passed to the estimator's fit.
-
-        Returns
-        -------
-        ExactCascade
-            This object.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, the kernel has no feature space, or the estimator refuses the
-            data.
-        TypeError
-            If the estimator does not become an expansion that classifies.
-        """
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         rules = {
             "method": one_of(*(name for name in METHODS if name != "gradient")),
             "tol": RULES["tol"],
@@ -189,9 +165,8 @@ class ExactCascade(Cascade):
             path = compression_path(self.model_, most, **options, n_jobs=self.n_jobs, verbose=self.verbose)
         except ConstantModelError:
             self._prepare(None, [])
-            return self
+            return
         self._build(path, X)
-        return self
 
     @classmethod
     def from_path(

@@ -127,30 +127,7 @@ class ReducedSet(ClassifierWrapper):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ReducedSet:
-        """Fit the estimator and compress it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Training rows.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), default=None
-            Weights, passed to the estimator's fit.
-
-        Returns
-        -------
-        ReducedSet
-            This object.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, or the estimator refuses the data.
-        TypeError
-            If the estimator does not become an expansion that classifies.
-        """
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         rules = {name: RULES[name] for name in ("method", "candidates", "tol", "random_state")}
         check(
             self.get_params(deep=False), {**rules, "n_vectors": integer(least=1), "tune_threshold": boolean}
@@ -159,7 +136,7 @@ class ReducedSet(ClassifierWrapper):
         makes, chooses_vectors = self.method == "gradient", self.candidates == "vectors"
         if chooses_vectors and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
-            return self
+            return
         tune = makes or (self.tune_threshold and sample_weight is None)
         compared = getattr(self.settings, "criterion", "norm") == "predictions"
         needs_rows = tune or compared or not chooses_vectors
@@ -177,7 +154,6 @@ class ReducedSet(ClassifierWrapper):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        return self
 
     @property
     def expansion_(self) -> KernelExpansion:

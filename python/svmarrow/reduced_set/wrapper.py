@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
@@ -12,7 +13,7 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["ClassifierWrapper"]
 
@@ -24,7 +25,39 @@ class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator_: Any
     model_: ExpansionClassifier
 
-    def _fit_full(self, X: Any, y: Any, sample_weight: Any) -> ExpansionClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the estimator, and compress what it became.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Training rows.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Weights, passed to the estimator's fit.
+
+        Returns
+        -------
+        object
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, the kernel is none that is allowed, or the estimator refuses
+            the data.
+        TypeError
+            If the estimator does not become an expansion that classifies.
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
+    @abstractmethod
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Check the parameters, fit the estimator, make ``model_``."""
+
+    def _fit_full(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> ExpansionClassifier:
         """Fit a clone of the estimator; the expansion of what it became."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = clone(self.estimator).fit(X, y, **weights)
