@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaincinv
+from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
@@ -200,8 +201,6 @@ class CalibratedCascade(Cascade):
 
     def _split(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows to train on and rows held out; every class stays in the training rows."""
-        from sklearn.model_selection import train_test_split
-
         _, first, counts = np.unique(labels, return_index=True, return_counts=True)
         held = int(self.calibration * rows.size)
         if rows.size - held < 2 * first.size or (counts < 2).any() or held < first.size:
