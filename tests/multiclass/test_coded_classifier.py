@@ -316,6 +316,14 @@ def test_class_weights_are_weights_of_rows(digits):
         assert both.outputs(X_test) == pytest.approx(product.outputs(X_test), abs=1e-6)
 
 
+def test_balanced_classes_are_balanced_by_weight(datasets, rng):
+    X, y = datasets["iris"]
+    weights = rng.integers(0, 3, size=len(y)) + (y == 1)
+    model = CodedClassifier(SVC(gamma=0.5, tol=1e-6), class_weight="balanced")
+    expected = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).outputs(X)
+    assert model.fit(X, y, sample_weight=weights).outputs(X) == pytest.approx(expected, abs=1e-4)
+
+
 def by_three(y, weight):
     return np.where(y == 3, weight, 1.0)
 

@@ -239,22 +239,32 @@ def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
 
 
 def class_weights(
-    class_weight: Any, sample_weight: Any, classes: NDArray[Any], labels: NDArray[np.intp]
+    class_weight: Any,
+    sample_weight: Any,
+    classes: NDArray[Any],
+    labels: NDArray[np.intp],
+    *,
+    counted: bool = True,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The weight of each class, and of each row with its own weight times that of its class.
 
     ``class_weight`` is None, "balanced" or a dict as scikit-learn has it, ``labels`` the numbers of the rows'
-    classes. Refused where a class is left without a row of positive weight.
+    classes; "balanced" counts a row as its weight says unless ``counted`` is false. Refused where a class is
+    left without a row of positive weight.
     """
-    by_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
+    own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
+    totals = np.bincount(labels, own, minlength=classes.size)
+    if counted and isinstance(class_weight, str) and totals.all():
+        by_class = totals.sum() / (classes.size * totals)
+    else:
+        by_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
     if not np.isfinite(by_class).all() or (by_class < 0.0).any():
         raise ValueError(f"class_weight gives {by_class.tolist()}: weights must be finite and not negative")
-    own = sample_weights(sample_weight, labels.size)
-    rows: NDArray[np.float64] = by_class[labels] if own is None else by_class[labels] * own
-    left = np.bincount(labels[rows > 0.0], minlength=classes.size)
-    if (left == 0).any():
+    totals = totals * by_class
+    if not totals.all():
         raise ValueError(
-            f"the weights of class {classes[int(np.argmin(left))]} are all zero: every class needs a row of "
-            "positive weight (sample_weight times class_weight)"
+            f"the weights of class {classes[int(np.argmin(totals))]} are all zero: every class needs a row "
+            "of positive weight (sample_weight times class_weight)"
         )
+    rows: NDArray[np.float64] = by_class[labels] * own
     return by_class, rows

@@ -77,10 +77,10 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Of equals the first class wins. For two classes and one column the sign of the output decides.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes of y, as in scikit-learn: every machine gets them as weights of the rows, so
-        that its estimator must take ``sample_weight``. A ``class_weight`` of the estimator itself is about
-        the classes of y too where machines of svmarrow are trained together; else about the two sides of a
-        column, -1 and 1.
+        Weights of the classes of y, as in scikit-learn; "balanced" counts a row as its weight says. Every
+        machine gets them as weights of the rows, so that its estimator must take ``sample_weight``. A
+        ``class_weight`` of the estimator itself is about the classes of y too where machines of svmarrow are
+        trained together; else about the two sides of a column, -1 and 1.
     random_state : int, RandomState instance or None, default=None
         Seed of codes that are drawn; None draws another code at each `fit`.
     n_draws : int, default=10000

@@ -153,7 +153,9 @@ class CertifiedClassifier(ClassifierMixin, CertifiedMachine):
         classes, labels = np.unique(y, return_inverse=True)
         if classes.size < 2:
             raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
-        return classes, labels, *class_weights(self.class_weight, sample_weight, classes, labels)
+        # scikit-learn's SVC balances the classes by their rows, whatever the rows weigh.
+        weights = class_weights(self.class_weight, sample_weight, classes, labels, counted=False)
+        return classes, labels, *weights
 
     def _decoding_of(self, n_classes: int) -> Decoding:
         return "binary" if n_classes == 2 else self.multi_class
