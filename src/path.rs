@@ -6,11 +6,13 @@
 //! cost O(t^2), so no size is ever fitted afresh.
 //!
 //! A basic pursuit has no such factor: its steps change the coefficients of one vector each, a vector's more than once.
-//! Then L is left out (it is the identity) and `turns` says which vector each row of G belongs to, `ends` how many rows
-//! a size has. With a factor every vector has one row.
+//! Then the path says which vector each step changes, and how many steps each size has. With a factor every vector has
+//! one step.
+
+use ndarray::{Array2, Array3, ArrayView2, Axis};
 
 use crate::control::{Par, Stop, StopReason};
-use crate::data::{Rows, flat};
+use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
 use crate::simd::blas::{axpy, dot};
@@ -20,15 +22,15 @@ use crate::simd::blas::{axpy, dot};
 pub struct Path {
     /// The M candidates in the order they were chosen.
     pub order: Vec<usize>,
-    /// L, (M, M) row-major, lower triangular: the Cholesky factor of their inner products. Empty for basic steps.
-    pub factor: Vec<f64>,
-    /// G, (steps, q) row-major: the target's projections on the orthonormal directions, or the changes of coefficients
-    /// that basic steps make.
-    pub projections: Vec<f64>,
-    /// (steps,): the place in `order` of the vector that each row of G belongs to.
-    pub turns: Vec<usize>,
-    /// (M,): the number of rows of G that sizes 1, 2, ... M have.
-    pub ends: Vec<usize>,
+    /// L, (M, M), lower triangular: the Cholesky factor of their inner products. `None` for basic steps.
+    pub factor: Option<Array2<f64>>,
+    /// G, (steps, q): the target's projections on the orthonormal directions, or the changes of coefficients that basic
+    /// steps make.
+    pub projections: Array2<f64>,
+    /// (steps,): the place in `order` of the vector that each step belongs to.
+    pub vector_of_step: Vec<usize>,
+    /// (M,): the number of steps that sizes 1, 2, ... M have.
+    pub steps_of_size: Vec<usize>,
     /// (M + 1,): norm of what is missing after 0, 1, ... M vectors, all outputs together:
     /// sqrt(sum_j ||w_j - w_j^(t)||^2), or the root mean square of the difference of the outputs where predictions were
     /// compared.
@@ -46,13 +48,12 @@ pub struct Path {
 impl Path {
     /// No vectors, for the reason given.
     pub(crate) fn empty(outputs: usize, reason: StopReason) -> Self {
-        debug_assert!(outputs > 0);
         Self {
             order: Vec::new(),
-            factor: Vec::new(),
-            projections: Vec::new(),
-            turns: Vec::new(),
-            ends: Vec::new(),
+            factor: None,
+            projections: Array2::zeros((0, outputs)),
+            vector_of_step: Vec::new(),
+            steps_of_size: Vec::new(),
             residual_norms: vec![f64::NAN],
             penalties: Vec::new(),
             exact: true,
@@ -62,29 +63,20 @@ impl Path {
     }
 
     /// What the coefficients and the outputs of all sizes follow from.
-    pub fn steps(&self) -> Steps<'_> {
-        Steps {
-            vectors: self.order.len(),
-            outputs: if self.turns.is_empty() { 1 } else { self.projections.len() / self.turns.len() },
-            projections: &self.projections,
-            form: if self.factor.is_empty() {
-                Form::Basic { turns: &self.turns, ends: &self.ends }
-            } else {
-                Form::Factored(&self.factor)
-            },
-        }
+    pub fn view(&self) -> PathView<'_> {
+        let form = match &self.factor {
+            Some(factor) => Form::Factored(factor.view()),
+            None => Form::Basic { vector_of_step: &self.vector_of_step, steps_of_size: &self.steps_of_size },
+        };
+        PathView { projections: self.projections.view(), form }
     }
 }
 
 /// The numbers of a path, borrowed.
 #[derive(Debug, Clone, Copy)]
-pub struct Steps<'a> {
-    /// M.
-    pub vectors: usize,
-    /// q.
-    pub outputs: usize,
+pub struct PathView<'a> {
     /// G, see [`Path::projections`].
-    pub projections: &'a [f64],
+    pub projections: ArrayView2<'a, f64>,
     /// How G becomes coefficients.
     pub form: Form<'a>,
 }
@@ -93,62 +85,68 @@ pub struct Steps<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Form<'a> {
     /// Through L, (M, M); a row each.
-    Factored(&'a [f64]),
+    Factored(ArrayView2<'a, f64>),
     /// Added to the coefficients of a vector.
     Basic {
-        /// See [`Path::turns`].
-        turns: &'a [usize],
-        /// See [`Path::ends`].
-        ends: &'a [usize],
+        /// See [`Path::vector_of_step`].
+        vector_of_step: &'a [usize],
+        /// See [`Path::steps_of_size`].
+        steps_of_size: &'a [usize],
     },
 }
 
-impl Steps<'_> {
-    fn check(&self) -> Result<()> {
-        let (m, q) = (self.vectors, self.outputs);
+impl PathView<'_> {
+    /// M.
+    pub fn vectors(&self) -> usize {
+        match self.form {
+            Form::Factored(factor) => factor.nrows(),
+            Form::Basic { steps_of_size, .. } => steps_of_size.len(),
+        }
+    }
+
+    /// q.
+    pub fn outputs(&self) -> usize {
+        self.projections.ncols()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let (m, rows) = (self.vectors(), self.projections.nrows());
+        Rows::try_from(self.projections.reborrow())?;
         match self.form {
             Form::Factored(factor) => {
-                Error::check_len("factor of a path (M times M)", m * m, factor.len())?;
-                Error::check_len("projections of a path (M times outputs)", m * q, self.projections.len())
+                Rows::try_from(factor.reborrow())?;
+                Error::check_len("columns of the factor of a path", m, factor.ncols())?;
+                Error::check_len("rows of the projections of a path", m, rows)
             }
-            Form::Basic { turns, ends } => {
-                Error::check_len(
-                    "changes of a path (steps times outputs)",
-                    turns.len() * q,
-                    self.projections.len(),
-                )?;
-                Error::check_len("ends of a path", m, ends.len())?;
-                if let Some(turn) = turns.iter().find(|&&turn| turn >= m) {
-                    return Err(Error::param("turns", turn, format!("below {m}, the vectors of the path")));
+            Form::Basic { vector_of_step: of_step, steps_of_size: of_size } => {
+                Error::check_len("rows of the changes of a path", of_step.len(), rows)?;
+                if let Some(vector) = of_step.iter().find(|&&vector| vector >= m) {
+                    let rule = format!("below {m}, the vectors of the path");
+                    return Err(Error::param("vector_of_step", vector, rule));
                 }
-                if ends.windows(2).any(|w| w[0] > w[1]) || ends.last().is_some_and(|&end| end > turns.len()) {
-                    return Err(Error::param(
-                        "ends",
-                        format!("{ends:?}"),
-                        "increasing, up to the number of steps",
-                    ));
+                if of_size.windows(2).any(|w| w[0] > w[1]) || of_size.last().is_some_and(|&n| n > rows) {
+                    let rule = "increasing, up to the number of steps";
+                    return Err(Error::param("steps_of_size", format!("{of_size:?}"), rule));
                 }
                 Ok(())
             }
         }
     }
 
-    /// The rows of G that size t has and size t - 1 has not, each with its vector.
-    fn rows_of(&self, t: usize) -> impl Iterator<Item = (usize, &[f64])> {
-        let q = self.outputs;
-        let rows = match self.form {
+    /// The steps that size t has and size t - 1 has not: the vector and the row of G of each.
+    fn steps_to(&self, t: usize) -> impl Iterator<Item = (usize, &[f64])> {
+        let steps = match self.form {
             Form::Factored(_) => t - 1..t,
-            Form::Basic { ends, .. } => {
-                let first = if t == 1 { 0 } else { ends[t - 2] };
-                first..ends[t - 1]
+            Form::Basic { steps_of_size, .. } => {
+                (if t == 1 { 0 } else { steps_of_size[t - 2] })..steps_of_size[t - 1]
             }
         };
-        rows.map(move |row| {
+        steps.map(move |step| {
             let vector = match self.form {
-                Form::Factored(_) => row,
-                Form::Basic { turns, .. } => turns[row],
+                Form::Factored(_) => step,
+                Form::Basic { vector_of_step, .. } => vector_of_step[step],
             };
-            (vector, &self.projections[row * q..(row + 1) * q])
+            (vector, row(&self.projections, step))
         })
     }
 }
@@ -157,37 +155,37 @@ impl Steps<'_> {
 ///
 /// # Errors
 /// [`Error::Param`] where `size` exceeds M, [`Error::Shape`] where the arrays disagree.
-pub fn path_coefficients(steps: &Steps<'_>, size: usize) -> Result<Vec<f64>> {
-    steps.check()?;
-    let (m, q) = (steps.vectors, steps.outputs);
+pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>> {
+    path.check()?;
+    let (m, q) = (path.vectors(), path.outputs());
     if size > m {
         return Err(Error::param("size", size, format!("at most {m}, the vectors of the path")));
     }
-    let factor = match steps.form {
-        Form::Factored(factor) => factor,
-        Form::Basic { .. } => {
-            let mut a = vec![0.0; size * q];
-            for t in 1..=size {
-                for (vector, change) in steps.rows_of(t) {
-                    axpy(1.0, change, &mut a[vector * q..(vector + 1) * q]);
+    let a = match path.form {
+        Form::Factored(factor) => {
+            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().collect();
+            for t in (0..size).rev() {
+                let line = row(&factor, t);
+                let (before, mine) = a.split_at_mut(t * q);
+                let mine = &mut mine[..q];
+                for v in mine.iter_mut() {
+                    *v /= line[t];
+                }
+                for (u, target) in before.chunks_exact_mut(q).enumerate() {
+                    axpy(-line[u], mine, target);
                 }
             }
-            return Ok(a);
+            a
+        }
+        Form::Basic { .. } => {
+            let mut a = vec![0.0; size * q];
+            for (vector, change) in (1..=size).flat_map(|t| path.steps_to(t)) {
+                axpy(1.0, change, &mut a[vector * q..(vector + 1) * q]);
+            }
+            a
         }
     };
-    let mut a = steps.projections[..size * q].to_vec();
-    for t in (0..size).rev() {
-        let line = &factor[t * m..t * m + t + 1];
-        let (before, mine) = a.split_at_mut(t * q);
-        let mine = &mut mine[..q];
-        for v in mine.iter_mut() {
-            *v /= line[t];
-        }
-        for (u, target) in before.chunks_exact_mut(q).enumerate() {
-            axpy(-line[u], mine, target);
-        }
-    }
-    Ok(a)
+    Ok(Array2::from_shape_vec((size, q), a).expect("q numbers were made for each vector"))
 }
 
 /// Outputs at the rows of X for several sizes of a path, (sizes, n, q).
@@ -199,14 +197,13 @@ pub fn path_coefficients(steps: &Steps<'_>, size: usize) -> Result<Vec<f64>> {
 pub fn path_decisions(
     kernel: &Kernel,
     kept: Rows<'_>,
-    steps: &Steps<'_>,
+    path: &PathView<'_>,
     intercepts: &[f64],
     x: Rows<'_>,
     sizes: &[usize],
     par: Par,
-) -> Result<Vec<f64>> {
-    let features = flat(gram(kernel, x, kept, par)?);
-    outputs_of(features, (x.rows(), kept.rows()), steps, intercepts, sizes, par)
+) -> Result<Array3<f64>> {
+    path_outputs(path, gram(kernel, x, kept, par)?, intercepts, sizes, par)
 }
 
 /// Outputs (sizes, n, q) as [`path_decisions`], from the values (n, M) of the path's M functions at the rows.
@@ -214,31 +211,16 @@ pub fn path_decisions(
 /// # Errors
 /// As [`path_decisions`].
 pub fn path_outputs(
-    features: Vec<f64>,
-    (n, m): (usize, usize),
-    factor: &[f64],
-    projections: &[f64],
+    path: &PathView<'_>,
+    mut features: Array2<f64>,
     intercepts: &[f64],
     sizes: &[usize],
     par: Par,
-) -> Result<Vec<f64>> {
-    let steps = Steps { vectors: m, outputs: intercepts.len(), projections, form: Form::Factored(factor) };
-    outputs_of(features, (n, m), &steps, intercepts, sizes, par)
-}
-
-fn outputs_of(
-    mut features: Vec<f64>,
-    (n, m): (usize, usize),
-    steps: &Steps<'_>,
-    intercepts: &[f64],
-    sizes: &[usize],
-    par: Par,
-) -> Result<Vec<f64>> {
-    let q = intercepts.len();
-    steps.check()?;
-    Error::check_len("vectors of a path", steps.vectors, m)?;
-    Error::check_len("outputs of a path", steps.outputs, q)?;
-    Error::check_len("features of a path (rows times M)", n * m, features.len())?;
+) -> Result<Array3<f64>> {
+    path.check()?;
+    let ((n, m), q) = (features.dim(), intercepts.len());
+    Error::check_len("vectors of a path", path.vectors(), m)?;
+    Error::check_len("outputs of a path", path.outputs(), q)?;
     if sizes.windows(2).any(|w| w[0] >= w[1]) || sizes.last().is_some_and(|&s| s > m) {
         return Err(Error::param(
             "sizes",
@@ -246,44 +228,34 @@ fn outputs_of(
             format!("increasing and at most {m}, the vectors of the path"),
         ));
     }
+    if !features.is_standard_layout() {
+        features = features.as_standard_layout().into_owned();
+    }
     let largest = sizes.last().copied().unwrap_or(0);
-    // One line of outputs for every row, all sizes after each other; put in the order of sizes at the end.
-    let per_row = sizes.len() * q;
-    let mut by_row = vec![0.0; n * per_row];
-    if m > 0 && per_row > 0 {
-        let mut pairs: Vec<(&mut [f64], &mut [f64])> =
-            features.chunks_exact_mut(m).zip(by_row.chunks_exact_mut(per_row)).collect();
-        par.for_each_chunk(&mut pairs, 16, |_, pairs| {
-            for (phi, out) in pairs {
-                let mut outputs = intercepts.to_vec();
-                let mut next = 0;
-                for t in 0..=largest {
-                    if t > 0 {
-                        if let Form::Factored(factor) = steps.form {
-                            let line = &factor[(t - 1) * m..(t - 1) * m + t];
-                            phi[t - 1] = (phi[t - 1] - dot(&phi[..t - 1], &line[..t - 1])) / line[t - 1];
-                        }
-                        for (vector, change) in steps.rows_of(t) {
-                            axpy(phi[vector], change, &mut outputs);
-                        }
+    // All sizes of a row after each other; put in the order of sizes at the end.
+    let mut by_row = Array3::zeros((n, sizes.len(), q));
+    let mut pairs: Vec<_> = features.axis_iter_mut(Axis(0)).zip(by_row.axis_iter_mut(Axis(0))).collect();
+    par.for_each_chunk(&mut pairs, 16, |_, pairs| {
+        for (phi, out) in pairs {
+            let phi = phi.as_slice_mut().expect("the values are row-major");
+            let mut outputs = intercepts.to_vec();
+            let mut wanted = sizes.iter().zip(out.rows_mut()).peekable();
+            for t in 0..=largest {
+                if t > 0 {
+                    if let Form::Factored(factor) = path.form {
+                        let line = row(&factor, t - 1);
+                        phi[t - 1] = (phi[t - 1] - dot(&phi[..t - 1], &line[..t - 1])) / line[t - 1];
                     }
-                    if next < sizes.len() && sizes[next] == t {
-                        out[next * q..(next + 1) * q].copy_from_slice(&outputs);
-                        next += 1;
+                    for (vector, change) in path.steps_to(t) {
+                        axpy(phi[vector], change, &mut outputs);
                     }
                 }
+                if let Some((_, mut out)) = wanted.next_if(|(size, _)| **size == t) {
+                    out.as_slice_mut().expect("a new array is row-major").copy_from_slice(&outputs);
+                }
             }
-        });
-    } else {
-        for out in by_row.chunks_exact_mut(q.max(1)) {
-            out.copy_from_slice(intercepts);
         }
-    }
-    let mut out = vec![0.0; by_row.len()];
-    for (i, line) in by_row.chunks_exact(per_row.max(1)).enumerate() {
-        for (s, values) in line.chunks_exact(q).enumerate() {
-            out[(s * n + i) * q..(s * n + i + 1) * q].copy_from_slice(values);
-        }
-    }
-    Ok(out)
+    });
+    drop(pairs);
+    Ok(by_row.permuted_axes([1, 0, 2]).as_standard_layout().into_owned())
 }

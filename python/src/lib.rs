@@ -56,7 +56,7 @@ mod _core {
     #[pymodule_export]
     use crate::low_rank::{low_rank_solve, low_rank_sums, select_points_by_kernel};
     #[pymodule_export]
-    use crate::matching_pursuit::{matching_pursuit, path_outputs};
+    use crate::matching_pursuit::matching_pursuit;
     #[pymodule_export]
     use crate::memory::available_memory;
     #[pymodule_export]
@@ -64,7 +64,7 @@ mod _core {
         code_distances, decode_scores, decode_winners, leave_one_out_rows, make_code, margin_loss,
     };
     #[pymodule_export]
-    use crate::path::{path_coefficients, path_decisions};
+    use crate::path::{path_coefficients, path_decisions, path_outputs};
     #[pymodule_export]
     use crate::perceptron::{perceptron_stream, voted};
     #[pymodule_export]

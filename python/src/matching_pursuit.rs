@@ -8,9 +8,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-use numpy::ndarray::{Array3, ArrayViewMut2};
-use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use numpy::ndarray::ArrayViewMut2;
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
@@ -20,10 +19,9 @@ use svmarrow::matching_pursuit::{
     RowSet, Storage, Task, Validation, Variant,
 };
 
-use crate::array::{RowsArg, index_array, indices, matrix, matrix_view, same_length, vector};
+use crate::array::{RowsArg, index_array, matrix_view, same_length, vector};
 use crate::error::to_python;
 use crate::params::KernelArg;
-use crate::path::path_parts;
 use crate::run::{Cost, run};
 use crate::svm::duration;
 
@@ -366,27 +364,4 @@ pub(crate) fn matching_pursuit<'py>(
         }
     }
     Ok(result)
-}
-
-/// The outputs (sizes, n, q) of a path at increasing sizes, from the values (n, M) of its functions.
-#[pyfunction]
-#[pyo3(signature = (features, factor, projections, sizes, n_jobs))]
-pub(crate) fn path_outputs<'py>(
-    py: Python<'py>,
-    features: PyReadonlyArray2<'py, f64>,
-    factor: PyReadonlyArray2<'py, f64>,
-    projections: PyReadonlyArray2<'py, f64>,
-    sizes: PyReadonlyArray1<'py, i64>,
-    n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray3<f64>>> {
-    let (values, n, columns) = matrix(&features)?;
-    let (factor, projections, m, q) = path_parts(&factor, &projections)?;
-    same_length("columns of the features of a path", m, columns)?;
-    let (values, sizes, zero) = (values.to_vec(), indices("sizes", &sizes)?, vec![0.0; q]);
-    let outputs = run(py, n_jobs, Cost::of(n, m, m), None, |_, par| {
-        svmarrow::path::path_outputs(values, (n, m), factor, projections, &zero, &sizes, par)
-    })?;
-    let outputs = Array3::from_shape_vec((sizes.len(), n, q), outputs)
-        .map_err(|e| PyValueError::new_err(e.to_string()))?;
-    Ok(PyArray3::from_owned_array(py, outputs))
 }

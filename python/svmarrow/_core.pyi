@@ -218,9 +218,7 @@ def path_decisions(
 def matching_pursuit(
     task: dict[str, Any], settings: dict[str, Any], progress: ProgressCallback | None, n_jobs: int
 ) -> _Matching: ...
-def path_outputs(
-    features: _Floats, factor: _Floats, projections: _Floats, sizes: _Indices, n_jobs: int
-) -> _Floats: ...
+def path_outputs(path: _PathNumbers, features: _Floats, sizes: _Indices, n_jobs: int) -> _Floats: ...
 def perceptron_stream(
     x: _Rows,
     labels: _Indices,

@@ -14,8 +14,9 @@ use super::loss::{Derivative, Objective};
 use super::params::{MatchingParams, Variant};
 use super::task::Task;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
+use crate::data::{flat, matrix};
 use crate::error::Result;
-use crate::path::{Form, Steps, path_coefficients};
+use crate::path::{Form, PathView, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
 use ndarray::{Array2, ArrayView1};
@@ -82,9 +83,9 @@ impl State<'_> {
                 *to = from;
             }
         }
-        let form = Form::Factored(factor.as_slice().expect("a new array is row-major"));
-        let steps = Steps { vectors: n, outputs: q, projections: &projections, form };
-        self.coefficients = path_coefficients(&steps, n)?;
+        let form = Form::Factored(factor.view());
+        let path = PathView { projections: matrix((n, q), &projections)?, form };
+        self.coefficients = flat(path_coefficients(&path, n)?);
         self.validation_outputs.fill(0.0);
         for (values, a) in self.validation.iter().zip(self.coefficients.chunks_exact(q)) {
             for (f, &a) in self.validation_outputs.chunks_exact_mut(values.len().max(1)).zip(a) {

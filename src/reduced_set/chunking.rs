@@ -204,13 +204,13 @@ fn rest_of(
                 return Ok(Err(path.stop.reason));
             }
             next.lost += path.residual_norms.last().copied().unwrap_or(0.0);
-            let kept = path_coefficients(&path.steps(), path.order.len())?;
+            let kept = path_coefficients(&path.view(), path.order.len())?;
             // Back in their own order, so that neighbours stay neighbours.
             let mut places: Vec<usize> = (0..path.order.len()).collect();
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {
                 next.indices.push(indices[path.order[t]]);
-                next.coefficients.extend_from_slice(&kept[t * q..(t + 1) * q]);
+                next.coefficients.extend(kept.row(t));
             }
         }
         rest = next;

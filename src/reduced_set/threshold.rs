@@ -3,6 +3,8 @@
 //! A reduced normal vector is a little short and a little turned; the intercept of the full machine is then no longer
 //! the best one. Training error as a function of the intercept is a step function: sort and sweep.
 
+use ndarray::ArrayView2;
+
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
 /// smallest in size among equals, 0 where nothing is gained. Cost O(n log n).
 pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64 {
@@ -115,7 +117,7 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     }
 }
 
-/// Shifts (q,) to add to scores (n, q), row-major, that lower the training error of the largest score: coordinate
+/// Shifts (q,) to add to scores (n, q) that lower the training error of the largest score: coordinate
 /// descent, each coordinate solved exactly, until none gains. Zeros where nothing is gained.
 ///
 /// Every row remembers its two largest scores, so that the rival of output j is known without a look at the others;
@@ -123,13 +125,15 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
 /// Cost O(q n) a sweep, one subtraction and comparison each.
 ///
 /// # Panics
-/// If a label is not below `q` or the lengths disagree.
-pub fn joint(scores: &[f64], labels: &[usize], q: usize) -> Vec<f64> {
+/// If a label is not below q, the lengths disagree or the scores are not row-major.
+pub fn joint(scores: ArrayView2<'_, f64>, labels: &[usize]) -> Vec<f64> {
     const SWEEPS: usize = 10;
-    assert!(scores.len() == labels.len() * q && labels.iter().all(|&l| l < q));
+    let q = scores.ncols();
+    assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
     if q < 2 {
         return vec![0.0; q];
     }
+    let scores = scores.to_slice().expect("the scores must be row-major");
     let mut contest = Contest::new(scores, labels, q);
     for _ in 0..SWEEPS {
         let mut moved = false;
@@ -299,6 +303,7 @@ fn two_largest(line: &[f64], shifts: &[f64]) -> [usize; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::matrix;
     use proptest::prelude::*;
 
     fn errors(scores: &[f64], positive: &[bool], shift: f64) -> usize {
@@ -388,7 +393,7 @@ mod tests {
         ) {
             let scores: Vec<f64> = rows.iter().flat_map(|r| r.0.map(|v| f64::from(v) / 8.0)).collect();
             let labels: Vec<usize> = rows.iter().map(|r| r.1).collect();
-            prop_assert_eq!(joint(&scores, &labels, 4), plain_joint(&scores, &labels, 4));
+            prop_assert_eq!(joint(matrix((labels.len(), 4), &scores).unwrap(), &labels), plain_joint(&scores, &labels, 4));
         }
 
         #[test]
@@ -411,7 +416,7 @@ mod tests {
                     best != Some(**label)
                 }).count()
             };
-            prop_assert!(wrong(&joint(&scores, &labels, 3)) <= wrong(&[0.0; 3]));
+            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels)) <= wrong(&[0.0; 3]));
         }
     }
 

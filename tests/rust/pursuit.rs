@@ -1,12 +1,12 @@
 //! The pursuit against fresh least-squares solutions, and its invariants.
 
 use crate::reference::{Numbers, blobs, gram, matrix, rows};
-use ndarray::ArrayView2;
+use ndarray::Axis;
 use svmarrow::control::{Par, Silent};
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel};
-use svmarrow::path::{Form, Path, Steps, path_coefficients, path_decisions};
+use svmarrow::path::{Form, Path, PathView, path_coefficients, path_decisions};
 use svmarrow::reduced_set::{PursuitParams, Selection, pursuit};
 
 const KERNEL: Kernel = Kernel::Rbf { gamma: 0.5 };
@@ -57,8 +57,8 @@ fn every_size_is_the_least_squares_solution() {
             assert!(path.residual_norms.windows(2).all(|w| w[1] <= w[0]));
             for size in [0, 1, 7, 40] {
                 let kept = z.gather(&path.order[..size]);
-                let b = path_coefficients(&path.steps(), size).unwrap();
-                let fresh = distance(z, &coefficients, kept.view(), &b, q);
+                let b = path_coefficients(&path.view(), size).unwrap();
+                let fresh = distance(z, &coefficients, kept.view(), b.as_slice().unwrap(), q);
                 assert!(
                     (fresh - path.residual_norms[size].powi(2)).abs()
                         < 1e-9 * (1.0 + path.residual_norms[0].powi(2))
@@ -69,7 +69,7 @@ fn every_size_is_the_least_squares_solution() {
                 for t in 0..size {
                     for j in 0..q {
                         let wanted: f64 = (0..60).map(|i| to_z[t * 60 + i] * coefficients[i * q + j]).sum();
-                        let got: f64 = (0..size).map(|i| to_kept[t * size + i] * b[i * q + j]).sum();
+                        let got: f64 = (0..size).map(|i| to_kept[t * size + i] * b[[i, j]]).sum();
                         assert!((wanted - got).abs() < 1e-8);
                     }
                 }
@@ -109,24 +109,17 @@ fn all_vectors_give_the_target_back() {
     let kept = z.gather(&path.order);
     let (x, _) = blobs(40, 3, 2, 11);
     let x = rows(&x, 40);
-    let f =
-        path_decisions(&KERNEL, kept.view(), &path.steps(), &intercepts, x, &sizes, Par::Threads).unwrap();
+    let f = path_decisions(&KERNEL, kept.view(), &path.view(), &intercepts, x, &sizes, Par::Threads).unwrap();
     let full = Evaluator::new(&view).unwrap().evaluate(x, Par::Sequential).unwrap();
-    for (a, b) in f[25 * 120..].iter().zip(&full) {
+    for (a, b) in f.index_axis(Axis(0), 25).iter().zip(&full) {
         assert!((a - b).abs() < 1e-6);
     }
     for size in [0, 3, 12] {
-        let b = path_coefficients(&path.steps(), size).unwrap();
+        let b = path_coefficients(&path.view(), size).unwrap();
         let small = z.gather(&path.order[..size]);
-        let small = ExpansionView::new(
-            KERNEL,
-            small.view(),
-            ArrayView2::from_shape((size, 3), &b).unwrap(),
-            &intercepts,
-        )
-        .unwrap();
+        let small = ExpansionView::new(KERNEL, small.view(), b.view(), &intercepts).unwrap();
         let expected = Evaluator::new(&small).unwrap().evaluate(x, Par::Sequential).unwrap();
-        for (a, b) in f[size * 120..(size + 1) * 120].iter().zip(&expected) {
+        for (a, b) in f.index_axis(Axis(0), size).iter().zip(&expected) {
             assert!((a - b).abs() < 1e-9);
         }
     }
@@ -155,12 +148,13 @@ fn bad_input_is_named() {
     assert!(error(0, 0.0, &view).contains("max_vectors=0"));
     assert!(error(1, 1.5, &view).contains("tolerance=1.5"));
     assert!(error(1, 0.0, &ExpansionView { kernel: Kernel::Precomputed, ..view }).contains("precomputed"));
-    let steps = Steps { vectors: 1, outputs: 1, projections: &[1.0], form: Form::Factored(&[1.0]) };
-    assert!(path_coefficients(&steps, 2).is_err());
-    assert_eq!(path_coefficients(&steps, 1).unwrap(), [1.0]);
-    for (turns, ends) in [(&[0, 1][..], &[2][..]), (&[0], &[1]), (&[0, 0], &[3]), (&[0, 0], &[1, 2])] {
-        let steps =
-            Steps { vectors: 1, outputs: 1, projections: &[1.0, 2.0], form: Form::Basic { turns, ends } };
-        assert!(path_coefficients(&steps, 1).is_err());
+    let path = PathView { projections: matrix(&[1.0], 1), form: Form::Factored(matrix(&[1.0], 1)) };
+    assert!(path_coefficients(&path, 2).is_err());
+    assert_eq!(path_coefficients(&path, 1).unwrap(), matrix(&[1.0], 1));
+    for (vector_of_step, steps_of_size) in
+        [(&[0, 1][..], &[2][..]), (&[0], &[1]), (&[0, 0], &[3]), (&[0, 0], &[2, 1])]
+    {
+        let form = Form::Basic { vector_of_step, steps_of_size };
+        assert!(path_coefficients(&PathView { projections: matrix(&[1.0, 2.0], 2), form }, 1).is_err());
     }
 }

@@ -4,11 +4,10 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
-use crate::array::{RowsArg, index_array, matrix, matrix_array, same_length};
+use crate::array::{RowsArg, index_array, matrix, matrix_array, matrix_view, same_length};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
-use crate::path::path_parts;
 use crate::run::{Cost, run};
 
 type Matrix<'py> = Bound<'py, PyArray2<f64>>;
@@ -25,12 +24,12 @@ pub(crate) fn expansion_moments<'py>(
 ) -> PyResult<(Matrix<'py>, Matrix<'py>, Matrix<'py>)> {
     let target = expansion.view()?;
     let kept = kept.view()?;
+    let found = run(py, n_jobs, Cost::Unknown, None, |_, par| reduced_set::moments(&target, kept, par))?;
     let q = target.outputs();
-    let moments = run(py, n_jobs, Cost::Unknown, None, |_, par| reduced_set::moments(&target, kept, par))?;
     Ok((
-        matrix_array(py, moments.products, q, q)?,
-        matrix_array(py, moments.at_kept, kept.rows(), q)?,
-        matrix_array(py, [moments.sums, moments.masses].concat(), 2, q)?,
+        PyArray2::from_owned_array(py, found.products),
+        PyArray2::from_owned_array(py, found.at_kept),
+        matrix_array(py, [found.sums, found.masses].concat(), 2, q)?,
     ))
 }
 
@@ -66,13 +65,12 @@ impl Cascade {
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (target, kept) = (expansion.view()?, path.kept.view()?);
-        let (factor, projections, m, _) = path_parts(&path.factor, &path.projections)?;
-        same_length("kept vectors of a path", m, kept.rows())?;
+        let (factor, projections) = (matrix_view(&path.factor)?, matrix_view(&path.projections)?);
         let (masses, two, q) = matrix(&path.masses)?;
         same_length("rows of the masses", 2, two)?;
         let moments = Moments {
-            products: matrix(&path.products)?.0.to_vec(),
-            at_kept: matrix(&path.at_kept)?.0.to_vec(),
+            products: matrix_view(&path.products)?.to_owned(),
+            at_kept: matrix_view(&path.at_kept)?.to_owned(),
             sums: masses[..q].to_vec(),
             masses: masses[q..].to_vec(),
         };
@@ -115,8 +113,7 @@ impl Cascade {
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
         let (outputs, bounds) =
             run(py, n_jobs, cost, None, |_, par| self.cascade.outputs_with_bounds(rows, stage, par))?;
-        let (n, q) = (rows.rows(), self.cascade.outputs());
-        Ok((matrix_array(py, outputs, n, q)?, matrix_array(py, bounds, n, q)?))
+        Ok((PyArray2::from_owned_array(py, outputs), PyArray2::from_owned_array(py, bounds)))
     }
 
     /// How many rows the outputs of stage i decide with the distances of stage j, (stages, stages).
@@ -130,7 +127,6 @@ impl Cascade {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
         let counts = run(py, n_jobs, cost, None, |_, par| self.cascade.survey(rows, par))?;
-        let stages = self.cascade.sizes().len();
-        matrix_array(py, counts.into_iter().map(|count| count as i64).collect(), stages, stages)
+        Ok(PyArray2::from_owned_array(py, counts.mapv(|count| count as i64)))
     }
 }

@@ -7,7 +7,7 @@ use svmarrow::control::Budget;
 use svmarrow::reduced_set::{self, Answers, Examples, GradientParams, Loss, Objective};
 use svmarrow::{Error, Result};
 
-use crate::array::{RowsArg, indices, matrix, matrix_array};
+use crate::array::{RowsArg, indices, matrix_view};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
@@ -30,7 +30,7 @@ pub(crate) fn centres<'py>(
     let values = run(py, n_jobs, Cost::Unknown, None, |_, par| {
         reduced_set::centres(rows, groups.as_deref(), count, seed, par)
     })?;
-    matrix_array(py, values, count, rows.cols())
+    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// The settings of a gradient run as Python passes them.
@@ -105,20 +105,13 @@ pub(crate) fn gradient_vectors<'py>(
     n_jobs: usize,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let target = expansion.view()?;
-    let (rows, (start, _, d)) = (x.view()?, matrix(&settings.start)?);
-    let q = target.outputs();
-    Error::check_len("columns of the start", rows.cols(), d).map_err(to_python)?;
+    let (rows, start) = (x.view()?, matrix_view(&settings.start)?);
     let classes = match &answers {
         Some(AnswersArg::Classes(classes)) => indices("labels", classes)?,
         _ => Vec::new(),
     };
     let answers = match &answers {
-        Some(AnswersArg::Values(values)) => {
-            let (values, _, columns) = matrix(values)?;
-            Error::check_len("columns of the answers (one for each output)", q, columns)
-                .map_err(to_python)?;
-            Some(Answers::Values(values))
-        }
+        Some(AnswersArg::Values(values)) => Some(Answers::Values(matrix_view(values)?)),
         Some(AnswersArg::Classes(_)) => Some(Answers::Classes(&classes)),
         None => None,
     };
@@ -130,10 +123,9 @@ pub(crate) fn gradient_vectors<'py>(
     })?;
     made.into_iter()
         .map(|made| {
-            let m = made.vectors.len() / d;
             let result = PyDict::new(py);
-            result.set_item("vectors", matrix_array(py, made.vectors, m, d)?)?;
-            result.set_item("coefficients", matrix_array(py, made.coefficients, m, q)?)?;
+            result.set_item("vectors", PyArray2::from_owned_array(py, made.vectors))?;
+            result.set_item("coefficients", PyArray2::from_owned_array(py, made.coefficients))?;
             result.set_item("intercepts", PyArray1::from_vec(py, made.intercepts))?;
             result.set_item("losses", PyArray1::from_vec(py, made.losses))?;
             result.set_item("stop", made.stop.reason.name())?;

@@ -57,5 +57,5 @@ pub(crate) fn pursuit<'py>(
         let budget = Budget::new(monitor, None, max_time);
         reduced_set::reduce(&target, candidates, &reducer, limits, &budget, par)
     })?;
-    path_dict(py, path, target.outputs())
+    path_dict(py, path)
 }

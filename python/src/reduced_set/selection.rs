@@ -73,5 +73,5 @@ pub(crate) fn select_vectors<'py>(
         let budget = Budget::new(monitor, None, max_time);
         reduced_set::reduce(&target, None, &reducer, limits, &budget, par)
     })?;
-    path_dict(py, path, target.outputs())
+    path_dict(py, path)
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use svmarrow::reduced_set::threshold;
 use svmarrow::{Error, Result};
 
-use crate::array::{indices, matrix, same_length, vector};
+use crate::array::{indices, matrix_view, same_length, vector};
 use crate::error::to_python;
 use crate::run::{Cost, run};
 
@@ -32,14 +32,15 @@ pub(crate) fn threshold_joint<'py>(
     scores: PyReadonlyArray2<'py, f64>,
     labels: PyReadonlyArray1<'py, i64>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (scores, n, q) = matrix(&scores)?;
+    let scores = matrix_view(&scores)?;
+    let (n, q) = scores.dim();
     let labels = indices("labels", &labels)?;
     same_length("labels (one for each row of scores)", n, labels.len())?;
     if let Some(label) = labels.iter().find(|&&label| label >= q) {
         return Err(to_python(Error::param("labels", label, format!("below {q}, the number of outputs"))));
     }
-    finite_scores(scores, q).map_err(to_python)?;
-    let shifts = run(py, 1, Cost::of(n, q, 32), None, |_, _| Ok(threshold::joint(scores, &labels, q)))?;
+    finite_scores(scores.as_slice().unwrap_or_default(), q).map_err(to_python)?;
+    let shifts = run(py, 1, Cost::of(n, q, 32), None, |_, _| Ok(threshold::joint(scores, &labels)))?;
     Ok(PyArray1::from_vec(py, shifts))
 }
 

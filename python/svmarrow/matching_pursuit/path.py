@@ -159,9 +159,8 @@ class MatchingPath(SizePath):
             by_step = [self.coefficients(step) for step in steps]
             return np.stack([values[:, : len(one)] @ one for one in by_step])
         return _core.path_outputs(
+            (np.ascontiguousarray(self._factor[:m, :m]), np.ascontiguousarray(self._projections[:m]), None),
             np.ascontiguousarray(values),
-            np.ascontiguousarray(self._factor[:m, :m]),
-            np.ascontiguousarray(self._projections[:m]),
             self.step_sizes[list(steps)] + self._constant,
             n_jobs,
         )

@@ -23,22 +23,25 @@
 //!
 //! Cost: m^2 kernel values once (the norms of w), p^3 / 2 and t^2 q multiply-adds for the stages.
 
+use ndarray::{Array2, ArrayView2, s};
+
 use crate::control::Par;
-use crate::data::{Rows, flat, matrix};
+use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, diagonal, gram_symmetric, growth, rounding};
-use crate::path::{Form, Steps, path_coefficients};
+use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
+use crate::reduced_set::row_times::row_times;
 use crate::simd::blas::{axpy, dot};
 
 /// Inner products of the machine that is approximated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moments {
-    /// <w_a, w_b>, (q, q) row-major.
-    pub products: Vec<f64>,
-    /// <w_j, phi(s)> for the vectors s of the path, (M, q) row-major.
-    pub at_kept: Vec<f64>,
+    /// <w_a, w_b>, (q, q).
+    pub products: Array2<f64>,
+    /// <w_j, phi(s)> for the vectors s of the path, (M, q).
+    pub at_kept: Array2<f64>,
     /// sum_i |B_ij| sqrt(k(z_i, z_i)), (q,).
     pub sums: Vec<f64>,
     /// At least sum_i |B_ij| |k(x, z_i)| / sqrt(k(x, x)) for any x, (q,).
@@ -53,23 +56,20 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<M
     feature_space(target)?;
     let q = target.outputs();
     // Behind the outputs those with the absolute coefficients: they share the kernel values.
-    let both: Vec<f64> = target
-        .flat()
-        .chunks_exact(q)
-        .flat_map(|line| line.iter().copied().chain(line.iter().map(|c| c.abs())))
-        .collect();
-    let zero = vec![0.0; 2 * q];
-    let coefficients = matrix((target.len(), 2 * q), &both)?;
+    let mut both = Array2::zeros((target.len(), 2 * q));
+    both.slice_mut(s![.., ..q]).assign(&target.coefficients);
+    both.slice_mut(s![.., q..]).assign(&target.coefficients.mapv(f64::abs));
+    let (zero, coefficients) = (vec![0.0; 2 * q], both.view());
     let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
     let at_vectors = flat(evaluator.evaluate_double(target.vectors, par)?);
-    let at_kept = flat(evaluator.evaluate_double(kept, par)?);
-    let mut products = vec![0.0; q * q];
+    let at_kept = evaluator.evaluate_double(kept, par)?.slice(s![.., ..q]).to_owned();
+    let mut products = Array2::zeros((q, q));
     let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
     let own = diagonal(&target.kernel, target.vectors);
     let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
     for ((coefficients, values), own) in lines.zip(own) {
         for (j, &c) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
-            axpy(c, &values[..q], &mut products[j * q..(j + 1) * q]);
+            axpy(c, &values[..q], products.row_mut(j).into_slice().expect("a new array is row-major"));
             sums[j] += c.abs() * own.max(0.0).sqrt();
             squares[j] += c.abs() * values[q + j].abs();
         }
@@ -81,7 +81,6 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<M
             *mass = mass.min(1.01 * square.sqrt());
         }
     }
-    let at_kept = at_kept.chunks_exact(2 * q).flat_map(|line| line[..q].iter().copied()).collect();
     Ok(Moments { products, at_kept, sums, masses })
 }
 
@@ -132,11 +131,17 @@ pub struct Projection<'a> {
     /// The M vectors of the path.
     pub kept: Rows<'a>,
     /// L, (M, M).
-    pub factor: &'a [f64],
+    pub factor: ArrayView2<'a, f64>,
     /// G, (M, q).
-    pub projections: &'a [f64],
+    pub projections: ArrayView2<'a, f64>,
     /// Of the machine and the vectors of the path.
     pub moments: &'a Moments,
+}
+
+impl Projection<'_> {
+    fn path(&self) -> PathView<'_> {
+        PathView { projections: self.projections.reborrow(), form: Form::Factored(self.factor.reborrow()) }
+    }
 }
 
 /// Makes the stages, which increase in both sizes.
@@ -150,12 +155,16 @@ pub(super) fn stages(
     par: Par,
 ) -> Result<Vec<Stage>> {
     let (q, m) = (source.target.outputs(), source.kept.rows());
-    Error::check_len("products of the outputs", q * q, source.moments.products.len())?;
-    Error::check_len("products with the kept vectors", m * q, source.moments.at_kept.len())?;
-    Error::check_len("masses of the outputs", q, source.moments.masses.len())?;
-    Error::check_len("sums of the outputs", q, source.moments.sums.len())?;
-    Error::check_len("factor of a path (M times M)", m * m, source.factor.len())?;
-    Error::check_len("projections of a path (M times outputs)", m * q, source.projections.len())?;
+    let moments = source.moments;
+    source.path().check()?;
+    Error::check_len("factor of a path", m, source.factor.nrows())?;
+    Error::check_len("outputs of a path", q, source.projections.ncols())?;
+    Error::check_len("products of the outputs", q, moments.products.nrows())?;
+    Error::check_len("products of the outputs", q, moments.products.ncols())?;
+    Error::check_len("products with the kept vectors", m, moments.at_kept.nrows())?;
+    Error::check_len("products with the kept vectors", q, moments.at_kept.ncols())?;
+    Error::check_len("masses of the outputs", q, moments.masses.len())?;
+    Error::check_len("sums of the outputs", q, moments.sums.len())?;
     let grows = |w: &[StageSize]| w[0].vectors < w[1].vectors && w[0].directions <= w[1].directions;
     if !sizes.windows(2).all(grows)
         || sizes.iter().any(|s| s.directions > s.vectors || s.vectors > m || s.vectors == 0)
@@ -190,30 +199,22 @@ impl Shared {
         let kept = source.kept.gather(&first);
         let gram = flat(gram_symmetric(&target.kernel, kept.view(), par)?);
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
-        let (p, m) = (last.directions, source.kept.rows());
-        let lines: Vec<&[f64]> = (0..p).map(|i| &source.factor[i * m..i * m + i + 1]).collect();
+        let lines: Vec<&[f64]> = (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).collect();
         let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, par);
         Ok(Self { deltas, gram, t, lengths, directions })
     }
 
     fn stage(&self, source: &Projection<'_>, size: StageSize, coding: Coding) -> Result<Stage> {
         let StageSize { vectors: t, directions: p } = size;
-        let (q, m, total) = (source.target.outputs(), source.kept.rows(), source.target.len());
+        let (q, total) = (source.target.outputs(), source.target.len());
         let (sums, masses) = (&source.moments.sums, &source.moments.masses);
-        let form = Form::Factored(source.factor);
-        let steps = Steps { vectors: m, outputs: q, projections: source.projections, form };
-        let a = path_coefficients(&steps, t)?;
-        let mut of_v = vec![0.0; t * q];
-        for (line, out) in self.gram.chunks_exact(self.t).zip(of_v.chunks_exact_mut(q)) {
-            for (&k, coefficients) in line[..t].iter().zip(a.chunks_exact(q)) {
-                axpy(k, coefficients, out);
-            }
-        }
-        let transposed = |values: &[f64]| -> Vec<f64> {
-            (0..q).flat_map(|j| values.iter().skip(j).step_by(q).copied()).collect()
-        };
-        let (coefficients, of_w) = (transposed(&a), transposed(&source.moments.at_kept[..t * q]));
-        let of_v = transposed(&of_v);
+        let a = path_coefficients(&source.path(), t)?;
+        let lines = self.gram.chunks_exact(self.t).take(t);
+        let of_v: Vec<f64> =
+            lines.flat_map(|line| row_times(&line[..t], a.as_slice().unwrap_or_default(), q)).collect();
+        let transposed = |values: ArrayView2<'_, f64>| -> Vec<f64> { values.t().iter().copied().collect() };
+        let of_w = transposed(source.moments.at_kept.slice(s![..t, ..]));
+        let (coefficients, of_v) = (transposed(a.view()), transposed(matrix((t, q), &of_v)?));
         let column = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
             let length = values.len() / q;
             j * length..(j + 1) * length
@@ -230,7 +231,7 @@ impl Shared {
         };
         let squared = |j: usize, k: usize| {
             let product = |x: &[f64], y: &[f64]| dot(&x[column(x, j)], &y[column(y, k)]);
-            source.moments.products[j * q + k] - product(&coefficients, &of_w) - product(&of_w, &coefficients)
+            source.moments.products[[j, k]] - product(&coefficients, &of_w) - product(&of_w, &coefficients)
                 + product(&coefficients, &of_v)
         };
         let error_of_squared =
@@ -257,7 +258,7 @@ impl Shared {
         let mut leaks = Vec::with_capacity(q);
         for j in 0..q {
             let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).collect();
-            let leak = solve(source.factor, m, &left);
+            let leak = solve(&source.factor, &left);
             let norm = dot(&leak, &leak).sqrt();
             let error = self.directions.norm(p) * lengths * values_error(j)
                 + growth(p, false) * self.directions.condition(p) * norm;
@@ -364,10 +365,10 @@ impl Directions {
 }
 
 /// L^-1 b.
-fn solve(factor: &[f64], m: usize, b: &[f64]) -> Vec<f64> {
+fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Vec<f64> {
     let mut out = Vec::with_capacity(b.len());
     for (i, b) in b.iter().enumerate() {
-        let line = &factor[i * m..i * m + i + 1];
+        let line = row(factor, i);
         out.push((b - dot(&out[..i], &line[..i])) / line[i]);
     }
     out

@@ -13,10 +13,12 @@
 //!
 //! Cost a row and stage: the new vectors' kernel values, p^2 / 2 for the new directions, t q for the outputs.
 
+use ndarray::Array2;
+
 use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner};
 use crate::control::{Monitor, Par, Progress};
-use crate::data::Rows;
+use crate::data::{Rows, matrix, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::largest::largest;
@@ -123,8 +125,8 @@ impl Cascade {
             columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh).view(), par)?);
             from = stage.size.vectors;
         }
-        let (m, p) = (kept.rows(), stages.last().map_or(0, |stage| stage.size.directions));
-        let lines = (0..p).map(|i| factor[i * m..i * m + i + 1].to_vec()).collect();
+        let p = stages.last().map_or(0, |stage| stage.size.directions);
+        let lines = (0..p).map(|i| row(factor, i)[..=i].to_vec()).collect();
         let intercepts = target.intercepts.to_vec();
         let machine = Machine {
             deltas: feature_space(target)?,
@@ -191,7 +193,12 @@ impl Cascade {
     ///
     /// # Errors
     /// As [`Cascade::answer`]; [`Error::Param`] where there is no such stage.
-    pub fn outputs_with_bounds(&self, x: Rows<'_>, stage: usize, par: Par) -> Result<(Vec<f64>, Vec<f64>)> {
+    pub fn outputs_with_bounds(
+        &self,
+        x: Rows<'_>,
+        stage: usize,
+        par: Par,
+    ) -> Result<(Array2<f64>, Array2<f64>)> {
         self.check(x)?;
         if stage >= self.stages.len() {
             return Err(Error::param("stage", stage, format!("below {}", self.stages.len())));
@@ -208,37 +215,36 @@ impl Cascade {
                 s == stage
             });
         });
-        Ok(found.into_iter().unzip())
+        let found = matrix((x.rows(), q), &found)?;
+        Ok((found.mapv(|(f, _)| f), found.mapv(|(_, bound)| bound)))
     }
 
     /// How many of the rows the outputs of stage i decide with the distances of stage j <= i, (stages, stages).
     ///
     /// # Errors
     /// As [`Cascade::answer`].
-    pub fn survey(&self, x: Rows<'_>, par: Par) -> Result<Vec<usize>> {
+    pub fn survey(&self, x: Rows<'_>, par: Par) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
-        let mut sums = vec![0; count * count];
+        let mut sums = Array2::zeros((count, count));
         let per_block = par.map(x.rows().div_ceil(BLOCK), |block| {
             let first = block * BLOCK;
             let rows = BLOCK.min(x.rows() - first);
             let mut distances = vec![f64::INFINITY; rows * count];
-            let mut decided = vec![0; count * count];
+            let mut decided = Array2::zeros((count, count));
             self.pass(x, first, rows, &mut |at, stage, outputs, place| {
                 distances[at * count + stage] = place.distance;
                 for earlier in 0..=stage {
                     let distance = distances[at * count + earlier];
                     let class = self.decide(stage, outputs, Place { distance, ..place });
-                    decided[stage * count + earlier] += usize::from(class.is_some());
+                    decided[[stage, earlier]] += usize::from(class.is_some());
                 }
                 false
             });
             decided
         });
         for decided in per_block {
-            for (sum, one) in sums.iter_mut().zip(decided) {
-                *sum += one;
-            }
+            sums += &decided;
         }
         Ok(sums)
     }
@@ -343,12 +349,12 @@ impl Cascade {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bounds::moments;
     use super::*;
     use crate::control::Silent;
-    use crate::data::{Rows, flat, matrix};
+    use crate::data::flat;
     use crate::expansion::ExpansionView;
     use crate::kernels::Evaluator;
+    use crate::reduced_set::certified::bounds::moments;
     use crate::reduced_set::pursuit::{PursuitParams, pursuit};
 
     /// A machine whose norm is mostly in few of its vectors, so that small stages decide something.
@@ -404,10 +410,10 @@ mod tests {
                     .collect();
                 let decision = Decision { coding, break_ties: false };
                 let projection = Projection {
-                    target,
+                    target: target.reborrow(),
                     kept: kept.view(),
-                    factor: &path.factor,
-                    projections: &path.projections,
+                    factor: path.factor.as_ref().unwrap().view(),
+                    projections: path.projections.view(),
                     moments: &known,
                 };
                 let cascade = Cascade::new(&projection, &sizes, decision, Par::Sequential).unwrap();
@@ -438,7 +444,7 @@ mod tests {
                     assert!(decided > 0, "{kernel:?} {coding:?} {}", x.is_f64());
                     let survey = cascade.survey(x, Par::Sequential).unwrap();
                     let last = sizes.len() - 1;
-                    assert!(survey[last * sizes.len() + last] <= decided);
+                    assert!(survey[[last, last]] <= decided);
                 }
             }
         }

@@ -7,6 +7,8 @@
 //!
 //! Cost: rounds x sample x (centres of the class) x d.
 
+use ndarray::Array2;
+
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -17,7 +19,7 @@ const ROUNDS: usize = 10;
 /// Rows of a sample for each centre.
 const ROWS_PER_CENTRE: usize = 100;
 
-/// `count` centres, (count, d) row-major, class after class; `groups` holds the class of each row, or nothing for all
+/// `count` centres, (count, d), class after class; `groups` holds the class of each row, or nothing for all
 /// rows together.
 ///
 /// # Errors
@@ -28,7 +30,7 @@ pub fn centres(
     count: usize,
     seed: u64,
     par: Par,
-) -> Result<Vec<f32>> {
+) -> Result<Array2<f32>> {
     let (n, d) = (rows.rows(), rows.cols());
     if count == 0 || count > n {
         return Err(Error::param("n_vectors", count, format!("between 1 and {n}, the number of rows")));
@@ -62,7 +64,7 @@ pub fn centres(
             .collect();
         out.extend(lloyd(rows, &sample, share, par)?);
     }
-    Ok(out)
+    Ok(Array2::from_shape_vec((count, d), out).expect("every class gave its share"))
 }
 
 fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec<f32>> {
@@ -126,15 +128,15 @@ mod tests {
         }
         let rows = Rows::from_shape((n, 2), &x).unwrap();
         let found = centres(rows, Some(&groups), 4, 0, Par::Sequential).unwrap();
-        assert_eq!(found.len(), 8);
+        assert_eq!(found.dim(), (4, 2));
         // Class 0 has rows of both parities but i % 100 == 0 is even: its two centres are the first two middles.
         for middle in &middles[..2] {
-            assert!(found[..4].chunks(2).any(|c| {
+            assert!(found.rows().into_iter().take(2).any(|c| {
                 (f64::from(c[0]) - middle[0]).abs() < 0.3 && (f64::from(c[1]) - middle[1]).abs() < 0.3
             }));
         }
-        assert!(found[4..].chunks(2).all(|c| f64::from(c[1]) > 6.0));
+        assert!(found.rows().into_iter().skip(2).all(|c| f64::from(c[1]) > 6.0));
         assert!(centres(rows, None, n + 1, 0, Par::Sequential).is_err());
-        assert_eq!(centres(rows, None, 7, 0, Par::Sequential).unwrap().len(), 14);
+        assert_eq!(centres(rows, None, 7, 0, Par::Sequential).unwrap().dim(), (7, 2));
     }
 }

@@ -18,12 +18,14 @@
 //! Invariant: the same seed gives the same model whatever the number of threads. Cost: for each size steps x batch x
 //! (2 m d + 3 m q) multiply-adds and steps x batch x m kernel values, and once the machine's outputs on rows x places.
 
+use ndarray::{Array2, ArrayView2, s};
+
 use super::centres::centres;
 use super::objective::Objective;
 use super::params::{Answers, Examples, GradientParams};
 use super::teacher::Teacher;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
-use crate::data::{Rows, flat, matrix};
+use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
@@ -39,10 +41,10 @@ const ROWS_PER_TASK: usize = 48;
 /// A small expansion made by moving.
 #[derive(Debug, Clone)]
 pub struct Construction {
-    /// Z, (m, d) row-major.
-    pub vectors: Vec<f32>,
-    /// B, (m, q) row-major.
-    pub coefficients: Vec<f64>,
+    /// Z, (m, d).
+    pub vectors: Array2<f32>,
+    /// B, (m, q).
+    pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
     /// Mean loss of a row over each tenth of the run, as it was while the vectors moved.
@@ -63,7 +65,7 @@ pub struct Construction {
 /// [`Error::Shape`] where sizes disagree.
 pub fn gradient_vectors(
     target: &ExpansionView<'_>,
-    start: &[f32],
+    start: ArrayView2<'_, f32>,
     sizes: &[usize],
     examples: &Examples<'_>,
     params: &GradientParams,
@@ -84,10 +86,11 @@ pub fn gradient_vectors(
             "at least one, with at least one column and one vector to start from",
         ));
     }
-    if !start.len().is_multiple_of(d) || start.iter().any(|v| !v.is_finite()) {
-        return Err(Error::param("start", start.len(), "finite vectors with the columns of the rows"));
+    Error::check_len("columns of the start", d, start.ncols())?;
+    let given = start.nrows();
+    if let Some(((row, _), _)) = start.indexed_iter().find(|(_, v)| !v.is_finite()) {
+        return Err(Error::NotFinite { what: "start", row });
     }
-    let given = start.len() / d;
     let increasing = sizes.windows(2).all(|pair| pair[0] < pair[1]);
     if !increasing || sizes.first().is_none_or(|&first| first == 0 || first > given) {
         return Err(Error::param(
@@ -101,14 +104,14 @@ pub fn gradient_vectors(
     }
     params.check_answers(examples, q)?;
     target.kernel.check_rows("rows", rows)?;
-    target.kernel.check_rows("start", Rows::from_shape((given, d), start)?)?;
+    target.kernel.check_rows("start", start.try_into()?)?;
 
     let mut teacher = Teacher::new(target, rows.reborrow(), params);
     let share = params.objective.label_weight;
-    let first = &start[..sizes[0] * d];
+    let first = start.slice(s![..sizes[0], ..]);
     let (coefficients, intercepts) = teacher.fitted_coefficients(target, first, answers, share, par)?;
-    let mut small = Small { vectors: first.to_vec(), coefficients, intercepts };
-    if let ControlFlow::Break(reason) = teacher.listen(target, answers, params.objective, monitor, par)? {
+    let mut small = Small { vectors: first.iter().copied().collect(), coefficients, intercepts };
+    if let ControlFlow::Break(reason) = teacher.ask(target, answers, params.objective, monitor, par)? {
         return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })]);
     }
     let run = Run {
@@ -124,7 +127,7 @@ pub fn gradient_vectors(
     for (stage, &size) in sizes.iter().enumerate() {
         let present = small.vectors.len() / d;
         let next = given.min(size).max(present);
-        small.vectors.extend_from_slice(&start[present.min(given) * d..next.min(given) * d]);
+        small.vectors.extend(start.slice(s![present.min(given)..next.min(given), ..]));
         if size > next {
             let new = run.where_it_errs(&small, size - next, stage, par)?;
             small.vectors.extend(new);
@@ -155,22 +158,17 @@ struct Small {
 
 impl Small {
     fn construction(&self, losses: Vec<f64>, stop: Stop) -> Construction {
-        Construction {
-            vectors: self.vectors.clone(),
-            coefficients: wide(&self.coefficients),
-            intercepts: wide(&self.intercepts),
-            losses,
-            stop,
-        }
+        let m = self.coefficients.len() / self.intercepts.len();
+        let whole = "vectors and coefficients have a line each";
+        let vectors = Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.clone()).expect(whole);
+        let shape = (m, self.intercepts.len());
+        let coefficients = Array2::from_shape_vec(shape, wide(&self.coefficients)).expect(whole);
+        Construction { vectors, coefficients, intercepts: wide(&self.intercepts), losses, stop }
     }
 }
 
 fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&v| f64::from(v)).collect()
-}
-
-fn signs_of(signs: &[Vec<f32>], label: usize) -> &[f32] {
-    signs.get(label).map_or(&[], Vec::as_slice)
 }
 
 /// Root mean square, 1 where there is nothing else.
@@ -306,12 +304,12 @@ impl Run<'_, '_> {
     }
 
     fn signs_of_row(&self, row: usize) -> Option<&[f32]> {
-        self.labels.map(|labels| signs_of(&self.signs, labels[row]))
+        self.labels.map(|labels| self.signs.get(labels[row]).map_or(&[][..], Vec::as_slice))
     }
 
     /// Centres of clusters of rows drawn with chances in proportion to the length of the loss's slope in the outputs
     /// (without replacement: Efraimidis and Spirakis, 2006).
-    fn where_it_errs(&self, small: &Small, count: usize, stage: usize, par: Par) -> Result<Vec<f32>> {
+    fn where_it_errs(&self, small: &Small, count: usize, stage: usize, par: Par) -> Result<Array2<f32>> {
         const ROWS_PER_CENTRE: usize = 20;
         let rows = self.teacher.rows;
         let (n, d, q) = (rows.rows(), rows.cols(), small.intercepts.len());
@@ -320,10 +318,11 @@ impl Run<'_, '_> {
         let vectors = Rows::from_shape((present, d), &small.vectors[..present * d])?;
         let view =
             ExpansionView::new(self.kernel, vectors, matrix((present, q), &coefficients)?, &intercepts)?;
-        let outputs = flat(Evaluator::new(&view)?.evaluate(rows, par)?);
+        let outputs = Evaluator::new(&view)?.evaluate(rows, par)?;
         let mut random = Random::stream(self.params.seed, u64::MAX - stage as u64);
         let mut keys: Vec<(f64, usize)> = outputs
-            .chunks_exact(q)
+            .rows()
+            .into_iter()
             .enumerate()
             .map(|(row, outputs)| {
                 let mut slopes: Vec<f32> = outputs.iter().map(|&f| f as f32).collect();

@@ -1,5 +1,7 @@
 //! How vectors are moved, and on what.
 
+use ndarray::ArrayView2;
+
 use super::objective::Objective;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -42,7 +44,7 @@ pub enum Answers<'a> {
     /// The class of each row, (n,).
     Classes(&'a [usize]),
     /// The numbers that the outputs should have, (n, q).
-    Values(&'a [f64]),
+    Values(ArrayView2<'a, f64>),
 }
 
 impl GradientParams {
@@ -81,9 +83,10 @@ impl GradientParams {
                 }
             }
             Some(Answers::Values(values)) => {
-                Error::check_len("answers (one for each row and output)", n * q, values.len())?;
-                if let Some(at) = values.iter().position(|v| !v.is_finite()) {
-                    return Err(Error::NotFinite { what: "answers", row: at / q });
+                Error::check_len("answers (one for each row)", n, values.nrows())?;
+                Error::check_len("columns of the answers (one for each output)", q, values.ncols())?;
+                if let Some(((row, _), _)) = values.indexed_iter().find(|(_, v)| !v.is_finite()) {
+                    return Err(Error::NotFinite { what: "answers", row });
                 }
                 if self.objective.needs_labels() {
                     return Err(Error::param("labels", "numbers", "classes for a loss on labels"));

@@ -11,10 +11,12 @@
 //!
 //! Cost: rows x (1 + places) outputs of the machine; memory as many single precision numbers a machine output.
 
+use ndarray::ArrayView2;
+
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
 use crate::control::{Monitor, Par, StopReason};
-use crate::data::{Rows, flat};
+use crate::data::{Rows, row};
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
@@ -75,7 +77,7 @@ impl<'a> Teacher<'a> {
     }
 
     /// Asks the machine at all places.
-    pub(super) fn listen(
+    pub(super) fn ask(
         &mut self,
         target: &ExpansionView<'_>,
         answers: Option<Answers<'_>>,
@@ -97,7 +99,7 @@ impl<'a> Teacher<'a> {
                     return Ok(ControlFlow::Break(asked));
                 }
                 let count = CHUNK.min(n - first);
-                let values = flat(if place == 0 {
+                let values = if place == 0 {
                     let own: Vec<usize> = (first..first + count).collect();
                     evaluator.evaluate(self.rows.gather(&own).view(), par)?
                 } else {
@@ -109,7 +111,7 @@ impl<'a> Teacher<'a> {
                         }
                     });
                     evaluator.evaluate(Rows::from_shape((count, d), &dense)?, par)?
-                });
+                };
                 self.outputs.extend(values.into_iter().map(|v| v as f32));
             }
         }
@@ -166,7 +168,7 @@ impl<'a> Teacher<'a> {
     pub(super) fn fitted_coefficients(
         &self,
         target: &ExpansionView<'_>,
-        start: &[f32],
+        start: ArrayView2<'_, f32>,
         answers: Option<Answers<'_>>,
         share: f64,
         par: Par,
@@ -174,28 +176,25 @@ impl<'a> Teacher<'a> {
         const ROWS_PER_VECTOR: usize = 6;
         const LEAST_ROWS: usize = 2000;
         const RIDGE: f64 = 1e-6;
-        let (n, d, q) = (self.rows.rows(), self.rows.cols(), target.outputs());
-        let m = start.len() / d;
+        let (n, q, m) = (self.rows.rows(), target.outputs(), start.nrows());
         let count = n.min((m * ROWS_PER_VECTOR).max(LEAST_ROWS));
         let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count);
         sample.sort_unstable();
         let rows = self.rows.gather(&sample);
-        let mut wanted = flat(Evaluator::new(target)?.evaluate(rows.view(), par)?);
+        let mut wanted = Evaluator::new(target)?.evaluate(rows.view(), par)?;
         if let Some(Answers::Values(values)) = answers {
-            for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
-                for (f, y) in line.iter_mut().zip(&values[row * q..(row + 1) * q]) {
+            for (mut line, &row) in wanted.rows_mut().into_iter().zip(&sample) {
+                for (f, y) in line.iter_mut().zip(values.row(row)) {
                     *f += share * (y - *f);
                 }
             }
         }
-        let kernel = flat(gram(&target.kernel, rows.view(), Rows::from_shape((m, d), start)?, par)?);
+        let kernel = gram(&target.kernel, rows.view(), start.try_into()?, par)?;
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
         let mut columns = vec![1.0; size * count];
-        for (i, line) in kernel.chunks_exact(m).enumerate() {
-            for (j, &value) in line.iter().enumerate() {
-                columns[j * count + i] = value;
-            }
+        for ((i, j), &value) in kernel.indexed_iter() {
+            columns[j * count + i] = value;
         }
         let mut normal = vec![0.0; size * size];
         par.for_each_chunk(&mut normal, size, |a, line| {
@@ -209,8 +208,8 @@ impl<'a> Teacher<'a> {
         }
         let mut solution = vec![0.0; size * q];
         for (j, out) in solution.chunks_exact_mut(q).enumerate() {
-            for (i, wanted) in wanted.chunks_exact(q).enumerate() {
-                axpy(columns[j * count + i], wanted, out);
+            for i in 0..count {
+                axpy(columns[j * count + i], row(&wanted.view(), i), out);
             }
         }
         cholesky::factor(&mut normal, size)?;

@@ -28,6 +28,8 @@
 //! Cost of complete steps: candidates x steps^2 / 2 multiply-adds and (about) steps x candidates kernel values; memory
 //! candidates x steps numbers.
 
+use ndarray::Array2;
+
 use super::space::{Criterion, Halt, Halting, Space, Use};
 use super::stepper::{Complete, Proposal, Rule, Sampled, Step};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
@@ -205,8 +207,8 @@ struct Run<'s, 'a, 'p> {
     lines: Vec<Vec<f64>>,
     /// (steps, q), see [`Path::projections`].
     changes: Vec<f64>,
-    turns: Vec<usize>,
-    ends: Vec<usize>,
+    vector_of_step: Vec<usize>,
+    steps_of_size: Vec<usize>,
 }
 
 impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
@@ -224,8 +226,8 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
             place: HashMap::new(),
             lines: Vec::new(),
             changes: Vec::new(),
-            turns: Vec::new(),
-            ends: Vec::new(),
+            vector_of_step: Vec::new(),
+            steps_of_size: Vec::new(),
         }
     }
 
@@ -261,7 +263,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         if self.residual <= enough || (!basic && self.order.len() == self.params.max_vectors) {
             return Err(Halt::Stopped(StopReason::Converged));
         }
-        if basic && self.turns.len() >= BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
+        if basic && self.vector_of_step.len() >= BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
             return Err(Halt::Stopped(StopReason::MaxIterations));
         }
         let progress = Progress {
@@ -290,10 +292,10 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let mut change = vec![0.0; self.space.outputs()];
         change[outputs].copy_from_slice(&step.change);
         self.changes.extend(change);
-        self.turns.push(at);
+        self.vector_of_step.push(at);
         if at == fresh {
             self.order.push(candidate);
-            self.ends.push(0);
+            self.steps_of_size.push(0);
             self.residual_norms.push(0.0);
         }
         if !step.line.is_empty() {
@@ -305,8 +307,8 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
         self.residual = self.residual.max(0.0);
         // A size lasts until the next new vector.
-        if let (Some(end), Some(norm)) = (self.ends.last_mut(), self.residual_norms.last_mut()) {
-            *end = self.turns.len();
+        if let (Some(end), Some(norm)) = (self.steps_of_size.last_mut(), self.residual_norms.last_mut()) {
+            *end = self.vector_of_step.len();
             *norm = self.residual.sqrt();
         }
         Ok(())
@@ -372,17 +374,21 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
 
     fn path(self, reason: StopReason) -> Path {
         let m = self.order.len();
-        let mut factor = vec![0.0; if self.lines.is_empty() { 0 } else { m * m }];
-        for (t, line) in self.lines.iter().enumerate() {
-            factor[t * m..t * m + t + 1].copy_from_slice(line);
-        }
+        let factor = (!self.lines.is_empty()).then(|| {
+            let mut factor = Array2::zeros((m, m));
+            for (mut row, line) in factor.rows_mut().into_iter().zip(&self.lines) {
+                row.iter_mut().zip(line).for_each(|(to, from)| *to = *from);
+            }
+            factor
+        });
+        let shape = (self.vector_of_step.len(), self.space.outputs());
         let gap = if self.norm > 0.0 { (self.residual / self.norm).sqrt() } else { 0.0 };
         Path {
             order: self.order,
             factor,
-            projections: self.changes,
-            turns: self.turns,
-            ends: self.ends,
+            projections: Array2::from_shape_vec(shape, self.changes).expect("a step changes all outputs"),
+            vector_of_step: self.vector_of_step,
+            steps_of_size: self.steps_of_size,
             residual_norms: self.residual_norms,
             penalties: Vec::new(),
             exact: self.params.norm_bound.is_none() || !matches!(self.params.criterion, Criterion::Norm),
