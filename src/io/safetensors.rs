@@ -113,7 +113,7 @@ pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Resul
 /// Writes a model file with arrays beside the expansion.
 ///
 /// # Errors
-/// As [`write`]; [`Error::Param`] for arrays that are not finite or not as large as their shapes.
+/// As [`write()`]; [`Error::Param`] for arrays that are not finite or not as large as their shapes.
 pub fn write_with(path: &Path, expansion: &ExpansionView<'_>, extra: &Value, arrays: &Arrays) -> Result<()> {
     for (name, array) in arrays {
         array.check(name).map_err(|message| Error::param("arrays", message, "finite and of their shapes"))?;
