@@ -11,7 +11,7 @@
 //! A machine that tells a disc from the ring around it, compressed to eight vectors:
 //!
 //! ```
-//! use ndarray::{Array2, ArrayView2};
+//! use ndarray::Array2;
 //! use svmarrow::control::{Par, Silent};
 //! use svmarrow::data::Rows;
 //! use svmarrow::expansion::ExpansionView;
@@ -41,9 +41,8 @@
 //!
 //! let path = pursuit(&machine, None, &PursuitParams::new(8), &Silent, Par::Threads)?;
 //! let kept = machine.vectors.gather(&path.order);
-//! let coefficients = path_coefficients(&path.steps(), 8)?;
-//! let coefficients = ArrayView2::from_shape((8, 1), &coefficients).unwrap();
-//! let small = ExpansionView::new(kernel, kept.view(), coefficients, &model.intercepts)?;
+//! let coefficients = path_coefficients(&path.view(), 8)?;
+//! let small = ExpansionView::new(kernel, kept.view(), coefficients.view(), &model.intercepts)?;
 //! let f = Evaluator::new(&small)?.evaluate(rows, Par::Threads)?;
 //! assert!(f.column(0).iter().zip(&labels).all(|(&f, &class)| (f > 0.0) == (class == 1)));
 //! # Ok::<(), svmarrow::Error>(())
