@@ -6,7 +6,7 @@
 //! thread takes the interpreter lock for f and g.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::ndarray::ArrayViewMut2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -36,12 +36,27 @@ pub(crate) enum PartArg<'py> {
 }
 
 /// A Python function, and the exception that it raised.
-pub(crate) struct PythonFunctions {
+pub(crate) struct PythonCall {
     function: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl PythonCall {
+    fn new(function: Py<PyAny>) -> Self {
+        Self { function, raised: Mutex::default() }
+    }
+
+    fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Functions of a dictionary that Python computes.
+pub(crate) struct PythonFunctions {
+    call: PythonCall,
     count: usize,
     rows: usize,
     validation: usize,
-    raised: Mutex<Option<PyErr>>,
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for PartArg<'py> {
@@ -69,8 +84,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PartArg<'py> {
             _ => {
                 let (_, function, count, rows, validation): (String, Py<PyAny>, usize, usize, usize) =
                     tuple.extract()?;
-                let raised = Mutex::default();
-                Self::Function(PythonFunctions { function, count, rows, validation, raised })
+                Self::Function(PythonFunctions { call: PythonCall::new(function), count, rows, validation })
             }
         })
     }
@@ -95,14 +109,14 @@ impl PartArg<'_> {
     /// What its function raised.
     fn raised(&self) -> Option<PyErr> {
         match self {
-            Self::Function(f) => f.raised.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Self::Function(f) => f.call.raised().take(),
             _ => None,
         }
     }
 }
 
 impl PythonFunctions {
-    fn call(
+    fn values(
         &self,
         py: Python<'_>,
         which: &[usize],
@@ -110,7 +124,7 @@ impl PythonFunctions {
         mut out: ArrayViewMut2<'_, f64>,
     ) -> PyResult<()> {
         let list = PyArray1::from_iter(py, which.iter().map(|&i| i as i64));
-        let values = self.function.bind(py).call1((list, set == RowSet::Validation))?;
+        let values = self.call.function.bind(py).call1((list, set == RowSet::Validation))?;
         let values: PyReadonlyArray2<'_, f64> = values.extract()?;
         if values.shape() != out.shape() || !values.is_c_contiguous() {
             let (found, expected) =
@@ -141,8 +155,8 @@ impl Functions for &PythonFunctions {
         if out.is_empty() {
             return Ok(());
         }
-        Python::attach(|py| self.call(py, which, set, out)).map_err(|error| {
-            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        Python::attach(|py| self.values(py, which, set, out)).map_err(|error| {
+            self.call.raised().get_or_insert(error);
             Error::Cancelled
         })
     }
@@ -153,13 +167,7 @@ pub(crate) enum LossArg {
     /// One of the crate.
     BuiltIn(BuiltIn),
     /// A Python function.
-    Function(PythonLoss),
-}
-
-/// A Python function, and the exception that it raised.
-pub(crate) struct PythonLoss {
-    function: Py<PyAny>,
-    raised: Mutex<Option<PyErr>>,
+    Function(PythonCall),
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for LossArg {
@@ -167,8 +175,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for LossArg {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if object.is_callable() {
-            let function = object.to_owned().unbind();
-            return Ok(Self::Function(PythonLoss { function, raised: Mutex::default() }));
+            return Ok(Self::Function(PythonCall::new(object.to_owned().unbind())));
         }
         let (name, delta): (String, f64) = object.extract()?;
         Ok(Self::BuiltIn(match name.as_str() {
@@ -194,18 +201,9 @@ impl LossArg {
     }
 }
 
-impl PythonLoss {
-    fn raised(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn call(&self, py: Python<'_>, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]) -> PyResult<()> {
-        let which = match what {
-            Derivative::Value => 0,
-            Derivative::First => 1,
-            Derivative::Second => 2,
-        };
-        let arrays = (which, PyArray1::from_slice(py, y), PyArray1::from_slice(py, f));
+impl PythonCall {
+    fn loss(&self, py: Python<'_>, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]) -> PyResult<()> {
+        let arrays = (what as usize, PyArray1::from_slice(py, y), PyArray1::from_slice(py, f));
         let values = self.function.bind(py).call1(arrays)?;
         let values: PyReadonlyArray1<'_, f64> = values.extract()?;
         same_length("values of a loss (one for each row)", out.len(), values.len())?;
@@ -214,10 +212,10 @@ impl PythonLoss {
     }
 }
 
-impl Loss for PythonLoss {
+impl Loss for PythonCall {
     fn fill(&self, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]) {
         if self.raised().is_none() {
-            let Err(error) = Python::attach(|py| self.call(py, what, y, f, out)) else { return };
+            let Err(error) = Python::attach(|py| self.loss(py, what, y, f, out)) else { return };
             self.raised().get_or_insert(error);
         }
         out.fill(0.0);

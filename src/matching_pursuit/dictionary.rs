@@ -22,40 +22,11 @@ const FILL: usize = 1 << 22;
 /// Functions a task multiplies.
 const CHUNK: usize = 48;
 
-/// A precision that values are kept in.
-trait Kept: Real {
-    fn fill(
-        part: &dyn Functions,
-        which: &[usize],
-        set: RowSet,
-        out: ArrayViewMut2<'_, Self>,
-        par: Par,
-    ) -> Result<()>;
-}
+/// Writes values of functions in a precision.
+type Fill<T> = fn(&dyn Functions, &[usize], RowSet, ArrayViewMut2<'_, T>, Par) -> Result<()>;
 
-impl Kept for f64 {
-    fn fill(
-        part: &dyn Functions,
-        which: &[usize],
-        set: RowSet,
-        out: ArrayViewMut2<'_, Self>,
-        par: Par,
-    ) -> Result<()> {
-        part.fill(which, set, out, par)
-    }
-}
-
-impl Kept for f32 {
-    fn fill(
-        part: &dyn Functions,
-        which: &[usize],
-        set: RowSet,
-        out: ArrayViewMut2<'_, Self>,
-        par: Par,
-    ) -> Result<()> {
-        part.fill_single(which, set, out, par)
-    }
-}
+const DOUBLE: Fill<f64> = |part, which, set, out, par| part.fill(which, set, out, par);
+const SINGLE: Fill<f32> = |part, which, set, out, par| part.fill_single(which, set, out, par);
 
 enum Values {
     Double(Vec<f64>),
@@ -118,8 +89,8 @@ impl<'a> Dictionary<'a> {
             let list: Vec<usize> = (from..count.min(from + step)).collect();
             let range = from * rows..(from + list.len()) * rows;
             let own = match &mut values {
-                Values::Double(kept) => dictionary.keep(&list, &mut kept[range], par)?,
-                Values::Single(kept) => dictionary.keep(&list, &mut kept[range], par)?,
+                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept[range], par)?,
+                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept[range], par)?,
                 Values::Drawn(_) => Vec::new(),
             };
             dictionary.own.extend(own);
@@ -160,14 +131,15 @@ impl<'a> Dictionary<'a> {
         targets
     }
 
-    fn values_of<T: Kept>(
+    fn values_of<T: Real>(
         &self,
+        fill: Fill<T>,
         list: &[usize],
         set: RowSet,
-        rows: usize,
         out: &mut [T],
         par: Par,
     ) -> Result<()> {
+        let rows = if set == RowSet::Training { self.rows } else { self.validation_rows };
         let part_of = |p: usize| self.starts.partition_point(|&start| start <= p) - 1;
         let mut from = 0;
         while from < list.len() {
@@ -176,7 +148,7 @@ impl<'a> Dictionary<'a> {
             let which: Vec<usize> = list[from..from + more].iter().map(|p| p - self.starts[part]).collect();
             let out = &mut out[from * rows..(from + more) * rows];
             let out = ArrayViewMut2::from_shape((more, rows), out).expect("a line of values a function");
-            T::fill(self.parts[part], &which, set, out, par)?;
+            fill(self.parts[part], &which, set, out, par)?;
             from += more;
         }
         if let Some(at) = out.iter().position(|v| !v.to_f64().is_finite()) {
@@ -186,8 +158,8 @@ impl<'a> Dictionary<'a> {
     }
 
     /// Writes weighted values on the training rows; their squared norms.
-    fn keep<T: Kept>(&self, list: &[usize], out: &mut [T], par: Par) -> Result<Vec<f64>> {
-        self.values_of(list, RowSet::Training, self.rows, out, par)?;
+    fn keep<T: Real>(&self, fill: Fill<T>, list: &[usize], out: &mut [T], par: Par) -> Result<Vec<f64>> {
+        self.values_of(fill, list, RowSet::Training, out, par)?;
         if let Some(scale) = &self.scale {
             for column in out.chunks_exact_mut(self.rows) {
                 column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
@@ -207,41 +179,31 @@ impl<'a> Dictionary<'a> {
                 .collect());
         }
         let mut out = vec![0.0; list.len() * self.rows];
-        self.keep(list, &mut out, par)?;
+        self.keep(DOUBLE, list, &mut out, par)?;
         Ok(out)
     }
 
     /// Values of a function on the validation rows.
     pub(super) fn validation_column(&self, p: usize, par: Par) -> Result<Vec<f64>> {
         let mut out = vec![0.0; self.validation_rows];
-        self.values_of(&[p], RowSet::Validation, self.validation_rows, &mut out, par)?;
+        self.values_of(DOUBLE, &[p], RowSet::Validation, &mut out, par)?;
         Ok(out)
     }
 
     /// <d_k, v_j> for some kept functions and right-hand sides v (b, l), as (functions, b).
     pub(super) fn products(&self, list: &[usize], v: &[f64], par: Par) -> Vec<f64> {
-        let mut out = vec![0.0; list.len() * (v.len() / self.rows)];
+        let l = self.rows;
         match &self.values {
-            Values::Double(d) => self.products_with(d, list, v, &mut out, par),
-            Values::Single(d) => {
-                let v: Vec<f32> = v.iter().map(|&v| v as f32).collect();
-                self.products_with(d, list, &v, &mut out, par);
+            Values::Double(d) => {
+                let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
+                products(&rows, v, l, CHUNK, par)
             }
-            Values::Drawn(_) => {}
+            Values::Single(d) => {
+                let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
+                products(&rows, &v.iter().map(|&v| v as f32).collect::<Vec<_>>(), l, CHUNK, par)
+            }
+            Values::Drawn(_) => Vec::new(),
         }
-        out
-    }
-
-    fn products_with<T: Real>(&self, d: &[T], list: &[usize], v: &[T], out: &mut [f64], par: Par) {
-        let (l, b) = (self.rows, v.len() / self.rows);
-        if b == 0 {
-            return;
-        }
-        par.for_each_chunk(out, CHUNK * b, |chunk, out| {
-            let list = &list[chunk * CHUNK..][..out.len() / b];
-            let rows: Vec<&[T]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
-            row_products(&rows, v, l, out);
-        });
     }
 
     /// Draws candidates that `open` allows: all of them where there are no more than to be drawn.
@@ -255,12 +217,16 @@ impl<'a> Dictionary<'a> {
 
 /// A B' for A (m, l) and B (b, l).
 pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, par: Par) -> Vec<f64> {
-    let count = b.len() / l;
-    let mut out = vec![0.0; a.len() / l * count];
+    products(&a.chunks_exact(l).collect::<Vec<_>>(), b, l, 4, par)
+}
+
+/// Products of rows with the vectors of l numbers in `v`, so many rows a task.
+fn products<T: Real>(rows: &[&[T]], v: &[T], l: usize, chunk: usize, par: Par) -> Vec<f64> {
+    let count = v.len() / l;
+    let mut out = vec![0.0; rows.len() * count];
     if count > 0 {
-        par.for_each_chunk(&mut out, 4 * count, |chunk, out| {
-            let rows: Vec<&[f64]> = a[chunk * 4 * l..].chunks_exact(l).take(out.len() / count).collect();
-            row_products(&rows, b, l, out);
+        par.for_each_chunk(&mut out, chunk * count, |task, out| {
+            row_products(&rows[task * chunk..][..out.len() / count], v, l, out);
         });
     }
     out

@@ -58,67 +58,46 @@ const TARGET: f64 = 0.65;
 
 impl BuiltIn {
     fn at(self, what: Derivative, y: f64, f: f64) -> f64 {
-        use Derivative::{First, Second, Value};
         let m = y * f;
-        match self {
-            Self::Squared => match what {
-                Value => 0.5 * (f - y) * (f - y),
-                First => f - y,
-                Second => 1.0,
-            },
+        let value_first_second = match self {
+            Self::Squared => [0.5 * (f - y) * (f - y), f - y, 1.0],
             Self::SquaredTanh => {
                 let t = f.tanh();
                 let (rest, slope) = (t - TARGET * y, 1.0 - t * t);
-                match what {
-                    Value => rest * rest,
-                    First => 2.0 * rest * slope,
-                    Second => 2.0 * slope * (slope - 2.0 * rest * t),
-                }
+                [rest * rest, 2.0 * rest * slope, 2.0 * slope * (slope - 2.0 * rest * t)]
             }
             Self::Logistic => {
                 // 1 / (1 + e^(2 m)) without overflow.
                 let p = 0.5 * (1.0 - m.tanh());
                 let unit = std::f64::consts::LOG2_E;
-                match what {
-                    Value => unit * ((-2.0 * m.abs()).exp().ln_1p() + 2.0 * (-m).max(0.0)),
-                    First => -2.0 * unit * y * p,
-                    Second => 4.0 * unit * y * y * p * (1.0 - p),
-                }
+                return match what {
+                    Derivative::Value => unit * ((-2.0 * m.abs()).exp().ln_1p() + 2.0 * (-m).max(0.0)),
+                    Derivative::First => -2.0 * unit * y * p,
+                    Derivative::Second => 4.0 * unit * y * y * p * (1.0 - p),
+                };
             }
             Self::Exponential => {
                 let e = (-m).exp();
-                match what {
-                    Value => e,
-                    First => -y * e,
-                    Second => y * y * e,
-                }
+                [e, -y * e, y * y * e]
             }
             Self::OneMinusTanh => {
                 let t = m.tanh();
-                match what {
-                    Value => 1.0 - t,
-                    First => -y * (1.0 - t * t),
-                    Second => 2.0 * y * y * t * (1.0 - t * t),
-                }
+                [1.0 - t, -y * (1.0 - t * t), 2.0 * y * y * t * (1.0 - t * t)]
             }
             Self::SquaredHinge => {
                 let rest = (1.0 - m).max(0.0);
-                match what {
-                    Value => rest * rest,
-                    First => -2.0 * y * rest,
-                    Second => 2.0 * y * y * f64::from(u8::from(rest > 0.0)),
-                }
+                [rest * rest, -2.0 * y * rest, 2.0 * y * y * f64::from(u8::from(rest > 0.0))]
             }
             Self::Huber { delta } => {
                 let r = f - y;
-                match what {
-                    Value if r.abs() <= delta => 0.5 * r * r,
-                    Value => delta * (r.abs() - 0.5 * delta),
-                    First => r.clamp(-delta, delta),
-                    Second => f64::from(u8::from(r.abs() <= delta)),
+                if r.abs() <= delta {
+                    [0.5 * r * r, r, 1.0]
+                } else {
+                    [delta * (r.abs() - 0.5 * delta), r.clamp(-delta, delta), 0.0]
                 }
             }
-        }
+        };
+        value_first_second[what as usize]
     }
 }
 

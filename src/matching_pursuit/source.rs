@@ -21,7 +21,7 @@ const LINES: &str = "values are written to row-major lines";
 pub enum RowSet {
     /// Those that the loss is about.
     Training,
-    /// Those that are watched.
+    /// Those on which the losses are looked at.
     Validation,
 }
 

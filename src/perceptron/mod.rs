@@ -5,7 +5,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `params`, `rules` | what is fixed along a stream, and what pieces of it must keep to |
+//! | `params` | what is fixed along a stream, and what its pieces must keep to |
 //! | `state` | what is kept between two pieces |
 //! | `update` | answers, and what a mistake adds |
 //! | `learner` | the pool and its numbers |
@@ -23,7 +23,6 @@ mod budget;
 mod learner;
 mod params;
 mod projection;
-mod rules;
 mod state;
 mod stream;
 pub mod tree;

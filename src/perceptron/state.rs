@@ -1,14 +1,12 @@
 //! Everything that the rest of a stream depends on: what is saved between two pieces.
 
-use super::params::{PerceptronParams, Policy};
-use super::rules::check_shape;
+use super::params::{PerceptronParams, Policy, check_shape};
 use super::update::outputs;
-use crate::data::{OwnedRows, Rows};
+use crate::data::OwnedRows;
 use crate::error::{Error, Result};
-use crate::kernels::RowWriter;
 use ndarray::Array2;
 
-/// Everything that the rest of the stream depends on.
+/// Everything that the rest of the stream depends on. Before the first row it has no vectors, and the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerceptronState {
     /// The pool, m vectors.
@@ -32,22 +30,6 @@ pub struct PerceptronState {
 }
 
 impl PerceptronState {
-    /// The state before the first row; `like` tells columns, layout and precision of the stream.
-    pub fn new(like: Rows<'_>, classes: usize, seed: u64) -> Self {
-        let none = Array2::zeros((0, outputs(classes)));
-        Self {
-            vectors: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
-            coefficients: none.clone(),
-            born: Vec::new(),
-            matrix: Array2::zeros((0, 0)),
-            scores: none,
-            deviation: 0.0,
-            random: seed,
-            seen: 0,
-            mistakes: 0,
-        }
-    }
-
     pub(super) fn check(&self, params: &PerceptronParams) -> Result<()> {
         let (m, q) = (self.vectors.view().rows(), outputs(params.classes));
         Error::check_len("born of the state (one for each vector)", m, self.born.len())?;

@@ -10,9 +10,8 @@
 
 use super::budget::{Bookkeeping, Newcomer, make_room};
 use super::learner::Learner;
-use super::params::{PerceptronParams, Policy};
+use super::params::{PerceptronParams, Policy, check_piece};
 use super::projection::Projection;
-use super::rules::check_piece;
 use super::state::PerceptronState;
 use super::update::Update;
 use super::watch::Watch;

@@ -13,10 +13,9 @@
 //! Cost: at the root O(s m^2) a round for s sampled rows, half at each further level; the selections O(s m B) and the
 //! fits O(n B^2) for each leaf of n rows; memory m^2.
 
-use super::grow::Tree;
+use super::grow::{Tree, TreeParams};
 use super::node::{Leaf, Node};
-use super::params::TreeParams;
-use super::products::lower_products;
+use super::program::lower_products;
 use super::rows::Store;
 use super::state::TreeState;
 use super::strategy::Strategy;
@@ -29,12 +28,12 @@ use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
-use crate::perceptron::rules::{check_piece, check_stream};
+use crate::perceptron::params::{check_piece, check_stream};
 use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::dot;
-use ndarray::Array2;
+use ndarray::{Array2, Axis, aview1};
 
 /// Vectors of an expansion, at most: the program at the root has the square of them.
 const MOST_VECTORS: usize = 16_384;
@@ -110,10 +109,12 @@ pub fn from_expansion(
         let work = (expansion.len() * rows.cols().max(8)) as u64;
         watch.stretches(rows.rows(), work, |part, _| {
             let part = rows.gather(&part.collect::<Vec<_>>());
-            targets.extend(evaluator.evaluate(part.view(), par)?);
+            targets.extend(evaluator.evaluate(part.view(), par)? - aview1(expansion.intercepts));
             Ok(())
         })?;
     }
+    let shape = (targets.len() / expansion.outputs(), expansion.outputs());
+    let targets = Array2::from_shape_vec(shape, targets).expect("a line of outputs a row");
     let expansion = &expansion.reborrow();
     let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params };
     if expansion.vectors.is_f64() {
@@ -133,7 +134,8 @@ struct Work<'a> {
     expansion: &'a ExpansionView<'a>,
     rows: Rows<'a>,
     labels: &'a [usize],
-    targets: &'a [f64],
+    /// f less its intercepts at all rows, where leaves are fitted.
+    targets: &'a Array2<f64>,
     params: &'a ConvertParams,
 }
 
@@ -289,9 +291,10 @@ impl Work<'_> {
             }
         }
         let mut solution = vec![0.0; m * q];
-        for (c, target) in self.targets_of(list).chunks_exact(n).enumerate() {
+        for c in 0..q {
+            let target: Vec<f64> = list.iter().map(|&i| self.targets[[i, c]]).collect();
             for j in 0..m {
-                solution[j * q + c] = dot(column(j), target);
+                solution[j * q + c] = dot(column(j), &target);
             }
         }
         // Columns that others span leave pivots of rounding size: lifted, they take no part.
@@ -303,15 +306,6 @@ impl Work<'_> {
         cholesky::solve(&system, m, &mut solution, q);
         leaf.coefficients = solution;
         Ok(())
-    }
-}
-
-impl Work<'_> {
-    /// f less its intercept at some rows, output after output.
-    fn targets_of(&self, list: &[usize]) -> Vec<f64> {
-        let q = self.expansion.outputs();
-        let value = |c: usize, i: usize| self.targets[i * q + c] - self.expansion.intercepts[c];
-        (0..q).flat_map(|c| list.iter().map(move |&i| value(c, i))).collect()
     }
 
     /// A leaf takes the vectors that explain f best on its rows.
@@ -332,15 +326,14 @@ impl Work<'_> {
         } else {
             list.to_vec()
         };
-        let (rows, q) = (self.rows.gather(&some), self.expansion.outputs());
+        let rows = self.rows.gather(&some);
         let functions = KernelFunctions::new(
             self.expansion.kernel,
             self.expansion.vectors.reborrow(),
             rows.view(),
             None,
         )?;
-        let f = |i: usize, c: usize| self.targets[i * q + c] - self.expansion.intercepts[c];
-        let targets = Array2::from_shape_fn((some.len(), q), |(i, c)| f(some[i], c));
+        let targets = self.targets.select(Axis(0), &some);
         let task = Task {
             functions: &[&functions],
             targets: targets.view(),

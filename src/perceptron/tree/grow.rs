@@ -8,7 +8,6 @@
 //! stays a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split, see `split`.
 
 use super::node::{Leaf, Node, Rule, route};
-use super::params::TreeParams;
 use super::rows::Store;
 use super::split::{Cut, Problem, Split};
 use super::state::TreeState;
@@ -16,13 +15,59 @@ use super::strategy::{Selection, Strategy};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, RowBuffer, VectorPool};
-use crate::perceptron::rules::check_piece;
+use crate::kernels::{Formula, Kernel, RowBuffer, VectorPool};
+use crate::perceptron::params::{check_piece, check_stream};
 use crate::perceptron::update::{Update, outputs};
 use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
+
+/// What is fixed along a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct TreeParams {
+    /// The kernel; not precomputed.
+    pub kernel: Kernel,
+    /// Number of classes, at least 2.
+    pub classes: usize,
+    /// B: most vectors of a leaf.
+    pub budget: usize,
+    /// C: most vectors that a child takes over from its parent, at most B.
+    pub child_budget: usize,
+    /// Rows that a leaf remembers for its split, at least 2.
+    pub sample: usize,
+    /// Draws when a fractional selection is rounded, at least 1.
+    pub draws: usize,
+    /// Most leaves: where there are so many, a leaf whose budget is spent stops learning new vectors.
+    pub max_leaves: usize,
+    /// How a leaf is split.
+    pub strategy: Strategy,
+}
+
+impl TreeParams {
+    /// Checks every parameter against its rule.
+    pub fn check(&self) -> Result<()> {
+        self.kernel.check()?;
+        check_stream(&self.kernel, self.classes)?;
+        if self.budget == 0 {
+            return Err(Error::param("budget", 0, "at least 1"));
+        }
+        if self.child_budget == 0 || self.child_budget > self.budget {
+            let rule = format!("between 1 and {}, the budget", self.budget);
+            return Err(Error::param("child_budget", self.child_budget, rule));
+        }
+        if self.sample < 2 {
+            return Err(Error::param("sample_size", self.sample, "at least 2"));
+        }
+        if self.max_leaves == 0 {
+            return Err(Error::param("max_leaves", 0, "at least 1"));
+        }
+        if self.draws == 0 {
+            return Err(Error::param("draws", 0, "at least 1"));
+        }
+        Ok(())
+    }
+}
 
 /// Learns from a piece of a stream, row by row in the given order. Returns the new state and which rows of the piece
 /// were mistakes.

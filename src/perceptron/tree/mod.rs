@@ -7,7 +7,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `params` | what is fixed along a stream |
 //! | `rows` | the store |
 //! | `node` | branching rules, leaves, the way of a row |
 //! | `grow` | algorithm 2: a row is learnt, a leaf overflows |
@@ -17,7 +16,6 @@
 //! | `interior` | its relaxed form, exactly |
 //! | `selection` | its rounding, and steps towards it for many vectors |
 //! | `convert` | any expansion as a tree of local ones |
-//! | `products` | products of columns of kernel values |
 //! | `state` | a tree as plain arrays |
 //! | `predictor` | a tree made ready for prediction |
 
@@ -25,9 +23,7 @@ mod convert;
 mod grow;
 mod interior;
 mod node;
-mod params;
 mod predictor;
-mod products;
 mod program;
 mod rows;
 mod selection;
@@ -36,10 +32,9 @@ mod state;
 mod strategy;
 
 pub use convert::{ConvertParams, from_expansion};
-pub use grow::partial_fit;
+pub use grow::{TreeParams, partial_fit};
 pub use interior::box_budget_program;
 pub use node::Route;
-pub use params::TreeParams;
 pub use predictor::TreePredictor;
 pub use program::Program;
 pub use state::TreeState;

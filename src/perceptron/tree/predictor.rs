@@ -48,6 +48,19 @@ impl<T: Real> Ready<T> {
         });
         out
     }
+}
+
+/// What a tree answers in any precision.
+trait Answers: Send + Sync {
+    fn features(&self) -> usize;
+    fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64>;
+    fn routes(&self, x: Rows<'_>, par: Par) -> Vec<Route>;
+}
+
+impl<T: Real> Answers for Ready<T> {
+    fn features(&self) -> usize {
+        self.features
+    }
 
     fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64> {
         let values = self.each(x, self.outputs, par, |tree, row, lines, out| {
@@ -67,15 +80,10 @@ impl<T: Real> Ready<T> {
     }
 }
 
-enum Precision {
-    Single(Ready<f32>),
-    Double(Ready<f64>),
-}
-
 /// A tree made ready for prediction: vectors packed. Computes in the precision of its rows.
 pub struct TreePredictor {
     kernel: Kernel,
-    tree: Precision,
+    tree: Box<dyn Answers>,
 }
 
 impl TreePredictor {
@@ -85,20 +93,16 @@ impl TreePredictor {
     /// [`Error::Shape`] and [`Error::Param`] for arrays that contradict each other.
     pub fn new(kernel: Kernel, state: &TreeState) -> Result<Self> {
         kernel.check()?;
-        let tree = if state.rows.view().is_f64() {
-            Precision::Double(Ready::new(&kernel, state)?)
+        let tree: Box<dyn Answers> = if state.rows.view().is_f64() {
+            Box::new(Ready::<f64>::new(&kernel, state)?)
         } else {
-            Precision::Single(Ready::new(&kernel, state)?)
+            Box::new(Ready::<f32>::new(&kernel, state)?)
         };
         Ok(Self { kernel, tree })
     }
 
     fn check(&self, x: Rows<'_>) -> Result<()> {
-        let features = match &self.tree {
-            Precision::Single(tree) => tree.features,
-            Precision::Double(tree) => tree.features,
-        };
-        Error::check_len("columns of X", features, x.cols())?;
+        Error::check_len("columns of X", self.tree.features(), x.cols())?;
         self.kernel.check_rows("X", x)
     }
 
@@ -108,10 +112,7 @@ impl TreePredictor {
     /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain.
     pub fn decide(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
         self.check(x)?;
-        Ok(match &self.tree {
-            Precision::Single(tree) => tree.decide(x, par),
-            Precision::Double(tree) => tree.decide(x, par),
-        })
+        Ok(self.tree.decide(x, par))
     }
 
     /// The way of each row and its cost.
@@ -120,9 +121,6 @@ impl TreePredictor {
     /// As [`TreePredictor::decide`].
     pub fn routes(&self, x: Rows<'_>, par: Par) -> Result<Vec<Route>> {
         self.check(x)?;
-        Ok(match &self.tree {
-            Precision::Single(tree) => tree.routes(x, par),
-            Precision::Double(tree) => tree.routes(x, par),
-        })
+        Ok(self.tree.routes(x, par))
     }
 }

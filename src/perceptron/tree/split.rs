@@ -12,8 +12,7 @@
 
 use super::interior::box_budget_program;
 use super::node::projection;
-use super::products::lower_products;
-use super::program::Program;
+use super::program::{Program, lower_products};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;

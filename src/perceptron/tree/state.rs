@@ -13,7 +13,7 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{RowBuffer, RowWriter, VectorPool};
-use crate::perceptron::rules::check_shape;
+use crate::perceptron::params::check_shape;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
 use std::collections::HashMap;
