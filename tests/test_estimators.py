@@ -52,24 +52,16 @@ _NEGATIVE = {
     "check_class_weight_classifiers": "its data has negative values, which the chi2 kernel does not take"
 }
 _NU = {"check_class_weight_classifiers": "extreme class weights leave no feasible nu"}
-# A repeated row may be drawn or held out, a heavy one is or is not.
+# A repeated row may be drawn, dealt out or held out, a heavy one is or is not.
 _DRAWN = dict.fromkeys(_WEIGHTS, "rows are drawn, so repeated rows differ from weighted ones")
 # The checks turn the kernel matrix into integers, which leaves it indefinite: a pivot is not positive.
 _INDEFINITE = dict.fromkeys(
     ("check_positive_only_tag_during_fit", "check_estimators_dtypes"), "indefinite matrices are refused"
 )
-_UNWEIGHTED = dict.fromkeys(
-    (
-        *_WEIGHTS,
-        "check_sample_weights_pandas_series",
-        "check_sample_weights_not_an_array",
-        "check_sample_weights_list",
-        "check_sample_weights_not_overwritten",
-        "check_sample_weights_shape",
-        "check_all_zero_sample_weights_error",
-    ),
-    "conjugate gradients take no weights and say so",
-)
+_NO_CONSTANT = {
+    "check_class_weight_classifiers": "a function without a constant is 0 in the midst of the rows"
+}
+_FEW = {"check_classifiers_one_label_sample_weights": "more points than rows that count: a warning says so"}
 _SEPARABLE = dict.fromkeys(
     ("check_class_weight_classifiers", *_WEIGHTS),
     "the rows are separable, so that the least loss lies at infinity",
@@ -96,18 +88,20 @@ CONTRACT = [
     (LowRankSVC(10, multi_class="ovr", class_weight="balanced"), _DRAWN),
     (RLSClassifier(), {}),
     (RLSClassifier(kernel="linear", fit_intercept=True), {}),
-    (RLSClassifier(kernel="precomputed"), _INDEFINITE),
+    (RLSClassifier(kernel="precomputed"), _INDEFINITE | _NO_CONSTANT),
     (RLSRegressor(), {}),
     (RLSRegressor(fit_intercept=True), {}),
-    (RLSRegressor(solver="cg", leave_one_out=False), _UNWEIGHTED),
-    (LowRankRLSClassifier(10), {}),
-    (LowRankRLSClassifier(10, method="subset"), {}),
-    (LowRankRLSClassifier(10, selection="ic", fit_intercept=True), {}),
-    (LowRankRLSRegressor(10, kernel="linear", alpha=0.01, fit_intercept=True), {}),
-    (LinearRLSClassifier(), {}),
-    (LinearRLSRegressor(solver="cg", fit_intercept=True), {}),
-    (BaggedKernelClassifier(n_estimators=2), {}),
-    (BaggedKernelRegressor(n_estimators=2), {}),
+    (RLSClassifier(solver="cg"), _WEIGHTS),
+    (RLSRegressor(solver="cg"), _WEIGHTS),
+    (LowRankRLSClassifier(10), _DRAWN | _FEW),
+    (LowRankRLSClassifier(10, method="subset"), _DRAWN | _FEW),
+    (LowRankRLSClassifier(10, selection="ic", fit_intercept=True), _DRAWN | _FEW),
+    (LowRankRLSRegressor(10, kernel="linear", alpha=0.01, fit_intercept=True), _DRAWN),
+    (LinearRLSClassifier(), _NO_CONSTANT),
+    (LinearRLSClassifier(fit_intercept=True), {}),
+    (LinearRLSRegressor(solver="cg", fit_intercept=True, tol=1e-10), {}),
+    (BaggedKernelClassifier(n_estimators=2), _DRAWN),
+    (BaggedKernelRegressor(n_estimators=2), _DRAWN),
     (KMPClassifier(), _EVERY_ROW),
     (KMPClassifier(n_vectors=10), {}),
     (KMPClassifier(kernel="precomputed", n_vectors=20), {}),

@@ -478,7 +478,7 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
     table = []
     for name in CODES:
         code = make_code(name, 6, random_state=0, n_draws=500)
-        model = CodedClassifier(RLSClassifier(1.0, gamma=8.0), code).fit(X, y)
+        model = CodedClassifier(RLSClassifier(1.0, gamma=8.0, leave_one_out=True), code).fit(X, y)
         bound = bounds.leave_one_out(model, X, y)
         svm = CodedClassifier(SVC(C=1.0, gamma=8.0, fit_intercept=False, tol=1e-5), code).fit(X, y)
         table.append(

@@ -214,7 +214,7 @@ def usps(report: Report, options: argparse.Namespace) -> None:
     points = X[greedy.indices_]
     ordered = {
         (method, size): (
-            RLSClassifier(alpha, gamma=gamma, leave_one_out=False)
+            RLSClassifier(alpha, gamma=gamma)
             .fit(points[:size], y[greedy.indices_[:size]])
             .decision_function(T)
             if method == "subset"
@@ -312,9 +312,7 @@ def usps(report: Report, options: argparse.Namespace) -> None:
     )
     report.numbers["usps"] = {"areas": table, "claims": claims, "share": share}
     bagged, model = clock(
-        lambda: BaggedKernelClassifier(
-            RLSClassifier(alpha, gamma=gamma, leave_one_out=False), 10, random_state=0
-        ).fit(X, y)
+        lambda: BaggedKernelClassifier(RLSClassifier(alpha, gamma=gamma), 10, random_state=0).fit(X, y)
     )
     report.say(
         f"Disjoint parts (5.24), ten of them, merged: {bagged:.2f} s, "

@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::least_squares::low_rank::{Sums, System};
+use svmarrow::least_squares::low_rank::{Piece, Sums, System};
 use svmarrow::least_squares::selection::{Candidates, select_points};
 
 use crate::array::{RowsArg, index_array, matrix_view, vector};
@@ -19,6 +19,7 @@ pub(crate) struct SumsArg<'py> {
     columns: PyReadonlyArray1<'py, f64>,
     targets: PyReadonlyArray1<'py, f64>,
     rows: u64,
+    weight: f64,
 }
 
 impl SumsArg<'_> {
@@ -29,6 +30,7 @@ impl SumsArg<'_> {
             columns: vector(&self.columns)?.to_vec(),
             targets: vector(&self.targets)?.to_vec(),
             rows: self.rows,
+            weight: self.weight,
         })
     }
 }
@@ -36,25 +38,30 @@ impl SumsArg<'_> {
 /// The points with their kernel, from the tuple `(vectors, kernel)`.
 type PointsArg<'py> = (RowsArg<'py>, KernelArg);
 
+/// Targets (n, q), and weights (n,) or None.
+type TargetsArg<'py> = (PyReadonlyArray2<'py, f64>, Option<PyReadonlyArray1<'py, f64>>);
+
 /// The sums with those of further rows; `sums` is None before the first.
 #[pyfunction]
 #[pyo3(signature = (x, targets, points, sums, progress, n_jobs))]
 pub(crate) fn low_rank_sums<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
-    targets: PyReadonlyArray2<'py, f64>,
+    targets: TargetsArg<'py>,
     points: PointsArg<'py>,
     sums: Option<SumsArg<'py>>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (rows, targets, points, kernel) = (x.view()?, matrix_view(&targets)?, points.0.view()?, points.1.0);
+    let (points, kernel) = (points.0.view()?, points.1.0);
+    let weights = targets.1.as_ref().map(vector).transpose()?;
+    let piece = Piece { rows: x.view()?, targets: matrix_view(&targets.0)?, weights };
     let mut sums = match sums {
         Some(sums) => sums.sums()?,
-        None => Sums::new(points.rows(), targets.ncols()),
+        None => Sums::new(points.rows(), piece.targets.ncols()),
     };
     let sums = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        sums.add(kernel, points, rows, targets, monitor, par)?;
+        sums.add(kernel, points, piece, monitor, par)?;
         Ok(sums)
     })?;
     let dict = PyDict::new(py);
@@ -63,6 +70,7 @@ pub(crate) fn low_rank_sums<'py>(
     dict.set_item("columns", PyArray1::from_vec(py, sums.columns))?;
     dict.set_item("targets", PyArray1::from_vec(py, sums.targets))?;
     dict.set_item("rows", sums.rows)?;
+    dict.set_item("weight", sums.weight)?;
     Ok(dict)
 }
 

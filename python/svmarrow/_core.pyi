@@ -331,6 +331,7 @@ class _Sums(TypedDict):
     columns: _Floats
     targets: _Floats
     rows: int
+    weight: float
 
 class _LowRank(TypedDict):
     coefficients: _Floats
@@ -346,7 +347,7 @@ class _System(TypedDict):
 
 def low_rank_sums(
     x: _Rows,
-    targets: _Floats,
+    targets: tuple[_Floats, _Floats | None],
     points: tuple[_Rows, _Kernel],
     sums: _Sums | None,
     progress: ProgressCallback | None,

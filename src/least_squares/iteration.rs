@@ -2,6 +2,7 @@
 
 use super::intercept::{coefficients_and_intercepts, right_hand_sides};
 use super::problem::Problem;
+use super::weighting::Roots;
 use crate::control::{Budget, Monitor, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopping {
-    /// ||y - (K + alpha I) c|| / ||y|| of every output.
+    /// ||y - (K + alpha I) c|| / ||y|| of every output, rows counted by their weights.
     pub tolerance: f64,
     /// Most products with the system's matrix.
     pub max_products: u64,
@@ -30,19 +31,22 @@ pub struct Ending {
     pub reason: StopReason,
 }
 
-/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix and p,
+/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
+/// weights that of S K S + alpha I, and p,
 /// `precondition(r, out, columns)` an approximation of what its inverse makes of r.
 pub(super) fn conjugate_gradients(
     problem: &Problem<'_>,
+    roots: &Roots,
     stopping: Stopping,
     apply: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
     precondition: impl Fn(&[f64], &mut [f64], usize),
     monitor: &dyn Monitor,
 ) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
     const ROW_MAJOR: &str = "made row-major";
-    let right = right_hand_sides(problem);
+    let mut right = right_hand_sides(problem);
     let mut solved = Array2::zeros(right.dim());
     let columns = right.ncols();
+    roots.scale(0, right.as_slice_mut().expect(ROW_MAJOR), columns);
     let outcome = conjugate::solve(
         right.as_slice().expect(ROW_MAJOR),
         solved.as_slice_mut().expect(ROW_MAJOR),
@@ -55,6 +59,7 @@ pub(super) fn conjugate_gradients(
         },
         &Budget::new(monitor, None, stopping.max_time),
     )?;
+    roots.scale(0, solved.as_slice_mut().expect(ROW_MAJOR), columns);
     let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved);
     let residual = outcome.residuals.iter().copied().fold(0.0, f64::max);
     Ok((coefficients, intercepts, Ending { products: outcome.products, residual, reason: outcome.reason }))

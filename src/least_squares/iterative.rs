@@ -8,12 +8,14 @@
 //! ```
 //!
 //! It takes the largest eigenvalues of K out of the way, on which the number of iterations depends. Cost n^2 d an
-//! iteration; memory n m numbers for the preconditioner.
+//! iteration; memory n m numbers for the preconditioner. Where rows have weights, K is S K S and F is S F: see
+//! `weighting`.
 
 use super::iteration::{Ending, Stopping, conjugate_gradients};
 use super::problem::Problem;
+use super::weighting::Roots;
 use crate::control::{Monitor, Par};
-use crate::data::{Rows, matrix};
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{CrossKernel, Evaluator, Kernel, KernelFunction, diagonal, gram_lower};
@@ -68,11 +70,12 @@ pub fn solve(
     if matches!(kernel, Kernel::Precomputed) {
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
-    let rows = problem.rows;
-    let preconditioner = Preconditioner::new(kernel, rows, alpha, points, monitor, par)?;
-    let product = Product { kernel, rows: rows.reborrow(), alpha, monitor, par };
+    let (rows, roots) = (problem.rows, Roots::new(problem));
+    let preconditioner = Preconditioner::new(kernel, (rows, &roots), alpha, points, monitor, par)?;
+    let product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, monitor, par };
     let (coefficients, intercepts, ending) = conjugate_gradients(
         problem,
+        &roots,
         stopping,
         |p, out, q| product.apply(p, out, q),
         |r, out, q| preconditioner.apply(r, out, q, par),
@@ -81,10 +84,11 @@ pub fn solve(
     Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), ending })
 }
 
-/// (K + alpha I) P in the precision of the rows, a block of rows after the other.
+/// (S K S + alpha I) P in the precision of the rows, a block of rows after the other.
 struct Product<'a> {
     kernel: Kernel,
     rows: Rows<'a>,
+    roots: &'a Roots,
     alpha: f64,
     monitor: &'a dyn Monitor,
     par: Par,
@@ -94,14 +98,16 @@ impl Product<'_> {
     fn apply(&self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
         let (n, d) = (self.rows.rows(), self.rows.cols());
         let zeros = vec![0.0; q];
+        let scaled = self.roots.scaled(p, q);
         let evaluator =
-            Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), p)?, &zeros)?)?;
+            Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), &scaled)?, &zeros)?)?;
         let block = (TICK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
             self.monitor.go_on("product", from, n)?;
             let rows = self.rows.gather(&(from..to).collect::<Vec<_>>());
-            let values = evaluator.evaluate(rows.view(), self.par)?;
+            let mut values = flat(evaluator.evaluate(rows.view(), self.par)?);
+            self.roots.scale(from, &mut values, q);
             for ((out, v), p) in out[from * q..to * q].iter_mut().zip(values).zip(&p[from * q..to * q]) {
                 *out = v + self.alpha * p;
             }
@@ -121,7 +127,7 @@ struct Preconditioner {
 impl Preconditioner {
     fn new(
         kernel: Kernel,
-        rows: Rows<'_>,
+        (rows, roots): (Rows<'_>, &Roots),
         alpha: f64,
         drawn: RandomPoints,
         monitor: &dyn Monitor,
@@ -156,6 +162,7 @@ impl Preconditioner {
             monitor.go_on("precondition", block * 4096, n)?;
             cross.fill(rows, block * 4096, lines, par)?;
             par.for_each_chunk(lines, 96 * stride, |_, lines| solver.substitute(lines, stride));
+            roots.scale(block * 4096, lines, stride);
             subtract_gram(&mut inner, lines, stride, par);
         }
         let lines = inner.stride();

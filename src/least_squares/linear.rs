@@ -11,6 +11,7 @@
 
 use super::iteration::{Ending, Stopping, conjugate_gradients};
 use super::problem::Problem;
+use super::weighting::Roots;
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -35,7 +36,7 @@ pub struct LinearSolution {
 /// Solves the problem, whose kernel is the linear one.
 ///
 /// # Errors
-/// [`Error::Param`] for alpha = 0, for weights and for another kernel.
+/// [`Error::Param`] for alpha = 0 and for another kernel.
 pub fn solve(
     problem: &Problem<'_>,
     alpha: f64,
@@ -47,11 +48,12 @@ pub fn solve(
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
-    let (rows, columns) = (problem.rows, Columns::new(problem.rows));
+    let (rows, roots, columns) = (problem.rows, Roots::new(problem), Columns::new(problem.rows));
     let apply = |p: &[f64], out: &mut [f64], q: usize| {
-        let inner = columns.product(p, q, par);
+        let inner = columns.product(&roots.scaled(p, q), q, par);
         par.for_each_chunk(out, ROWS * q, |task, out| {
             for (i, out) in (task * ROWS..).zip(out.chunks_exact_mut(q)) {
+                let alpha = alpha / roots.root(i);
                 for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
                     *out = alpha * p;
                 }
@@ -59,12 +61,13 @@ pub fn solve(
                     axpy(v, &inner[k * q..(k + 1) * q], out);
                 });
             }
+            roots.scale(task * ROWS, out, q);
         });
         Ok(())
     };
     let precondition = |r: &[f64], out: &mut [f64], _| out.copy_from_slice(r);
     let (coefficients, intercepts, ending) =
-        conjugate_gradients(problem, stopping, apply, precondition, monitor)?;
+        conjugate_gradients(problem, &roots, stopping, apply, precondition, monitor)?;
     let q = problem.outputs();
     let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, par);
     let weights = Array2::from_shape_vec((rows.cols(), q), weights).expect("a line for each feature");

@@ -7,6 +7,8 @@
 //! The system needs sums over rows alone, so rows may come in pieces, in any order, from several processes; see [`Sums`].
 //! The *nystrom* solution of (K_lm K_mm^-1 K_ml + alpha I) u = y is u = (y - K_lm c) / alpha: both share a dual.
 //!
+//! Where rows have weights W, K_ml W and K_ml W y are in the place of K_ml and K_ml y, and u = W (y - K_lm c) / alpha.
+//!
 //! With H = K_lm (K_ml K_lm + alpha K_mm)^-1 K_ml, the points held fixed, a row that is left out is given
 //! y_i - (y_i - f(x_i)) / (1 - H_ii).
 //!
@@ -29,16 +31,29 @@ const BLOCK: usize = 1024;
 /// What all rows so far add up to.
 #[derive(Debug, Clone)]
 pub struct Sums {
-    /// K_ml K_lm, (m, m), the lower triangle.
+    /// K_ml W K_lm, (m, m), the lower triangle.
     pub gram: Array2<f64>,
-    /// K_ml Y, (m, q).
+    /// K_ml W Y, (m, q).
     pub products: Array2<f64>,
-    /// K_ml 1, (m,).
+    /// K_ml W 1, (m,).
     pub columns: Vec<f64>,
-    /// Y' 1, (q,).
+    /// Y' W 1, (q,).
     pub targets: Vec<f64>,
     /// Number of rows.
     pub rows: u64,
+    /// Sum of their weights.
+    pub weight: f64,
+}
+
+/// Rows that come together.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    /// The n rows.
+    pub rows: Rows<'a>,
+    /// Their targets, (n, q).
+    pub targets: ArrayView2<'a, f64>,
+    /// Positive weights of their squares, (n,); none is one for each.
+    pub weights: Option<&'a [f64]>,
 }
 
 impl Sums {
@@ -50,6 +65,7 @@ impl Sums {
             columns: vec![0.0; vectors],
             targets: vec![0.0; outputs],
             rows: 0,
+            weight: 0.0,
         }
     }
 
@@ -68,7 +84,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Adds rows with their targets (n, q); nothing is added where the work ends early.
+    /// Adds rows with their targets; nothing is added where the work ends early.
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Param`] for rows outside the kernel's domain, [`Error::Cancelled`].
@@ -76,19 +92,22 @@ impl Sums {
         &mut self,
         kernel: Kernel,
         vectors: Rows<'_>,
-        x: Rows<'_>,
-        y: ArrayView2<'_, f64>,
+        piece: Piece<'_>,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<()> {
+        let Piece { rows: x, targets: y, weights } = piece;
         self.check(vectors.rows())?;
+        if let Some(weights) = weights {
+            Error::check_len("weights (one for each row)", x.rows(), weights.len())?;
+        }
         Error::check_len("rows of the targets (one for each row of X)", x.rows(), y.nrows())?;
         Error::check_len("columns of the targets (outputs)", self.targets.len(), y.ncols())?;
         kernel.check_rows("X", x)?;
         if x.is_f64() {
-            self.add_in::<f64>(kernel, vectors, x, y, monitor, par)
+            self.add_in::<f64>(kernel, vectors, piece, monitor, par)
         } else {
-            self.add_in::<f32>(kernel, vectors, x, y, monitor, par)
+            self.add_in::<f32>(kernel, vectors, piece, monitor, par)
         }
     }
 
@@ -96,14 +115,18 @@ impl Sums {
         &mut self,
         kernel: Kernel,
         vectors: Rows<'_>,
-        x: Rows<'_>,
-        y: ArrayView2<'_, f64>,
+        Piece { rows: x, targets, weights }: Piece<'_>,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<()> {
-        let y = y.as_standard_layout();
-        let y = y.as_slice().expect("a standard layout is one slice");
         let (n, m, q) = (x.rows(), vectors.rows(), self.targets.len());
+        // W (Y, 1).
+        let mut y = Vec::with_capacity(n * (q + 1));
+        for (i, line) in targets.rows().into_iter().enumerate() {
+            let w = weights.map_or(1.0, |weights| weights[i]);
+            y.extend(line.iter().map(|y| w * y));
+            y.push(w);
+        }
         let cross = CrossKernel::<T>::new(kernel, vectors, par)?;
         let stride = cross.stride();
         let mut gram = Square::<f64>::new(m);
@@ -115,21 +138,25 @@ impl Sums {
             let count = (n - from).min(BLOCK);
             let values = &mut values[..count * stride];
             cross.fill(x, from, values, par)?;
-            let values = &*values;
-            subtract_gram(&mut gram, values, stride, par);
-            let y = &y[from * q..(from + count) * q];
+            let (y, block) = (&y[from * (q + 1)..(from + count) * (q + 1)], &*values);
             // A vector's own sums: its column of the block against the targets, a chunk of vectors a task.
             par.for_each_chunk(&mut sums, 64 * (q + 1), |task, sums| {
-                for (line, y) in values.chunks_exact(stride).zip(y.chunks_exact(q)) {
+                for (line, y) in block.chunks_exact(stride).zip(y.chunks_exact(q + 1)) {
                     for (sums, v) in sums.chunks_exact_mut(q + 1).zip(&line[task * 64..]) {
                         let v = v.to_f64();
                         for (sum, y) in sums.iter_mut().zip(y) {
                             *sum += v * y;
                         }
-                        sums[q] += v;
                     }
                 }
             });
+            for (line, w) in values.chunks_exact_mut(stride).zip(weights.iter().flat_map(|w| &w[from..])) {
+                let root = T::from_f64(w.sqrt());
+                for v in line {
+                    *v = *v * root;
+                }
+            }
+            subtract_gram(&mut gram, values, stride, par);
         }
         for i in 0..m {
             for (sum, v) in self.gram.row_mut(i).iter_mut().take(i + 1).zip(&gram.values()[i * lines..]) {
@@ -140,8 +167,9 @@ impl Sums {
             }
             self.columns[i] += sums[i * (q + 1) + q];
         }
-        for y in y.chunks_exact(q) {
+        for y in y.chunks_exact(q + 1) {
             self.targets.iter_mut().zip(y).for_each(|(sum, y)| *sum += y);
+            self.weight += y[q];
         }
         self.rows += n as u64;
         Ok(())
@@ -153,7 +181,7 @@ pub struct System {
     factor: Square<f64>,
     /// What was added to the diagonal so that the factor exists: 0 unless rounding had made the system indefinite.
     pub jitter: f64,
-    /// With an intercept: the means of the kernel columns, and the number of rows.
+    /// With an intercept: the means of the kernel columns, and the weight of all rows.
     centred: Option<(Vec<f64>, f64)>,
 }
 
@@ -180,7 +208,7 @@ impl System {
         let mut own = Square::<f64>::new(m);
         let stride = own.stride();
         gram_lower(kernel.into(), vectors, own.values_mut(), stride, monitor, par)?;
-        let rows = sums.rows as f64;
+        let rows = sums.weight;
         let centred =
             fit_intercept.then(|| (sums.columns.iter().map(|sum| sum / rows).collect::<Vec<_>>(), rows));
         for i in 0..m {
@@ -227,7 +255,7 @@ impl System {
         (coefficients, intercepts)
     }
 
-    /// H_ii of some rows: how much each decides its own value.
+    /// H_ii / w_i of some rows: how much each decides its own value, for each unit of its weight.
     ///
     /// # Errors
     /// As [`Sums::add`].

@@ -17,7 +17,7 @@
 //! | `solution`, `leave_one_out` | what the direct solvers find; exact leave-one-out values and scores |
 //! | `iterative` | the system by conjugate gradients, the kernel matrix never stored |
 //! | `linear` | the linear kernel on many sparse columns, by conjugate gradients |
-//! | `iteration` | what these two share |
+//! | `iteration`, `weighting` | what these two share; weights of rows in it |
 //! | `low_rank` | coefficients at a few points, from sums over rows |
 //! | `selection` | points chosen by the kernel matrix |
 
@@ -33,6 +33,7 @@ mod problem;
 pub mod selection;
 mod solution;
 mod spectral;
+mod weighting;
 
 pub use exact::solve;
 pub use iteration::{Ending, Stopping};

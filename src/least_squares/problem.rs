@@ -45,9 +45,6 @@ impl Problem<'_> {
     /// As [`Problem::check`] for conjugate gradients, which take no weights and no alpha of 0.
     pub(super) fn check_iterative(&self, alpha: f64) -> Result<()> {
         self.check()?;
-        if let Some(weights) = self.weights {
-            return Err(Error::param("weights", format!("{} numbers", weights.len()), "none"));
-        }
         check_alpha(alpha)?;
         if alpha == 0.0 {
             return Err(Error::param("alpha", alpha, "above 0 for conjugate gradients"));

@@ -462,10 +462,12 @@ def test_complete_and_one_vs_rest_predict_alike_by_least_squares(datasets, name,
     """The theorem of section 4.4.2, on every row seen and on others."""
     X, y = rls_sets(datasets)[name]
     X_test = np.vstack([X, X + 0.05 * np.random.default_rng(1).normal(size=X.shape)])
-    plain = RLSClassifier(alpha, gamma=0.1).fit(X, y)
+    plain = RLSClassifier(alpha, gamma=0.1, leave_one_out=True).fit(X, y)
     for decoder in ("loss", "square"):
-        complete = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "complete", decoder).fit(X, y)
-        one = CodedClassifier(RLSClassifier(alpha, gamma=0.1), "ovr", decoder).fit(X, y)
+        complete = CodedClassifier(
+            RLSClassifier(alpha, gamma=0.1, leave_one_out=True), "complete", decoder
+        ).fit(X, y)
+        one = CodedClassifier(RLSClassifier(alpha, gamma=0.1, leave_one_out=True), "ovr", decoder).fit(X, y)
         assert (complete.predict(X_test) == one.predict(X_test)).all()
         assert (complete.predict(X_test) == plain.predict(X_test)).all()
         assert complete.loo_error_ == one.loo_error_ == plain.loo_error_
@@ -475,14 +477,19 @@ def test_complete_and_one_vs_rest_predict_alike_by_least_squares(datasets, name,
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_short_cut_is_training_every_column(datasets, name, fit_intercept):
     X, y = rls_sets(datasets)[name]
-    rls = RLSClassifier(0.01, gamma=0.1, fit_intercept=fit_intercept)
+    rls = RLSClassifier(0.01, gamma=0.1, fit_intercept=fit_intercept, leave_one_out=True)
     for code in ("dense", "bch", "complete" if len(np.unique(y)) < 6 else "ovr"):
         short = CodedClassifier(rls, code, random_state=0, n_draws=50).fit(X, y)
         long = CodedClassifier(rls, short.code_, shared=False).fit(X, y)
         again = CodedClassifier.from_ovr(clone(rls).fit(X, y), short.code_)
         labels = np.unique(y, return_inverse=True)[1]
         direct = fit_targets(
-            X, short.code_.matrix[labels].astype(float), 0.01, gamma=0.1, fit_intercept=fit_intercept
+            X,
+            short.code_.matrix[labels].astype(float),
+            0.01,
+            gamma=0.1,
+            fit_intercept=fit_intercept,
+            leave_one_out=True,
         )
         for other in (long.outputs(X), again.outputs(X), direct.expansion.decision_function(X)):
             assert short.outputs(X) == pytest.approx(other, abs=1e-8)
@@ -499,7 +506,10 @@ def test_exact_leave_one_out_and_its_bound_by_refits(code, seed, decoder):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(code.n_classes), 5)
     X = rng.normal(size=(y.size, 2)) + np.column_stack([y % 2, y // 2])
-    for rls in (RLSClassifier(0.2, gamma=0.5), RLSClassifier(3.0, gamma=0.5)):
+    for rls in (
+        RLSClassifier(0.2, gamma=0.5, leave_one_out=True),
+        RLSClassifier(3.0, gamma=0.5, leave_one_out=True),
+    ):
         model = CodedClassifier(rls, code, decoder).fit(X, y)
         wrong = refits(rls, code, decoder, X, y)
         assert model.loo_error_ == pytest.approx(wrong.mean())
@@ -510,13 +520,15 @@ def test_exact_leave_one_out_and_its_bound_by_refits(code, seed, decoder):
 
 def test_least_squares_of_sparse_codes_and_kernel_matrices(datasets):
     X, y = datasets["iris"]
-    model = CodedClassifier(RLSClassifier(0.1, gamma=0.5), "ovo").fit(X, y)
+    model = CodedClassifier(RLSClassifier(0.1, gamma=0.5, leave_one_out=True), "ovo").fit(X, y)
     assert model.expansion_.n_vectors == len(np.unique(X, axis=0))
     K = reference.kernel(("rbf", 0.5, 0.0, 3), X, X)
     for shared in (True, False):
         for code in ("ovo", "ovr"):
-            plain = CodedClassifier(RLSClassifier(0.1, gamma=0.5), code).fit(X, y)
-            given_kernel = CodedClassifier(RLSClassifier(0.1, kernel="precomputed"), code, shared=shared)
+            plain = CodedClassifier(RLSClassifier(0.1, gamma=0.5, leave_one_out=True), code).fit(X, y)
+            given_kernel = CodedClassifier(
+                RLSClassifier(0.1, kernel="precomputed", leave_one_out=True), code, shared=shared
+            )
             assert given_kernel.fit(K, y).outputs(K) == pytest.approx(plain.outputs(X), abs=1e-8)
             assert given_kernel.loo_error_ == plain.loo_error_
     small = compress(model, 30)

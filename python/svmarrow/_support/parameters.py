@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 __all__ = [
+    "CLASS_WEIGHT",
     "KERNELS",
     "MAX_ITER",
     "MAX_TIME",
@@ -129,6 +130,8 @@ THREADS = either(none, Rule("an integer other than 0", lambda value: integer().h
 MAX_ITER = either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit"))
 #: ``max_time``, seconds.
 MAX_TIME = either(none, real(least=0.0))
+#: ``class_weight`` everywhere.
+CLASS_WEIGHT = either(none, one_of("balanced"), mapping)
 #: ``verbose`` everywhere.
 VERBOSE = either(boolean, integer(least=0))
 

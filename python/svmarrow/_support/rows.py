@@ -25,6 +25,7 @@ __all__ = [
     "as_rows",
     "cache_bytes",
     "canonical",
+    "class_row_weights",
     "class_weights",
     "core_rows",
     "default_gamma",
@@ -268,3 +269,24 @@ def class_weights(
         )
     rows: NDArray[np.float64] = by_class[labels] * own
     return by_class, rows
+
+
+def class_row_weights(
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[Any], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Weights of the rows times those of their classes; `labels` are the classes' numbers.
+
+    "balanced" is scikit-learn's n / (n_classes * count of the class), rows counted by their weights.
+    """
+    if class_weight is None:
+        return weights
+    if isinstance(class_weight, str):
+        counts = np.bincount(labels, weights, minlength=classes.size).astype(np.float64)
+        even = counts.sum() / max(1, np.count_nonzero(counts))
+        of_class = np.divide(even, counts, out=np.zeros_like(counts), where=counts > 0.0)
+    else:
+        of_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
+    if not np.isfinite(of_class).all() or (of_class < 0.0).any():
+        raise refuse("class_weight", class_weight, "finite and not negative weights")
+    rows: NDArray[np.float64] = of_class[labels]
+    return rows if weights is None else rows * weights

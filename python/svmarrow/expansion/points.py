@@ -152,7 +152,7 @@ def _leverage(
     with progress(verbose) as told:
         call = (told.callback, threads(n_jobs))
         spec = (core_rows(points), kernel)
-        sums = _core.low_rank_sums(core_rows(X), zeros, spec, None, *call)
+        sums = _core.low_rank_sums(core_rows(X), (zeros, None), spec, None, *call)
         hat = _core.low_rank_solve(
             {"points": spec, "sums": sums, "alpha": alpha, "fit_intercept": False}, core_rows(X), *call
         )["hat"]

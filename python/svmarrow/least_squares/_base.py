@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -11,7 +11,13 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from svmarrow._support.decoding import Decoding, class_indices, decision_values
 from svmarrow._support.parameters import check
-from svmarrow._support.rows import default_gamma, validated
+from svmarrow._support.rows import (
+    class_row_weights,
+    default_gamma,
+    sample_weights,
+    select_rows,
+    validated,
+)
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import Columns
 
@@ -40,10 +46,69 @@ class LeastSquares(BaseEstimator):
 
     expansion_: KernelExpansion
     n_features_in_: int
+    loo_error_: float
+    _rules: ClassVar[Mapping[str, Rule]]
+    #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
+    _by_rate: ClassVar[bool]
 
-    def _checked_rows(self, rules: Mapping[str, Rule], X: Any, y: Any) -> tuple[Any, Any]:
+    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """What `fit` does: checks, the family's own fit, and what is kept of the leave-one-out values."""
+        X, y = self._checked_rows(X, y)
+        targets = self._targets(y)
+        weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
+        for name in ("loo_decision_", "loo_prediction_", "loo_error_", "loo_error_bound_"):
+            self.__dict__.pop(name, None)
+        left = self._fit_counted(X, targets, weights)
+        if left is not None:
+            self.loo_error_ = self._loo_error(left, targets, weights)
+        return self
+
+    def _fit_counted(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """As `_fit` without the rows of weight 0, whose leave-one-out values are what the model gives."""
+        if weights is None or weights.all():
+            return self._fit(X, targets, weights)
+        kept = np.flatnonzero(weights)
+        if kept.size == 0:
+            raise ValueError("sample_weight is zero everywhere: at least one row must count")
+        rows = select_rows(X, kept, precomputed=self._is_precomputed())
+        left = self._fit(rows, np.ascontiguousarray(targets[kept]), np.ascontiguousarray(weights[kept]))
+        self._spread(X, kept)
+        if left is None:
+            return None
+        whole = self.expansion_._evaluate(X, self.n_jobs)
+        whole[kept] = left
+        return whole
+
+    def _fit(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """The model of rows with positive weights; leave-one-out values (n, q) where they are wanted."""
+        raise NotImplementedError
+
+    def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
+        """Makes a model of some rows one of all."""
+
+    def _targets(self, y: Any) -> NDArray[np.float64]:
+        """Targets (n, q)."""
+        raise NotImplementedError
+
+    def _row_weights(
+        self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """Weights of the squares: those of the rows, and for classes theirs."""
+        raise NotImplementedError
+
+    def _loo_error(
+        self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> float:
+        """Keeps leave-one-out values (n, q) and tells their error."""
+        raise NotImplementedError
+
+    def _checked_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows, and y as scikit-learn's checks leave it."""
-        check(self.get_params(deep=False), rules)
+        check(self.get_params(deep=False), self._rules)
         precomputed = self._is_precomputed()
         X, y = self._validated_pair(X, y, precomputed=precomputed)
         if precomputed and X.shape[0] != X.shape[1]:
@@ -95,9 +160,13 @@ class LeastSquares(BaseEstimator):
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
-        """Coefficients (n_vectors, n_outputs)."""
+        """Coefficients (n_outputs, n_vectors), for one output too.
+
+        The shape that scikit-learn's ``SVC`` and ``SVR`` have, so that one rule holds for classifiers and
+        regressors; ``KernelRidge`` has the transpose.
+        """
         check_is_fitted(self)
-        return self.expansion_.coefficients
+        return self.expansion_.coefficients.T
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
@@ -121,7 +190,40 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
 
     _margin_loss: ClassVar[str] = "square"
 
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
     classes_: NDArray[Any]
+    loo_decision_: NDArray[np.float64]
+    _by_rate = True
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; the (n, n) kernel matrix for the precomputed kernel.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. A row of
+            weight 2 counts as two rows, one of weight 0 takes no part.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, a single class, and a system that is not
+            positive definite: raise alpha.
+        MemoryError
+            If a kernel matrix that is needed does not fit in the free memory.
+        KeyboardInterrupt
+            On Ctrl-C; the model is then as it was before the call.
+        """
+        return self._fit_all(X, y, sample_weight)
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
         """Remembers the classes; the targets (n, q)."""
@@ -139,16 +241,19 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
     def _decision_shape(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return decision_values(outputs, self._decoding, self.classes_.size, "ovr")
 
-    def _error_rate(
-        self,
-        outputs: NDArray[np.float64],
-        targets: NDArray[np.float64],
-        weights: NDArray[np.float64] | None = None,
+    def _row_weights(
+        self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        labels = class_indices(targets, self._decoding, self.classes_.size)
+        return class_row_weights(self.class_weight, self.classes_, labels, weights)
+
+    def _loo_error(
+        self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> float:
-        """Share of rows, weighted, whose outputs (n, q) decode to another class than their targets."""
+        self.loo_decision_ = self._decision_shape(left)
         k = int(self.classes_.size)
-        right = class_indices(targets, self._decoding, k)
-        return float(np.average(class_indices(outputs, self._decoding, k) != right, weights=weights))
+        said, right = (class_indices(outputs, self._decoding, k) for outputs in (left, targets))
+        return float(np.average(said != right, weights=weights))
 
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
@@ -231,7 +336,39 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
 class SquareLossRegressor(MultiOutputMixin, RegressorMixin, LeastSquares):
     """Targets as they are, one column or several."""
 
+    loo_prediction_: NDArray[np.float64]
     _single: bool
+    _by_rate = False
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows; the (n, n) kernel matrix for the precomputed kernel.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. A row of
+            weight 2 counts as two rows, one of weight 0 takes no part.
+
+        Returns
+        -------
+        self : object
+            The fitted regressor.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, and a system that is not positive definite:
+            raise alpha.
+        MemoryError
+            If a kernel matrix that is needed does not fit in the free memory.
+        KeyboardInterrupt
+            On Ctrl-C; the model is then as it was before the call.
+        """
+        return self._fit_all(X, y, sample_weight)
 
     def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
         X = validated(self, X, reset=reset, precomputed=precomputed)
@@ -246,6 +383,19 @@ class SquareLossRegressor(MultiOutputMixin, RegressorMixin, LeastSquares):
         targets = np.asarray(y, dtype=np.float64)
         self._single = targets.ndim == 1
         return targets[:, np.newaxis] if self._single else targets
+
+    def _row_weights(
+        self,
+        targets: NDArray[np.float64],  # noqa: ARG002
+        weights: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64] | None:
+        return weights
+
+    def _loo_error(
+        self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> float:
+        self.loo_prediction_ = left[:, 0] if self._single else left
+        return float(np.average(((left - targets) ** 2).mean(axis=1), weights=weights))
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions.

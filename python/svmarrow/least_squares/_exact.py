@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import eigh
@@ -33,6 +33,8 @@ from svmarrow.least_squares._base import LeastSquares
 from svmarrow.least_squares.targets import TargetFit, problem, refuse_beyond_memory, solve, solved
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
@@ -65,7 +67,7 @@ EXACT_RULES = {
     "alpha": real(least=0.0),
     "alphas": either(none, Rule("a list of finite numbers at least 0", _are_penalties)),
     "fit_intercept": boolean,
-    "leave_one_out": boolean,
+    "leave_one_out": either(boolean, one_of("auto")),
     "solver": one_of("cholesky", "cg"),
     **ITERATION_RULES,
     "n_jobs": THREADS,
@@ -76,10 +78,12 @@ EXACT_RULES = {
 class ExactLeastSquares(LeastSquares):
     """Base of `RLSClassifier` and `RLSRegressor`."""
 
+    _rules: ClassVar[Mapping[str, Rule]] = EXACT_RULES
+
     alpha: float
     alphas: ArrayLike | None
     fit_intercept: bool
-    leave_one_out: bool
+    leave_one_out: bool | Literal["auto"]
     solver: str
     tol: float
     max_iter: int
@@ -93,33 +97,16 @@ class ExactLeastSquares(LeastSquares):
     n_iter_: int
     solver_: str
 
-    def _solve(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
-    ) -> TargetFit:
-        if weights is not None and self.solver == "cg":
-            raise refuse("sample_weight", "an array", "None for solver='cg'")
-        if weights is None or weights.all():
-            weights = None if weights is None else np.ascontiguousarray(weights)
-            return self._solve_all(X, targets, weights, by_rate=by_rate)
-        kept = np.flatnonzero(weights)
-        if kept.size == 0:
-            raise ValueError("sample_weight is zero everywhere: at least one row must count")
-        rows = np.ascontiguousarray(X[np.ix_(kept, kept)]) if self._is_precomputed() else X[kept]
-        fit = self._solve_all(rows, targets[kept], weights[kept], by_rate=by_rate)
-        self.expansion_, fit = _spread(fit, X, kept)
-        return fit
-
-    def _solve_all(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
-    ) -> TargetFit:
+    def _fit(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
         for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         self.n_iter_, self.solver_ = 1, self.solver
         if self.solver == "cg":
-            fit = self._by_conjugate_gradients(X, targets)
+            fit = self._by_conjugate_gradients(X, targets, weights)
         elif self.alphas is not None:
-            fit = self._along_path(X, targets, weights, by_rate=by_rate)
+            fit = self._along_path(X, targets, weights)
         else:
             self.alpha_ = float(self.alpha)
             fit = solve(
@@ -128,7 +115,7 @@ class ExactLeastSquares(LeastSquares):
                 self.alpha_,
                 self._kernel(X, weights),
                 fit_intercept=bool(self.fit_intercept),
-                leave_one_out=bool(self.leave_one_out),
+                leave_one_out=self._wants_leave_one_out(),
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
                 weights=weights,
@@ -136,13 +123,33 @@ class ExactLeastSquares(LeastSquares):
         self.expansion_ = fit.expansion
         if fit.gcv is not None:
             self.gcv_ = fit.gcv
-        return fit
+        self._bound(fit, targets, weights)
+        return fit.loo
+
+    def _wants_leave_one_out(self) -> bool:
+        """Whether they are asked for; "auto" asks where they choose among penalties."""
+        return self.alphas is not None if self.leave_one_out == "auto" else bool(self.leave_one_out)
+
+    def _bound(
+        self, fit: TargetFit, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> None:
+        """Keeps what bounds leave-one-out errors without their values."""
+
+    def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
+        # The other rows have coefficients zero, and were left out all along.
+        of = self.expansion_
+        coefficients = np.zeros((int(X.shape[0]), of.n_outputs))
+        coefficients[kept] = of.coefficients
+        vectors = np.arange(X.shape[0], dtype=np.float64)[:, np.newaxis] if self._is_precomputed() else X
+        self.expansion_ = KernelExpansion(
+            vectors, coefficients, of.intercepts, of.kernel, of.gamma, of.coef0, of.degree
+        )
 
     def _along_path(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, by_rate: bool
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> TargetFit:
-        if not self.leave_one_out:
-            raise refuse("leave_one_out", self.leave_one_out, "True where alphas are given")
+        if not self._wants_leave_one_out():
+            raise refuse("leave_one_out", self.leave_one_out, "True or 'auto' where alphas are given")
         refuse_beyond_memory(X, leave_one_out=True, matrices=2)
         alphas = np.asarray(self.alphas, dtype=np.float64)
         kernel = self._kernel(X, weights)
@@ -158,28 +165,30 @@ class ExactLeastSquares(LeastSquares):
                 problem(rows, targets, function, weights, fit_intercept=bool(self.fit_intercept)),
                 alphas.tolist(),
                 spectrum,
-                by_rate,
+                self._by_rate,
                 told.callback,
                 threads(self.n_jobs),
             )
         path = solution["path"]
         self.alpha_ = float(alphas[solution["best"]])
-        self.loo_errors_ = path[:, 1 if by_rate else 0].copy()
+        self.loo_errors_ = path[:, 1 if self._by_rate else 0].copy()
         self.gcv_path_ = path[:, 2].copy()
         return solved(X, kernel, solution)
 
-    def _by_conjugate_gradients(self, X: Any, targets: NDArray[np.float64]) -> TargetFit:
+    def _by_conjugate_gradients(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> TargetFit:
         if self.alphas is not None:
             raise refuse("alphas", self.alphas, "None for solver='cg'")
-        if self.leave_one_out:
-            raise refuse("leave_one_out", self.leave_one_out, "False for solver='cg'")
+        if self._wants_leave_one_out():
+            raise refuse("leave_one_out", self.leave_one_out, "False or 'auto' for solver='cg'")
         self.alpha_ = float(self.alpha)
-        kernel = self._kernel(X)
+        kernel = self._kernel(X, weights)
         if callable(kernel[0]):
             raise refuse("kernel", self.kernel, "a built-in kernel for solver='cg'")
         with progress(self.verbose) as told:
             solution = _core.least_squares_cg(
-                problem(core_rows(X), targets, kernel, None, fit_intercept=bool(self.fit_intercept)),
+                problem(core_rows(X), targets, kernel, weights, fit_intercept=bool(self.fit_intercept)),
                 self.alpha_,
                 stopping(self),
                 (min(POINTS, int(X.shape[0]) // ROWS_PER_POINT), 0),
@@ -213,24 +222,6 @@ def _decomposed(
     with _libraries().limit(limits=1, user_api="blas"):
         values, vectors = eigh(scaled, driver="evd", check_finite=False)
     return K, (values, np.ascontiguousarray(vectors))
-
-
-def _spread(fit: TargetFit, X: Any, kept: NDArray[np.intp]) -> tuple[KernelExpansion, TargetFit]:
-    """A fit of some rows as one of all: the others have coefficients zero, and were left out all along."""
-    n, q, of = int(X.shape[0]), fit.coef.shape[1], fit.expansion
-    coef = np.zeros((n, q))
-    coef[kept] = fit.coef
-    kernel = (of.kernel, of.gamma, of.coef0, of.degree)
-    precomputed = isinstance(of.kernel, str) and of.kernel == "precomputed"
-    vectors = np.arange(n, dtype=np.float64)[:, np.newaxis] if precomputed else X
-    whole = KernelExpansion(vectors, coef, of.intercepts, *kernel)
-    diagonal = np.full(n, np.nan)
-    diagonal[kept] = fit.diagonal
-    loo = inverse = None
-    if fit.loo is not None and fit.inverse_diagonal is not None:
-        loo, inverse = np.asarray(whole._evaluate(X, None), dtype=np.float64).reshape(n, q), np.zeros(n)
-        loo[kept], inverse[kept] = fit.loo, fit.inverse_diagonal
-    return whole, TargetFit(whole, loo, inverse, fit.gcv, diagonal)
 
 
 def stopping(estimator: Any) -> Any:

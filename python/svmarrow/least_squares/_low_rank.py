@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,10 +14,14 @@ from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, choose_points
 from svmarrow.least_squares._base import LeastSquares
-from svmarrow.least_squares.targets import solve
+from svmarrow.least_squares.targets import left_out, solve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._support.parameters import Rule
 
 __all__ = ["LOW_RANK_RULES", "LowRankLeastSquares", "takes_pieces"]
 
@@ -38,6 +42,7 @@ def takes_pieces(model: Any) -> bool:
 class LowRankLeastSquares(LeastSquares):
     """Base of the low-rank estimators."""
 
+    _rules: ClassVar[Mapping[str, Rule]] = LOW_RANK_RULES
     n_vectors: int
     alpha: float
     method: Literal["rectangle", "subset", "nystrom"]
@@ -56,9 +61,9 @@ class LowRankLeastSquares(LeastSquares):
     def _call(self, told: Any) -> tuple[Any, int]:
         return (told.callback, threads(self.n_jobs))
 
-    def _begin(self, X: Any) -> None:
+    def _begin(self, X: Any, weights: NDArray[np.float64] | None) -> None:
         """Chooses the points from the first rows."""
-        self._spec = self._kernel(X)
+        self._spec = self._kernel(X, weights)
         vectors, rows, remaining = choose_points(
             X,
             self.n_vectors,
@@ -73,14 +78,14 @@ class LowRankLeastSquares(LeastSquares):
         self.n_seen_ = 0
         if remaining is not None:
             self.remaining_trace_ = remaining
-        elif hasattr(self, "remaining_trace_"):
-            del self.remaining_trace_
+        else:
+            self.__dict__.pop("remaining_trace_", None)
 
-    def _add(self, X: Any, targets: NDArray[np.float64]) -> None:
+    def _add(self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
         with progress(self.verbose) as told:
             self._sums = _core.low_rank_sums(
                 core_rows(X),
-                np.ascontiguousarray(targets),
+                (np.ascontiguousarray(targets), weights),
                 (core_rows(self._vectors), self._spec),
                 self._sums,
                 *self._call(told),
@@ -106,32 +111,39 @@ class LowRankLeastSquares(LeastSquares):
         )
         return solved["hat"]
 
-    def _fit(self, X: Any, targets: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Fits all rows; leave-one-out values (n, q) where they are asked for."""
+    def _fit(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
         if self.method == "nystrom" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for method='nystrom'")
         if self.method == "nystrom" and self.fit_intercept:
             raise refuse("fit_intercept", True, "False for method='nystrom'")
         if self.method == "nystrom" and self.alpha == 0.0:
             raise refuse("alpha", self.alpha, "above 0 for method='nystrom'")
-        self._begin(X)
+        self._begin(X, weights)
         if self.method == "subset":
-            return self._fit_subset(X, targets)
-        self._add(X, targets)
+            return self._fit_subset(X, targets, weights)
+        self._add(X, targets, weights)
         wanted = self.leave_one_out and self.method == "rectangle"
         hat = self._finish(X if wanted else None)
         if self.method == "nystrom":
             residuals = targets - self.expansion_._evaluate(X, self.n_jobs)
+            if weights is not None:
+                residuals *= weights[:, np.newaxis]
             self.expansion_ = KernelExpansion(
                 X, residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
             )
         if hat is None:
             return None
-        residuals = targets - self.expansion_._evaluate(X, self.n_jobs)
-        left: NDArray[np.float64] = targets - residuals / (1.0 - hat)[:, np.newaxis]
-        return left
+        return left_out(targets, self.expansion_._evaluate(X, self.n_jobs), hat, weights)
 
-    def _fit_subset(self, X: Any, targets: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:  # noqa: ARG002
+        if self.indices_ is not None:
+            self.indices_ = kept[self.indices_].astype(np.int64)
+
+    def _fit_subset(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
         rows = self.indices_
         if rows is None:
             raise refuse("selection", self.selection, "one that chooses rows, for method='subset'")
@@ -144,6 +156,7 @@ class LowRankLeastSquares(LeastSquares):
             leave_one_out=bool(self.leave_one_out),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            weights=None if weights is None else np.ascontiguousarray(weights[rows]),
         )
         self.expansion_, self.jitter_, self.n_seen_ = fit.expansion, 0.0, int(X.shape[0])
         if fit.loo is None:
@@ -153,13 +166,23 @@ class LowRankLeastSquares(LeastSquares):
         left[rows] = fit.loo
         return left
 
-    def _piece(self, X: Any, targets: NDArray[np.float64], *, first: bool) -> None:
-        """Adds rows and solves anew."""
+    def _piece(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, first: bool
+    ) -> None:
+        """Adds rows and solves anew; rows of weight 0 are not there."""
         if self.leave_one_out:
             raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
+        kept = None if weights is None or weights.all() else np.flatnonzero(weights)
+        if kept is not None and weights is not None:
+            if first and kept.size == 0:
+                raise ValueError("sample_weight is zero everywhere: the first piece needs a row that counts")
+            X, targets, weights = X[kept], targets[kept], np.ascontiguousarray(weights[kept])
         if first:
-            self._begin(X)
-        self._add(X, targets)
+            self._begin(X, weights)
+            if kept is not None:
+                self._spread(X, kept)
+        if X.shape[0]:
+            self._add(X, targets, weights)
         self._finish()
 
     def merge(self, other: Self) -> Self:

@@ -10,10 +10,23 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from svmarrow._support.parameters import THREADS, Rule, boolean, check, either, integer, none, one_of, real
-from svmarrow._support.rows import default_gamma, validated
+from svmarrow._support.parameters import (
+    CLASS_WEIGHT,
+    RANDOM_STATE,
+    THREADS,
+    VERBOSE,
+    Rule,
+    check,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+)
+from svmarrow._support.rows import class_row_weights, default_gamma, sample_weights, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.regression import RLSRegressor
@@ -21,6 +34,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -33,9 +47,9 @@ _RULES = {
     "n_estimators": integer(least=1),
     "parts": one_of("disjoint", "subsets"),
     "max_samples": either(integer(least=1), real(above=0.0, most=1.0)),
-    "random_state": either(none, Rule("a seed or a generator", lambda value: not isinstance(value, str))),
+    "random_state": RANDOM_STATE,
     "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
+    "verbose": VERBOSE,
 }
 
 
@@ -72,11 +86,22 @@ class BaggedKernelMachine(BaseEstimator):
             order = order[np.argsort(labels[order], kind="stable")]
         return [np.sort(order[part::count]) for part in range(count)]
 
-    def _train(self, model: Any, X: Any, y: Any, labels: NDArray[Any] | None) -> None:
+    def _train(
+        self, model: Any, X: Any, y: Any, labels: NDArray[Any] | None, weights: NDArray[np.float64] | None
+    ) -> None:
+        numbers = np.arange(X.shape[0])
+        if weights is not None:
+            if not has_fit_parameter(model, "sample_weight"):
+                raise refuse("sample_weight", "an array", f"None: {type(model).__name__} takes no weights")
+            numbers = np.flatnonzero(weights)
+            if numbers.size == 0:
+                raise ValueError("sample_weight is zero everywhere: at least one row must count")
+            X, y, weights = X[numbers], y[numbers], weights[numbers]
+            labels = None if labels is None else labels[numbers]
         params = model.get_params()
         if isinstance(params.get("gamma"), str) and isinstance(params.get("kernel"), str):
             # One width for all, or their kernels could not be added up.
-            model.set_params(gamma=default_gamma(params["gamma"], X, precomputed=False))
+            model.set_params(gamma=default_gamma(params["gamma"], X, precomputed=False, weights=weights))
         parts = self._parts(int(X.shape[0]), labels)
         if labels is not None:
             for place, part in enumerate(parts):
@@ -87,8 +112,13 @@ class BaggedKernelMachine(BaseEstimator):
                         "classes, take fewer or larger parts"
                     )
         jobs = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))
-        models = jobs(joblib.delayed(_fitted)(clone(model), X[part], y[part]) for part in parts)
-        self.estimators_samples_, self.estimators_ = parts, models
+        models = jobs(
+            joblib.delayed(_fitted)(
+                clone(model), X[part], y[part], None if weights is None else weights[part]
+            )
+            for part in parts
+        )
+        self.estimators_samples_, self.estimators_ = [numbers[part] for part in parts], models
         converted = [each.as_expansion() for each in models]
         self._converted = converted[0]
         self.expansion_ = average(
@@ -135,6 +165,9 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         ``max_samples`` rows.
     max_samples : int or float, default=0.1
         For "subsets": rows of each machine, or their share.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows before they are dealt out; "balanced" is
+        n / (n_classes * count of the class) of all rows, rows counted by their weights.
     random_state : int, RandomState instance or None, default=None
         Seed of the parts.
     n_jobs : int or None, default=None
@@ -176,6 +209,7 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         *,
         parts: Literal["disjoint", "subsets"] = "disjoint",
         max_samples: float = 0.1,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -184,11 +218,12 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         self.n_estimators = n_estimators
         self.parts = parts
         self.max_samples = max_samples
+        self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machines and merge them.
 
         Parameters
@@ -197,6 +232,9 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
             Rows.
         y : array-like of shape (n,)
             Labels of at least two classes; every part needs all of them.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows, which the machines must take; None is 1 for each. Rows of weight 0 are not
+            there; a row of weight 2 stays with one machine, where two rows may come to two.
 
         Returns
         -------
@@ -208,14 +246,16 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         ValueError
             For parameters outside their rules, and what the machines refuse.
         """
-        check(self.get_params(deep=False), _RULES)
+        check(self.get_params(deep=False), {**_RULES, "class_weight": CLASS_WEIGHT})
         X, y = validated(self, X, y, reset=True, with_y=True)
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(f"y has {self.classes_.size} class: it must have at least 2 classes")
-        model = RLSClassifier(leave_one_out=False) if self.estimator is None else clone(self.estimator)
-        self._train(model, X, y, y)
+        model = RLSClassifier() if self.estimator is None else clone(self.estimator)
+        weights = sample_weights(sample_weight, X.shape[0])
+        weights = class_row_weights(self.class_weight, self.classes_, labels, weights)
+        self._train(model, X, y, y, weights)
         return self
 
     def as_expansion(self) -> ExpansionClassifier:
@@ -332,7 +372,7 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machines and merge them.
 
         Parameters
@@ -341,6 +381,9 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
             Rows.
         y : array-like of shape (n,)
             Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows, which the machines must take; None is 1 for each. Rows of weight 0 are not
+            there; a row of weight 2 stays with one machine, where two rows may come to two.
 
         Returns
         -------
@@ -354,8 +397,9 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
         """
         check(self.get_params(deep=False), _RULES)
         X, y = validated(self, X, y, reset=True, with_y=True)
-        model = RLSRegressor(leave_one_out=False) if self.estimator is None else clone(self.estimator)
-        self._train(model, X, np.asarray(y, dtype=np.float64), None)
+        model = RLSRegressor() if self.estimator is None else clone(self.estimator)
+        weights = sample_weights(sample_weight, X.shape[0])
+        self._train(model, X, np.asarray(y, dtype=np.float64), None, weights)
         return self
 
     def as_expansion(self) -> KernelExpansion:
@@ -384,8 +428,8 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
         return self.expansion_._evaluate(validated(self, X, reset=False), None)[:, 0]
 
 
-def _fitted(model: Any, X: Any, y: Any) -> Any:
-    return model.fit(X, y)
+def _fitted(model: Any, X: Any, y: Any, weights: NDArray[np.float64] | None) -> Any:
+    return model.fit(X, y) if weights is None else model.fit(X, y, sample_weight=weights)
 
 
 def average(expansions: list[KernelExpansion]) -> KernelExpansion:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from svmarrow._support.rows import sample_weights
+from svmarrow._support.parameters import CLASS_WEIGHT
 from svmarrow.least_squares._base import SquareLossClassifier
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 
 if TYPE_CHECKING:
-    from typing import Self
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
+    from svmarrow.least_squares.targets import TargetFit
     from svmarrow.models.columns import Columns
 
 __all__ = ["RLSClassifier"]
@@ -47,9 +49,13 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
         Whether each output gets a constant that is not penalised.
-    leave_one_out : bool, default=True
-        Whether exact leave-one-out values are computed, which costs as much as the factorisation; must be
-        False with "cg".
+    leave_one_out : bool or "auto", default="auto"
+        Whether exact leave-one-out values are computed, what each row would be given had it not been there,
+        which costs as much as the factorisation. "auto": where they are to choose among ``alphas``, else not.
+        True is not for "cg", which has no factor to read them from.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows; "balanced" is
+        n / (n_classes * count of the class), rows counted by their weights.
     solver : {"cholesky", "cg"}, default="cholesky"
         "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
         never stores the kernel matrix: for built-in kernels, and an alpha above 0.
@@ -71,6 +77,10 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         The labels, sorted.
     expansion_ : KernelExpansion
         The model: all training rows, coefficients (n, n_outputs), intercepts.
+    dual_coef_ : ndarray of shape (n_outputs, n)
+        The coefficients, for one output too: as ``SVC`` and ``SVR`` have them.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts; zeros without ``fit_intercept``.
     alpha_ : float
         The alpha of the model.
     solver_ : str
@@ -87,7 +97,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
     loo_error_ : float
         Share of the rows that would then be misclassified.
-    loo_bound_ : ndarray of shape (n_outputs,)
+    loo_error_bound_ : ndarray of shape (n_outputs,)
         Upper bounds of the leave-one-out error of each output that need no inverse (equation 3.59); without
         ``fit_intercept``.
     gcv_ : ndarray of shape (n_outputs,)
@@ -112,9 +122,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     True
     """
 
-    loo_decision_: NDArray[np.float64]
-    loo_error_: float
-    loo_bound_: NDArray[np.float64]
+    loo_error_bound_: NDArray[np.float64]
+    _rules: ClassVar[Mapping[str, Rule]] = {**EXACT_RULES, "class_weight": CLASS_WEIGHT}
 
     def __init__(
         self,
@@ -126,7 +135,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         fit_intercept: bool = False,
-        leave_one_out: bool = True,
+        leave_one_out: bool | Literal["auto"] = "auto",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         solver: Literal["cholesky", "cg"] = "cholesky",
         tol: float = 1e-6,
         max_iter: int = -1,
@@ -142,6 +152,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
+        self.class_weight = class_weight
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -162,46 +173,12 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         """(K + alpha I) c = y where the machine saw the row, see `svmarrow.models.columns.BoundedMachine`."""
         return np.where(signs != 0, (signs - outputs) / self.alpha, 0.0), 0.0
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve the system.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; the (n, n) kernel matrix for the precomputed kernel.
-        y : array-like of shape (n,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. Rows of
-            weight 0 take no part. Not for "cg".
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, a single class, and a system that is not
-            positive definite: raise alpha.
-        MemoryError
-            If the kernel matrix does not fit in the free memory.
-        KeyboardInterrupt
-            On Ctrl-C; the estimator is then as it was before the call.
-        """
-        X, y = self._checked_rows(EXACT_RULES, X, y)
-        targets = self._targets(y)
-        weights = sample_weights(sample_weight, X.shape[0])
-        fit = self._solve(X, targets, weights, by_rate=True)
-        if fit.loo is not None:
-            self.loo_decision_ = self._decision_shape(fit.loo)
-            self.loo_error_ = self._error_rate(fit.loo, targets, weights)
-        if not self.fit_intercept:
-            w = np.ones(len(targets)) if weights is None else weights
-            counts = w > 0.0
-            alphas = (self.alpha_ / w[counts])[:, np.newaxis]
-            own = fit.diagonal[counts, np.newaxis]
-            margins = 1.0 - alphas * targets[counts] * fit.coef[counts]
-            self.loo_bound_ = np.average(margins <= own / (own + alphas), axis=0, weights=w[counts])
-        return self
+    def _bound(
+        self, fit: TargetFit, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> None:
+        if self.fit_intercept:
+            return
+        alphas = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)[:, np.newaxis]
+        own = fit.diagonal[:, np.newaxis]
+        uncleared = 1.0 - alphas * targets * fit.coef <= own / (own + alphas)
+        self.loo_error_bound_ = np.average(uncleared, axis=0, weights=weights)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.parameters import THREADS, boolean, either, integer, one_of, real, refuse
+from svmarrow._support.parameters import CLASS_WEIGHT, THREADS, boolean, either, integer, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
 from svmarrow.least_squares._exact import ITERATION_RULES, stopping, warn_unconverged
-from svmarrow.least_squares.targets import problem, solve
+from svmarrow.least_squares.targets import left_out, problem, solve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
+
+    from svmarrow._support.parameters import Rule
 
 __all__ = ["LinearRLSClassifier", "LinearRLSRegressor"]
 
@@ -39,6 +43,7 @@ _LINEAR = ("linear", 1.0, 0.0, 3)
 class LinearLeastSquares(LeastSquares):
     """Base of both."""
 
+    _rules: ClassVar[Mapping[str, Rule]] = LINEAR_RULES
     kernel = "linear"
     alpha: float
     solver: Literal["auto", "primal", "dual", "cg"]
@@ -65,17 +70,17 @@ class LinearLeastSquares(LeastSquares):
             return "primal" if d <= n else "dual"
         return "cg"
 
-    def _fit(self, X: Any, targets: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Weights; leave-one-out values (n, q) where they are wanted or come cheap."""
-        if hasattr(self, "residual_"):
-            del self.residual_
+    def _fit(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        self.__dict__.pop("residual_", None)
         self.n_iter_ = 1
         self.solver_ = self._choice(X)
         if self.solver_ == "cg" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for solver='cg'")
         left: NDArray[np.float64] | None = None
         if self.solver_ == "primal":
-            weights, intercepts, left = self._primal(X, targets)
+            slopes, intercepts, left = self._primal(X, targets, weights)
         elif self.solver_ == "dual":
             fit = solve(
                 X,
@@ -86,11 +91,12 @@ class LinearLeastSquares(LeastSquares):
                 leave_one_out=bool(self.leave_one_out),
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
+                weights=weights,
             )
-            weights, intercepts, left = X.T @ fit.coef, fit.expansion.intercepts, fit.loo
+            slopes, intercepts, left = X.T @ fit.coef, fit.expansion.intercepts, fit.loo
         else:
-            weights, intercepts = self._by_conjugate_gradients(X, targets)
-        rows = np.ascontiguousarray(np.asarray(weights).T)
+            slopes, intercepts = self._by_conjugate_gradients(X, targets, weights)
+        rows = np.ascontiguousarray(np.asarray(slopes).T)
         kind = np.float64 if X.dtype == np.float64 else np.float32
         # One vector an output: a prediction costs d q, however many rows there were.
         self.expansion_ = KernelExpansion(rows.astype(kind), np.eye(targets.shape[1]), intercepts, *_LINEAR)
@@ -98,14 +104,14 @@ class LinearLeastSquares(LeastSquares):
         return left
 
     def _primal(
-        self, X: Any, targets: NDArray[np.float64]
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-        """(X'X + alpha I) w = X'y: coefficients at the unit vectors, whose kernel matrix is I."""
+        """(X'WX + alpha I) w = X'Wy: coefficients at the unit vectors, whose kernel matrix is I."""
         units = np.eye(X.shape[1])
         with progress(self.verbose) as told:
             call = (told.callback, threads(self.n_jobs))
             sums = _core.low_rank_sums(
-                core_rows(X), np.ascontiguousarray(targets), (units, _LINEAR), None, *call
+                core_rows(X), (np.ascontiguousarray(targets), weights), (units, _LINEAR), None, *call
             )
             solved = _core.low_rank_solve(
                 {
@@ -117,18 +123,16 @@ class LinearLeastSquares(LeastSquares):
                 core_rows(X) if self.leave_one_out else None,
                 *call,
             )
-        weights, intercepts, hat = solved["coefficients"], solved["intercepts"], solved["hat"]
-        if hat is None:
-            return weights, intercepts, None
-        residuals = targets - (X @ weights + intercepts)
-        return weights, intercepts, targets - residuals / (1.0 - hat)[:, np.newaxis]
+        slopes, intercepts, hat = solved["coefficients"], solved["intercepts"], solved["hat"]
+        left = None if hat is None else left_out(targets, X @ slopes + intercepts, hat, weights)
+        return slopes, intercepts, left
 
     def _by_conjugate_gradients(
-        self, X: Any, targets: NDArray[np.float64]
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with progress(self.verbose) as told:
             solution = _core.linear_least_squares_cg(
-                problem(core_rows(X), targets, _LINEAR, None, fit_intercept=bool(self.fit_intercept)),
+                problem(core_rows(X), targets, _LINEAR, weights, fit_intercept=bool(self.fit_intercept)),
                 float(self.alpha),
                 stopping(self),
                 told.callback,
@@ -159,6 +163,9 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         Whether each output gets a constant that is not penalised.
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed; not with "cg".
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows; "balanced" is
+        n / (n_classes * count of the class), rows counted by their weights.
     tol : float, default=1e-6
         For "cg": residual relative to the targets.
     max_iter : int, default=-1
@@ -204,8 +211,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     ('primal', True)
     """
 
-    loo_decision_: NDArray[np.float64]
-    loo_error_: float
+    _rules: ClassVar[Mapping[str, Rule]] = {**LINEAR_RULES, "class_weight": CLASS_WEIGHT}
 
     def __init__(
         self,
@@ -214,6 +220,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         solver: Literal["auto", "primal", "dual", "cg"] = "auto",
         fit_intercept: bool = False,
         leave_one_out: bool = False,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         tol: float = 1e-6,
         max_iter: int = -1,
         max_time: float | None = None,
@@ -224,42 +231,12 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
+        self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Solve the system.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
-            Labels of at least two classes.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, a single class, and a system that is not
-            positive definite: raise alpha.
-        KeyboardInterrupt
-            On Ctrl-C.
-        """
-        X, y = self._checked_rows(LINEAR_RULES, X, y)
-        targets = self._targets(y)
-        left = self._fit(X, targets)
-        if left is not None:
-            self.loo_decision_ = self._decision_shape(left)
-            self.loo_error_ = self._error_rate(left, targets)
-        return self
 
 
 class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
@@ -317,9 +294,6 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     array([7.])
     """
 
-    loo_prediction_: NDArray[np.float64]
-    loo_error_: float
-
     def __init__(
         self,
         alpha: float = 1.0,
@@ -342,34 +316,3 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Solve the system.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,) or (n, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, and a system that is not
-            positive definite: raise alpha.
-        KeyboardInterrupt
-            On Ctrl-C.
-        """
-        X, y = self._checked_rows(LINEAR_RULES, X, y)
-        targets = self._targets(y)
-        left = self._fit(X, targets)
-        if left is not None:
-            self.loo_prediction_ = left[:, 0] if self._single else left
-            self.loo_error_ = float(((left - targets) ** 2).mean())
-        return self

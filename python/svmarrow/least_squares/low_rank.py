@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from svmarrow._support.parameters import check
-from svmarrow._support.rows import validated
+from svmarrow._support.parameters import CLASS_WEIGHT, check, refuse
+from svmarrow._support.rows import sample_weights, validated
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, signs
 from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_pieces
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from svmarrow._support.parameters import Rule
 
 __all__ = ["LowRankRLSClassifier", "LowRankRLSRegressor"]
 
@@ -31,14 +35,17 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     alpha : float, default=1.0
         Weight of the penalty; lambda n in the thesis, for n rows.
     method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        "rectangle": coefficients at the points, loss over all rows (3.86). "subset": the points are the only
-        rows. "nystrom": the kernel matrix is replaced by its projection on the points, coefficients at all
-        rows (3.81); it is here to compare with.
+        What the points are for. "rectangle": only they have coefficients, and the loss is that of all rows;
+        the name is the shape of the kernel matrix between rows and points (3.86). "subset": the other rows
+        are thrown away, the points are the only rows. "nystrom": the kernel matrix is replaced by its
+        projection on the points, and all rows have coefficients (3.81); it is here to compare with.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        The points. "kmeans": centres of scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic": incomplete
-        Cholesky factorisation, the row that is represented worst next. "leverage": drawn by how much a row
-        decides its own value. "trace": at each step the best of 59 rows for the trace of what is left. An
-        array: these points, whatever ``n_vectors`` says.
+        How the points are chosen among the rows. "random": drawn evenly. "kmeans": not rows, but centres of
+        clusters, by scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic" (incomplete Cholesky
+        factorisation): one after the other the row that those before represent worst. "leverage": drawn by
+        how much a row decides its own fitted value. "trace": at each step, among 59 rows drawn, the one that
+        leaves the least of the trace of the kernel matrix; the best of 59 is among the best 5 % of all rows
+        with a probability of 95 %. An array: these points, whatever ``n_vectors`` says.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -53,6 +60,9 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
         not with "nystrom".
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows; "balanced" is
+        n / (n_classes * count of the class), rows counted by their weights.
     random_state : int, RandomState instance or None, default=None
         Seed of the points.
     n_jobs : int or None, default=None
@@ -94,8 +104,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     True
     """
 
-    loo_decision_: NDArray[np.float64]
-    loo_error_: float
+    _rules: ClassVar[Mapping[str, Rule]] = {**LOW_RANK_RULES, "class_weight": CLASS_WEIGHT}
 
     def __init__(
         self,
@@ -110,6 +119,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         coef0: float = 0.0,
         fit_intercept: bool = False,
         leave_one_out: bool = False,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -124,43 +134,15 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
+        self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the points and solve the system.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
-            Labels of at least two classes.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, a single class, and a system that is not
-            positive definite: raise alpha.
-        KeyboardInterrupt
-            On Ctrl-C.
-        """
-        X, y = self._checked_rows(LOW_RANK_RULES, X, y)
-        targets = self._targets(y)
-        left = self._fit(X, targets)
-        if left is not None:
-            self.loo_decision_ = self._decision_shape(left)
-            self.loo_error_ = self._error_rate(left, targets)
-        return self
-
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
         """Add rows: the model is that of all rows so far, as if they had come at once.
 
         Parameters
@@ -171,6 +153,8 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
             Labels.
         classes : array-like of shape (n_classes,) or None, default=None
             All labels that may come; needed in the first call.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squares; None is 1 for each. Rows of weight 0 are not there.
 
         Returns
         -------
@@ -180,11 +164,14 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         Raises
         ------
         ValueError
-            As `fit`, for labels that are not among the classes, and for a ``method`` other than "rectangle".
+            As `fit`, for labels that are not among the classes, for a ``method`` other than "rectangle", and
+            for ``class_weight="balanced"``, since the classes to come are not counted yet.
         KeyboardInterrupt
             On Ctrl-C.
         """
-        check(self.get_params(deep=False), LOW_RANK_RULES)
+        check(self.get_params(deep=False), self._rules)
+        if self.class_weight == "balanced":
+            raise refuse("class_weight", self.class_weight, "a dict or None for partial_fit")
         first = not hasattr(self, "_sums") or self._sums is None
         X, y = validated(self, X, y, reset=first, with_y=True)
         check_classification_targets(y)
@@ -204,7 +191,8 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         if unknown.size:
             raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
         targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
-        self._piece(X, targets, first=first)
+        weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
+        self._piece(X, targets, weights, first=first)
         return self
 
 
@@ -220,14 +208,17 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     alpha : float, default=1.0
         Weight of the penalty; lambda n in the thesis, for n rows.
     method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        "rectangle": coefficients at the points, loss over all rows (3.86). "subset": the points are the only
-        rows. "nystrom": the kernel matrix is replaced by its projection on the points, coefficients at all
-        rows (3.81); it is here to compare with.
+        What the points are for. "rectangle": only they have coefficients, and the loss is that of all rows;
+        the name is the shape of the kernel matrix between rows and points (3.86). "subset": the other rows
+        are thrown away, the points are the only rows. "nystrom": the kernel matrix is replaced by its
+        projection on the points, and all rows have coefficients (3.81); it is here to compare with.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        The points. "kmeans": centres of scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic": incomplete
-        Cholesky factorisation, the row that is represented worst next. "leverage": drawn by how much a row
-        decides its own value. "trace": at each step the best of 59 rows for the trace of what is left. An
-        array: these points, whatever ``n_vectors`` says.
+        How the points are chosen among the rows. "random": drawn evenly. "kmeans": not rows, but centres of
+        clusters, by scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic" (incomplete Cholesky
+        factorisation): one after the other the row that those before represent worst. "leverage": drawn by
+        how much a row decides its own fitted value. "trace": at each step, among 59 rows drawn, the one that
+        leaves the least of the trace of the kernel matrix; the best of 59 is among the best 5 % of all rows
+        with a probability of 95 %. An array: these points, whatever ``n_vectors`` says.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -281,9 +272,6 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     True
     """
 
-    loo_prediction_: NDArray[np.float64]
-    loo_error_: float
-
     def __init__(
         self,
         n_vectors: int = 500,
@@ -315,39 +303,8 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the points and solve the system.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,) or (n, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, and a system that is not
-            positive definite: raise alpha.
-        KeyboardInterrupt
-            On Ctrl-C.
-        """
-        X, y = self._checked_rows(LOW_RANK_RULES, X, y)
-        targets = self._targets(y)
-        left = self._fit(X, targets)
-        if left is not None:
-            self.loo_prediction_ = left[:, 0] if self._single else left
-            self.loo_error_ = float(((left - targets) ** 2).mean())
-        return self
-
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows: the model is that of all rows so far, as if they had come at once.
 
         Parameters
@@ -356,6 +313,8 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
             Rows. The points are chosen among those of the first piece.
         y : array-like of shape (n,) or (n, n_outputs)
             Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squares; None is 1 for each. Rows of weight 0 are not there.
 
         Returns
         -------
@@ -369,7 +328,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         KeyboardInterrupt
             On Ctrl-C.
         """
-        check(self.get_params(deep=False), LOW_RANK_RULES)
+        check(self.get_params(deep=False), self._rules)
         first = not hasattr(self, "_sums") or self._sums is None
         X, y = self._validated_pair(X, y, precomputed=False, reset=first)
         targets = self._targets(y)
@@ -377,5 +336,5 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
             raise ValueError(
                 f"y has {targets.shape[1]} outputs: the rows so far have {self._sums['targets'].size}"
             )
-        self._piece(X, targets, first=first)
+        self._piece(X, targets, sample_weights(sample_weight, X.shape[0]), first=first)
         return self

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from svmarrow._support.rows import sample_weights
 from svmarrow.least_squares._base import SquareLossRegressor
-from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
+from svmarrow.least_squares._exact import ExactLeastSquares
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from svmarrow._support.kernel_function import KernelFunction
 
@@ -46,9 +41,10 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
         Whether each output gets a constant that is not penalised.
-    leave_one_out : bool, default=True
-        Whether exact leave-one-out values are computed, which costs as much as the factorisation; must be
-        False with "cg".
+    leave_one_out : bool or "auto", default="auto"
+        Whether exact leave-one-out values are computed, what each row would be given had it not been there,
+        which costs as much as the factorisation. "auto": where they are to choose among ``alphas``, else not.
+        True is not for "cg", which has no factor to read them from.
     solver : {"cholesky", "cg"}, default="cholesky"
         "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
         never stores the kernel matrix: for built-in kernels, and an alpha above 0.
@@ -68,6 +64,10 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     ----------
     expansion_ : KernelExpansion
         The model: all training rows, coefficients (n, n_outputs), intercepts.
+    dual_coef_ : ndarray of shape (n_outputs, n)
+        The coefficients, for one output too: as ``SVC`` and ``SVR`` have them.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts; zeros without ``fit_intercept``.
     alpha_ : float
         The alpha of the model.
     solver_ : str
@@ -100,9 +100,6 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     True
     """
 
-    loo_prediction_: NDArray[np.float64]
-    loo_error_: float
-
     def __init__(
         self,
         alpha: float = 1.0,
@@ -113,7 +110,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         fit_intercept: bool = False,
-        leave_one_out: bool = True,
+        leave_one_out: bool | Literal["auto"] = "auto",
         solver: Literal["cholesky", "cg"] = "cholesky",
         tol: float = 1e-6,
         max_iter: int = -1,
@@ -135,41 +132,3 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve the system.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; the (n, n) kernel matrix for the precomputed kernel.
-        y : array-like of shape (n,) or (n, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. Rows of
-            weight 0 take no part. Not for "cg".
-
-        Returns
-        -------
-        self : object
-            The fitted regressor.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, and a system that is not positive definite:
-            raise alpha.
-        MemoryError
-            If the kernel matrix does not fit in the free memory.
-        KeyboardInterrupt
-            On Ctrl-C; the estimator is then as it was before the call.
-        """
-        X, y = self._checked_rows(EXACT_RULES, X, y)
-        targets = self._targets(y)
-        weights = sample_weights(sample_weight, X.shape[0])
-        fit = self._solve(X, targets, weights, by_rate=False)
-        if fit.loo is not None:
-            self.loo_prediction_ = fit.loo[:, 0] if self._single else fit.loo
-            squares = ((fit.loo - targets) ** 2).mean(axis=1)
-            self.loo_error_ = float(np.average(squares, weights=weights))
-        return self

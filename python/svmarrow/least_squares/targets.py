@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
 
-__all__ = ["TargetFit", "fit_targets", "refuse_beyond_memory", "solve", "solved"]
+__all__ = ["TargetFit", "fit_targets", "left_out", "refuse_beyond_memory", "solve", "solved"]
 
 _RULES = {
     **kernel_rules(),
@@ -67,7 +67,7 @@ def fit_targets(
     degree: int = 3,
     coef0: float = 0.0,
     fit_intercept: bool = False,
-    leave_one_out: bool = True,
+    leave_one_out: bool = False,
     n_jobs: int | None = None,
     verbose: bool | int = False,
 ) -> TargetFit:
@@ -94,8 +94,9 @@ def fit_targets(
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
         Whether each output gets a constant that is not penalised.
-    leave_one_out : bool, default=True
-        Whether leave-one-out values are computed, which costs as much as the factorisation.
+    leave_one_out : bool, default=False
+        Whether leave-one-out values are computed, what each row would be given had it not been there; costs
+        as much as the factorisation.
     n_jobs : int or None, default=None
         Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
@@ -226,3 +227,17 @@ def refuse_beyond_memory(X: Any, *, leave_one_out: bool, matrices: int = 1) -> N
             f"the exact system of {n} rows needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free: "
             "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor"
         )
+
+
+def left_out(
+    targets: NDArray[np.float64],
+    fitted: NDArray[np.float64],
+    hat: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """What each row would be given if it were left out, (n, q); `hat` (n,) says how much a row of weight 1
+    decides its own value.
+    """
+    own = hat if weights is None else hat * weights
+    left: NDArray[np.float64] = targets - (targets - fitted) / (1.0 - own)[:, np.newaxis]
+    return left
