@@ -117,7 +117,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow import RLSClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = RLSClassifier(alpha=0.1).fit(X, y)
+    >>> model = RLSClassifier(alpha=0.1, leave_one_out=True).fit(X, y)
     >>> bool(model.score(X, y) > 0.95 and model.loo_error_ < 0.1)
     True
     """

@@ -96,7 +96,8 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     >>> import numpy as np
     >>> from svmarrow import RLSRegressor
     >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> bool(RLSRegressor(alpha=0.01).fit(X, np.sin(X[:, 0])).loo_error_ < 1e-4)
+    >>> model = RLSRegressor(alpha=0.01, leave_one_out=True).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.loo_error_ < 1e-4)
     True
     """
 
