@@ -9,16 +9,13 @@ use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods,
-};
-use pyo3::exceptions::PyValueError;
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
 use svmarrow::control::{Monitor, Progress};
 use svmarrow::io::libsvm_model::{self, SvmType};
-use svmarrow::io::safetensors::{self, Array, Arrays, Numbers};
+use svmarrow::io::safetensors::{self, Array, Contents, Dtype};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 
 use crate::array::{RowsArg, index_array, indices, rows_object, vector};
@@ -150,65 +147,48 @@ pub(crate) fn write_libsvm_model(
     })
 }
 
-/// Reads a model file: a dict of `vectors`, `coefficients`, `intercepts`, `kernel`, `extra_json` and `arrays`.
+/// Reads a model file: `(expansions, arrays, extra)`; an array is `(dtype, shape, bytes)`.
 #[pyfunction]
 #[pyo3(signature = (path))]
-pub(crate) fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn read_model(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(Bound<'_, PyDict>, Bound<'_, PyDict>, String)> {
     let model = run(py, 1, Cost::Unknown, None, |_, _| safetensors::read(&path))?;
-    let result = expansion_dict(py, model.expansion)?;
-    result.set_item("extra_json", model.extra.to_string())?;
-    let arrays = PyDict::new(py);
-    for (name, array) in model.arrays {
-        match array.numbers {
-            Numbers::F64(values) => {
-                arrays.set_item(name, PyArray1::from_vec(py, values).reshape(array.shape)?)?;
-            }
-            Numbers::I64(values) => {
-                arrays.set_item(name, PyArray1::from_vec(py, values).reshape(array.shape)?)?;
-            }
-        }
+    let (expansions, arrays) = (PyDict::new(py), PyDict::new(py));
+    for (name, expansion) in model.expansions {
+        expansions.set_item(name, expansion_dict(py, expansion)?)?;
     }
-    result.set_item("arrays", arrays)?;
-    Ok(result)
+    for (name, Array { dtype, shape, bytes }) in model.arrays {
+        arrays.set_item(name, (dtype.name(), shape, PyArray1::from_vec(py, bytes.into_owned())))?;
+    }
+    Ok((expansions, arrays, model.extra))
 }
 
-/// An array of Python's, of floats or of integers.
-#[derive(FromPyObject)]
-pub(crate) enum ArrayArg<'py> {
-    /// Double precision.
-    Floats(PyReadonlyArrayDyn<'py, f64>),
-    /// Of 64 bits.
-    Integers(PyReadonlyArrayDyn<'py, i64>),
-}
+/// Type of the elements, sizes, bytes.
+type ArrayArg<'py> = (String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
-/// Writes a model file, all or nothing; `extra_json` is any JSON text.
+/// Writes a model file, all or nothing.
 #[pyfunction]
-#[pyo3(signature = (path, expansion, extra_json, arrays))]
+#[pyo3(signature = (path, expansions, arrays, extra))]
 pub(crate) fn write_model(
     py: Python<'_>,
     path: PathBuf,
-    expansion: ExpansionArg<'_>,
-    extra_json: &str,
+    expansions: BTreeMap<String, ExpansionArg<'_>>,
     arrays: BTreeMap<String, ArrayArg<'_>>,
+    extra: &str,
 ) -> PyResult<()> {
-    let extra = serde_json::from_str(extra_json)
-        .map_err(|e| PyValueError::new_err(format!("extra_json is not JSON: {e}")))?;
-    let view = expansion.view()?;
-    let mut owned = Arrays::new();
-    for (name, array) in arrays {
-        let array = match array {
-            ArrayArg::Floats(a) => Array {
-                shape: a.shape().to_vec(),
-                numbers: Numbers::F64(a.as_array().iter().copied().collect()),
-            },
-            ArrayArg::Integers(a) => Array {
-                shape: a.shape().to_vec(),
-                numbers: Numbers::I64(a.as_array().iter().copied().collect()),
-            },
-        };
-        owned.insert(name, array);
+    let mut contents = Contents { extra, ..Contents::default() };
+    for (name, expansion) in &expansions {
+        contents.expansions.insert(name.clone(), expansion.view()?);
     }
-    run(py, 1, Cost::Unknown, None, |_, _| safetensors::write_with(&path, &view, &extra, &owned))
+    for (name, (dtype, shape, bytes)) in &arrays {
+        let dtype = Dtype::from_name(dtype)
+            .ok_or_else(|| to_python(Error::param("dtype", dtype, "a type of safetensors")))?;
+        let array = Array { dtype, shape: shape.clone(), bytes: vector(bytes)?.into() };
+        contents.arrays.insert(name.clone(), array);
+    }
+    run(py, 1, Cost::Unknown, None, |_, _| safetensors::write(&path, &contents))
 }
 
 fn expansion_dict(

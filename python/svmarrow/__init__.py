@@ -14,7 +14,7 @@ from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.expansion import KernelExpansion
 from svmarrow.interop import as_expansion
-from svmarrow.io import load
+from svmarrow.io import load, save
 from svmarrow.least_squares import (
     BaggedKernelClassifier,
     BaggedKernelRegressor,
@@ -93,6 +93,7 @@ __all__ = [
     "compress",
     "compression_path",
     "load",
+    "save",
 ]
 
 __version__ = _version("svmarrow")

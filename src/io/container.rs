@@ -16,33 +16,53 @@ use serde_json::{Map, Value, json};
 /// Bytes in the largest header; the limit of the format's own library.
 const LARGEST_HEADER: u64 = 100_000_000;
 
-/// Element types that a model uses.
+/// Element types of arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dtype {
+#[allow(missing_docs)] // The names are the types.
+pub enum Dtype {
+    Bool,
     U8,
-    I64,
+    I8,
+    I16,
+    U16,
+    F16,
+    I32,
+    U32,
     F32,
+    I64,
+    U64,
     F64,
 }
 
 impl Dtype {
-    const ALL: [Self; 4] = [Self::U8, Self::I64, Self::F32, Self::F64];
+    const ALL: [(Self, &'static str, usize); 12] = [
+        (Self::Bool, "BOOL", 1),
+        (Self::U8, "U8", 1),
+        (Self::I8, "I8", 1),
+        (Self::I16, "I16", 2),
+        (Self::U16, "U16", 2),
+        (Self::F16, "F16", 2),
+        (Self::I32, "I32", 4),
+        (Self::U32, "U32", 4),
+        (Self::F32, "F32", 4),
+        (Self::I64, "I64", 8),
+        (Self::U64, "U64", 8),
+        (Self::F64, "F64", 8),
+    ];
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "U8",
-            Self::I64 => "I64",
-            Self::F32 => "F32",
-            Self::F64 => "F64",
-        }
+    /// The type of a name of the format.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, own, _)| *own == name).map(|(dtype, ..)| dtype)
     }
 
-    fn bytes(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::F32 => 4,
-            Self::I64 | Self::F64 => 8,
-        }
+    /// What the format calls it.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        Self::ALL[self as usize].2
     }
 }
 
@@ -55,7 +75,8 @@ pub(super) struct Tensor<'a> {
 }
 
 impl Tensor<'_> {
-    pub(super) fn u8s(&self) -> Vec<u8> {
+    /// The elements as they lie in the file: for bytes, the numbers.
+    pub(super) fn bytes(&self) -> Vec<u8> {
         self.data.to_vec()
     }
 
@@ -145,8 +166,10 @@ impl<'a> Container<'a> {
 
 fn tensor<'a>(value: &Value, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, usize)), String> {
     let name = value["dtype"].as_str().ok_or("no dtype")?;
-    let dtype = Dtype::ALL.into_iter().find(|d| d.name() == name);
-    let dtype = dtype.ok_or_else(|| format!("dtype {name:?} is not one of U8, I64, F32, F64"))?;
+    let dtype = Dtype::from_name(name).ok_or_else(|| {
+        let names = Dtype::ALL.map(|(_, name, _)| name).join(", ");
+        format!("dtype {name:?} is not one of {names}")
+    })?;
     let shape = sizes(&value["shape"]).ok_or("the shape is not a list of sizes")?;
     let elements = shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
     let bytes = elements.and_then(|n| n.checked_mul(dtype.bytes()));
@@ -164,6 +187,9 @@ fn tensor<'a>(value: &Value, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, usiz
     if part.len() != bytes {
         return Err(format!("{} of shape {shape:?} needs {bytes} bytes, found {}", dtype.name(), part.len()));
     }
+    if dtype == Dtype::Bool && part.iter().any(|&byte| byte > 1) {
+        return Err("a truth value is neither 0 nor 1".into());
+    }
     Ok((Tensor { dtype, shape, data: part }, (start, stop)))
 }
 
@@ -173,8 +199,11 @@ fn sizes(value: &Value) -> Option<Vec<usize>> {
 
 /// The bytes in front of the data, for tensors that will be written in the given order.
 ///
-/// Tensors with eight-byte elements must come first, so that each lies at a multiple of its element's size.
-pub(super) fn header(metadata: &BTreeMap<&str, String>, tensors: &[(&str, Dtype, Vec<usize>)]) -> Vec<u8> {
+/// Tensors with larger elements must come first, so that each lies at a multiple of its element's size.
+pub(super) fn header<'a>(
+    metadata: &BTreeMap<String, String>,
+    tensors: impl Iterator<Item = (&'a str, Dtype, &'a [usize])>,
+) -> Vec<u8> {
     let mut entries: BTreeMap<&str, Value> = BTreeMap::new();
     entries.insert("__metadata__", json!(metadata));
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! svmarrow's model file: a safetensors container with an expansion and one JSON value of the caller's.
+//! svmarrow's model file: a safetensors container with expansions, arrays and one text of the caller's.
 //!
 //! | tensor | shape | type |
 //! |---|---|---|
@@ -8,14 +8,16 @@
 //! | `vectors` | (m, d), dense | F64, F32 or U8 |
 //! | `vectors.indptr`, `vectors.indices` | (m + 1), (stored), sparse | I64 |
 //! | `vectors.values` | (stored), sparse | F64 or F32 |
-//! | `state.*` | any | F64 or I64: arrays of the caller's, what an online learner needs to go on |
+//! | any other | any | any: arrays of the caller's |
 //!
 //! `__metadata__` holds `format` ("svmarrow"), `version`, `kernel` (JSON: name, and those of gamma, coef0, degree
-//! that the kernel has), `vectors.shape` (JSON, sparse only) and `extra` (JSON). A file holds numbers only: loading
-//! one from a stranger runs nothing. All of it is checked before it is believed. Equal models are equal files.
-//! Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly; the version is then 2.
-//! With arrays of the caller's it is 3, with and without such coefficients.
+//! that the kernel has), `vectors.shape` (JSON, sparse only) and `extra`, the caller's text. So it is for the
+//! expansion whose name is empty; the names of all parts of another begin with its own and a dot. A file holds
+//! numbers only: loading one from a stranger runs nothing. All of it is checked before it is believed. Equal models
+//! are equal files. Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,7 +26,8 @@ use std::path::Path;
 use ndarray::Array2;
 use serde_json::{Value, json};
 
-use super::container::{self, Container, Dtype, Tensor};
+pub use super::container::Dtype;
+use super::container::{self, Container, Tensor};
 use super::grid::Grid;
 use super::libsvm_model::training_rows;
 use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows, Rows, row as dense_row};
@@ -33,186 +36,217 @@ use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::io::atomic;
 use crate::kernels::Kernel;
 
-/// Versions of the file that this build reads and writes: without and with coefficients of one byte, with a state.
-const VERSIONS: [&str; 3] = ["1", "2", "3"];
-
-/// What the names of the caller's arrays begin with in a file.
-const STATE: &str = "state.";
-
-/// Numbers of an array.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Numbers {
-    /// Finite.
-    F64(Vec<f64>),
-    /// Any.
-    I64(Vec<i64>),
-}
+/// Version of the file.
+const VERSION: &str = "1";
 
 /// An array of the caller's.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Array {
+pub struct Array<'a> {
+    /// Type of the elements.
+    pub dtype: Dtype,
     /// Sizes.
     pub shape: Vec<usize>,
-    /// Row-major; as many as the sizes say.
-    pub numbers: Numbers,
+    /// The elements, row-major, little endian.
+    pub bytes: Cow<'a, [u8]>,
 }
 
-impl Array {
-    fn check(&self, name: &str) -> Result<(), String> {
-        let (length, finite) = match &self.numbers {
-            Numbers::F64(values) => (values.len(), values.iter().all(|v| v.is_finite())),
-            Numbers::I64(values) => (values.len(), true),
-        };
-        if !finite {
-            return Err(format!("array {name:?} has NaN or infinities"));
-        }
-        if self.shape.iter().product::<usize>() == length {
-            return Ok(());
-        }
-        Err(format!("array {name:?} of shape {:?} has {length} numbers", self.shape))
+/// What is to be written, by the names of its parts.
+#[derive(Debug, Clone, Default)]
+pub struct Contents<'a> {
+    /// Expansions; that of a model that is one has an empty name.
+    pub expansions: BTreeMap<String, ExpansionView<'a>>,
+    /// The caller's arrays.
+    pub arrays: BTreeMap<String, Array<'a>>,
+    /// The caller's text.
+    pub extra: &'a str,
+}
+
+impl<'a> Contents<'a> {
+    /// One expansion and a text.
+    pub fn of(expansion: &ExpansionView<'a>, extra: &'a str) -> Self {
+        let expansions = BTreeMap::from([(String::new(), *expansion)]);
+        Self { expansions, arrays: BTreeMap::new(), extra }
     }
 }
 
-/// Arrays of the caller's by their names.
-pub type Arrays = BTreeMap<String, Array>;
-
-/// What a model file holds.
+/// What a model file holds, as [`Contents`].
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub struct ModelFile {
-    /// The expansion.
-    pub expansion: KernelExpansion,
-    /// The caller's part.
-    pub extra: Value,
-    /// The caller's arrays.
-    pub arrays: Arrays,
+    pub expansions: BTreeMap<String, KernelExpansion>,
+    pub arrays: BTreeMap<String, Array<'static>>,
+    pub extra: String,
+}
+
+/// How the elements of a tensor get into the file.
+type Elements<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a>;
+
+/// Tensors to be written.
+#[derive(Default)]
+struct Tensors<'a>(Vec<(String, Dtype, Vec<usize>, Elements<'a>)>);
+
+impl<'a> Tensors<'a> {
+    fn push(
+        &mut self,
+        name: String,
+        dtype: Dtype,
+        shape: &[usize],
+        elements: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
+    ) {
+        self.0.push((name, dtype, shape.to_vec(), Box::new(elements)));
+    }
+
+    fn floats(&mut self, name: String, shape: &[usize], values: Cow<'a, [f64]>) {
+        self.push(name, Dtype::F64, shape, move |out| each(out, values.iter(), |v| v.to_le_bytes()));
+    }
+
+    fn bytes(&mut self, name: String, shape: &[usize], values: Vec<u8>) {
+        self.push(name, Dtype::U8, shape, move |out| out.write_all(&values));
+    }
+}
+
+fn each<T, const N: usize>(
+    out: &mut dyn Write,
+    mut values: impl Iterator<Item = T>,
+    to_bytes: impl Fn(T) -> [u8; N],
+) -> io::Result<()> {
+    values.try_for_each(|value| out.write_all(&to_bytes(value)))
+}
+
+/// The name of a part of an expansion.
+fn part(expansion: &str, part: &str) -> String {
+    if expansion.is_empty() { part.to_owned() } else { format!("{expansion}.{part}") }
 }
 
 /// Writes a model file, all or nothing, in memory independent of its size.
 ///
 /// # Errors
-/// What [`ExpansionView::new`] refuses; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Io`].
+/// What [`ExpansionView::new`] refuses; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Param`] for
+/// arrays that are not as large as their shapes and for names that occur twice; [`Error::Io`].
 ///
 /// ```
 /// use ndarray::arr2;
 /// use svmarrow::expansion::KernelExpansion;
-/// use svmarrow::io::safetensors::{read, write};
+/// use svmarrow::io::safetensors::{Contents, read, write};
 /// use svmarrow::kernels::Kernel;
 ///
 /// let vectors = arr2(&[[0.0], [1.0]]).into();
 /// let expansion = KernelExpansion::new(Kernel::Rbf { gamma: 0.1 }, vectors, arr2(&[[1.0], [-1.0]]), vec![0.5])?;
 /// let path = std::env::temp_dir().join("svmarrow-doc-model.safetensors");
-/// write(&path, &expansion.view(), &"anything JSON can hold".into())?;
-/// assert_eq!(read(&path)?.expansion, expansion);
+/// write(&path, &Contents::of(&expansion.view(), "any text"))?;
+/// assert_eq!(read(&path)?.expansions[""], expansion);
 /// # std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), svmarrow::Error>(())
 /// ```
-pub fn write(path: &Path, expansion: &ExpansionView<'_>, extra: &Value) -> Result<()> {
-    write_with(path, expansion, extra, &Arrays::new())
-}
-
-/// Writes a model file with arrays beside the expansion.
-///
-/// # Errors
-/// As [`write()`]; [`Error::Param`] for arrays that are not finite or not as large as their shapes.
-pub fn write_with(path: &Path, expansion: &ExpansionView<'_>, extra: &Value, arrays: &Arrays) -> Result<()> {
-    for (name, array) in arrays {
-        array.check(name).map_err(|message| Error::param("arrays", message, "finite and of their shapes"))?;
-    }
-    let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
-    ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
-    check_vectors(kernel, vectors)?;
-    let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
-
-    let coefficients = expansion.flat();
-    let grid = Grid::of(coefficients, q);
+pub fn write(path: &Path, contents: &Contents<'_>) -> Result<()> {
     let mut metadata = BTreeMap::from([
-        ("format", "svmarrow".to_owned()),
-        ("version", VERSIONS[if arrays.is_empty() { usize::from(grid.is_some()) } else { 2 }].to_owned()),
-        ("kernel", kernel_json(kernel).to_string()),
-        ("extra", extra.to_string()),
+        ("format".to_owned(), "svmarrow".to_owned()),
+        ("version".to_owned(), VERSION.to_owned()),
+        ("extra".to_owned(), contents.extra.to_owned()),
     ]);
-    let names: Vec<String> = arrays.keys().map(|name| format!("{STATE}{name}")).collect();
-    let mut tensors: Vec<(&str, Dtype, Vec<usize>)> = names
-        .iter()
-        .zip(arrays.values())
-        .map(|(name, array)| {
-            let dtype = if matches!(array.numbers, Numbers::F64(_)) { Dtype::F64 } else { Dtype::I64 };
-            (name.as_str(), dtype, array.shape.clone())
-        })
-        .collect();
-    tensors.push(("intercepts", Dtype::F64, vec![q]));
-    if grid.is_some() {
-        tensors.push(("coefficients.steps", Dtype::F64, vec![q]));
-        tensors.push(("coefficients.zeros", Dtype::U8, vec![q]));
-        tensors.push(("coefficients", Dtype::U8, vec![m, q]));
-    } else {
-        tensors.push(("coefficients", Dtype::F64, vec![m, q]));
+    let mut tensors = Tensors::default();
+    for (name, &expansion) in &contents.expansions {
+        add_expansion(&mut metadata, &mut tensors, name, expansion)?;
     }
-    match vectors {
-        Rows::DenseU8(_) => tensors.push(("vectors", Dtype::U8, vec![m, d])),
-        Rows::DenseF32(_) => tensors.push(("vectors", Dtype::F32, vec![m, d])),
-        Rows::DenseF64(_) => tensors.push(("vectors", Dtype::F64, vec![m, d])),
-        Rows::CsrF32(csr) => sparse_tensors(&mut tensors, csr, Dtype::F32),
-        Rows::CsrF64(csr) => sparse_tensors(&mut tensors, csr, Dtype::F64),
+    for (name, Array { dtype, shape, bytes }) in &contents.arrays {
+        if shape.iter().product::<usize>() * dtype.bytes() != bytes.len() {
+            let found = format!("{name:?} of {} bytes", bytes.len());
+            return Err(Error::param("arrays", found, format!("{} of shape {shape:?}", dtype.name())));
+        }
+        tensors.push(name.clone(), *dtype, shape, |out| out.write_all(bytes));
     }
-    if vectors.is_sparse() {
-        metadata.insert("vectors.shape", json!([m, d]).to_string());
+    let mut tensors = tensors.0;
+    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).collect();
+    names.sort_unstable();
+    if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::param("arrays", format!("{twice:?} twice"), "parts of different names"));
     }
-    let header = container::header(&metadata, &tensors);
+    tensors.sort_by_key(|(_, dtype, ..)| Reverse(dtype.bytes()));
+    let listed = tensors.iter().map(|(name, dtype, shape, _)| (name.as_str(), *dtype, shape.as_slice()));
+    let header = container::header(&metadata, listed);
     atomic::save(path, |out| {
         out.write_all(&header)?;
-        for array in arrays.values() {
-            match &array.numbers {
-                Numbers::F64(values) => values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))?,
-                Numbers::I64(values) => values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))?,
-            }
-        }
-        let numbers = grid.as_ref().map_or(coefficients, |grid| &grid.steps);
-        intercepts.iter().chain(numbers).try_for_each(|v| out.write_all(&v.to_le_bytes()))?;
-        if let Some(grid) = &grid {
-            out.write_all(&grid.zeros)?;
-            out.write_all(&grid.codes)?;
-        }
-        match vectors {
-            Rows::DenseU8(view) => (0..m).try_for_each(|i| out.write_all(dense_row(&view, i))),
-            Rows::DenseF32(view) => view.iter().try_for_each(|v| out.write_all(&v.to_le_bytes())),
-            Rows::DenseF64(view) => view.iter().try_for_each(|v| out.write_all(&v.to_le_bytes())),
-            Rows::CsrF32(csr) => write_sparse(out, csr, f32::to_le_bytes),
-            Rows::CsrF64(csr) => write_sparse(out, csr, f64::to_le_bytes),
-        }
+        tensors.iter().try_for_each(|(.., elements)| elements(out))
     })
 }
 
-fn sparse_tensors<T: Element>(
-    tensors: &mut Vec<(&str, Dtype, Vec<usize>)>,
-    csr: CsrView<'_, T>,
-    values: Dtype,
-) {
-    let stored = (0..csr.rows()).map(|row| csr.row_len(row)).sum();
-    tensors.push(("vectors.indptr", Dtype::I64, vec![csr.rows() + 1]));
-    tensors.push(("vectors.indices", Dtype::I64, vec![stored]));
-    tensors.push(("vectors.values", values, vec![stored]));
+/// The tensors of an expansion that is sound.
+fn add_expansion<'t, 'a: 't>(
+    metadata: &mut BTreeMap<String, String>,
+    tensors: &mut Tensors<'t>,
+    name: &str,
+    expansion: ExpansionView<'a>,
+) -> Result<()> {
+    let ExpansionView { kernel, vectors, coefficients, intercepts } = expansion;
+    ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
+    check_vectors(kernel, vectors)?;
+    let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
+    metadata.insert(part(name, "kernel"), kernel_json(kernel).to_string());
+    tensors.floats(part(name, "intercepts"), &[q], intercepts.into());
+    let coefficients = expansion.flat();
+    if let Some(grid) = Grid::of(coefficients, q) {
+        tensors.floats(part(name, "coefficients.steps"), &[q], grid.steps.into());
+        tensors.bytes(part(name, "coefficients.zeros"), &[q], grid.zeros);
+        tensors.bytes(part(name, "coefficients"), &[m, q], grid.codes);
+    } else {
+        tensors.floats(part(name, "coefficients"), &[m, q], coefficients.into());
+    }
+    let whole = part(name, "vectors");
+    if vectors.is_sparse() {
+        metadata.insert(format!("{whole}.shape"), json!([m, d]).to_string());
+    }
+    match vectors {
+        Rows::DenseU8(view) => tensors.push(whole, Dtype::U8, &[m, d], move |out| {
+            (0..m).try_for_each(|i| out.write_all(dense_row(&view, i)))
+        }),
+        Rows::DenseF32(view) => {
+            tensors.push(whole, Dtype::F32, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
+        }
+        Rows::DenseF64(view) => {
+            tensors.push(whole, Dtype::F64, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
+        }
+        Rows::CsrF32(csr) => add_sparse(tensors, &whole, csr, Dtype::F32, f32::to_le_bytes),
+        Rows::CsrF64(csr) => add_sparse(tensors, &whole, csr, Dtype::F64, f64::to_le_bytes),
+    }
+    Ok(())
 }
 
-fn write_sparse<T: Element, const N: usize>(
-    out: &mut dyn Write,
-    csr: CsrView<'_, T>,
+fn add_sparse<'t, 'a: 't, T: Element, const N: usize>(
+    tensors: &mut Tensors<'t>,
+    name: &str,
+    csr: CsrView<'a, T>,
+    dtype: Dtype,
     to_bytes: fn(T) -> [u8; N],
+) {
+    let rows = csr.rows();
+    let stored = (0..rows).map(|row| csr.row_len(row)).sum();
+    tensors.push(format!("{name}.indptr"), Dtype::I64, &[rows + 1], move |out| {
+        let ends = (0..rows).scan(0, |end, row| {
+            *end += csr.row_len(row) as i64;
+            Some(*end)
+        });
+        each(out, std::iter::once(0).chain(ends), i64::to_le_bytes)
+    });
+    tensors.push(format!("{name}.indices"), Dtype::I64, &[stored], move |out| {
+        each_stored(csr, |column, _| out.write_all(&(column as i64).to_le_bytes()))
+    });
+    tensors.push(format!("{name}.values"), dtype, &[stored], move |out| {
+        each_stored(csr, |_, value| out.write_all(&to_bytes(value)))
+    });
+}
+
+fn each_stored<T: Element>(
+    csr: CsrView<'_, T>,
+    mut write: impl FnMut(usize, T) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut end = 0_i64;
-    out.write_all(&end.to_le_bytes())?;
-    for row in 0..csr.rows() {
-        end += csr.row_len(row) as i64;
-        out.write_all(&end.to_le_bytes())?;
-    }
     let mut written = Ok(());
-    let mut put = |bytes: &[u8]| {
-        if written.is_ok() {
-            written = out.write_all(bytes);
-        }
-    };
-    (0..csr.rows()).for_each(|row| csr.for_each_in_row(row, |column, _| put(&(column as i64).to_le_bytes())));
-    (0..csr.rows()).for_each(|row| csr.for_each_in_row(row, |_, value| put(&to_bytes(value))));
+    for row in 0..csr.rows() {
+        csr.for_each_in_row(row, |column, value| {
+            if written.is_ok() {
+                written = write(column, value);
+            }
+        });
+    }
     written
 }
 
@@ -245,24 +279,45 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
         return Err("not a svmarrow model: __metadata__ does not say format=svmarrow".into());
     }
     let version = text("version")?;
-    if !VERSIONS.contains(&version.as_str()) {
-        return Err(format!("version {version:?}: this build reads {}", VERSIONS.join(", ")));
+    if version != VERSION {
+        return Err(format!("version {version:?}: this build reads {VERSION:?}"));
     }
+    let extra = text("extra")?.clone();
+    let mut expansions = BTreeMap::new();
+    for key in metadata.keys() {
+        let name = if key == "kernel" { Some("") } else { key.strip_suffix(".kernel") };
+        if let Some(name) = name {
+            let expansion = expansion(&metadata, &mut tensors, name)
+                .map_err(|message| if name.is_empty() { message } else { format!("{name}: {message}") })?;
+            expansions.insert(name.to_owned(), expansion);
+        }
+    }
+    let arrays = tensors.into_iter().map(|(name, tensor)| {
+        let bytes = tensor.bytes().into();
+        (name, Array { dtype: tensor.dtype, shape: tensor.shape, bytes })
+    });
+    Ok(ModelFile { expansions, arrays: arrays.collect(), extra })
+}
+
+/// Takes the parts of an expansion out of the tensors.
+fn expansion(
+    metadata: &BTreeMap<String, String>,
+    tensors: &mut BTreeMap<String, Tensor<'_>>,
+    name: &str,
+) -> Result<KernelExpansion, String> {
     let parsed = |key: &str| -> Result<Value, String> {
-        serde_json::from_str(text(key)?).map_err(|error| format!("{key} is not JSON: {error}"))
+        let text = metadata.get(&part(name, key)).ok_or_else(|| format!("__metadata__ has no {key:?}"))?;
+        serde_json::from_str(text).map_err(|error| format!("{key} is not JSON: {error}"))
     };
     let kernel = kernel_from_json(&parsed("kernel")?).map_err(|message| format!("kernel: {message}"))?;
-    let extra = parsed("extra")?;
-
-    let intercepts = take(&mut tensors, "intercepts", &[Dtype::F64], 1)?.f64s();
-    let arrays = if version == VERSIONS[2] { take_state(&mut tensors)? } else { Arrays::new() };
-    let coded =
-        version == VERSIONS[1] || (version == VERSIONS[2] && tensors.contains_key("coefficients.steps"));
+    let intercepts = take(tensors, &part(name, "intercepts"), &[Dtype::F64], 1)?.f64s();
+    let steps = part(name, "coefficients.steps");
+    let coded = tensors.contains_key(&steps);
     let codes = if coded { Dtype::U8 } else { Dtype::F64 };
-    let coefficients = take(&mut tensors, "coefficients", &[codes], 2)?;
+    let coefficients = take(tensors, &part(name, "coefficients"), &[codes], 2)?;
     let grid = if coded {
-        let steps = take(&mut tensors, "coefficients.steps", &[Dtype::F64], 1)?.f64s();
-        let zeros = take(&mut tensors, "coefficients.zeros", &[Dtype::U8], 1)?.u8s();
+        let steps = take(tensors, &steps, &[Dtype::F64], 1)?.f64s();
+        let zeros = take(tensors, &part(name, "coefficients.zeros"), &[Dtype::U8], 1)?.bytes();
         if [steps.len(), zeros.len()] != [intercepts.len(); 2] {
             return Err(format!(
                 "coefficients have {} steps and {} zeros, expected {} of each",
@@ -275,16 +330,14 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
     } else {
         None
     };
-    let vectors = if tensors.contains_key("vectors") {
-        dense(&take(&mut tensors, "vectors", &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?)?
+    let whole = part(name, "vectors");
+    let vectors = if tensors.contains_key(&whole) {
+        dense(&take(tensors, &whole, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?)?
     } else {
         let shape =
-            parsed("vectors.shape").map_err(|message| format!("no tensor \"vectors\", and {message}"))?;
-        sparse(&mut tensors, &shape)?
+            parsed("vectors.shape").map_err(|message| format!("no tensor {whole:?}, and {message}"))?;
+        sparse(tensors, &whole, &shape)?
     };
-    if let Some(name) = tensors.keys().next() {
-        return Err(format!("tensor {name:?} is not part of a model of version {version}"));
-    }
     let view = vectors.view();
     let expected = (view.rows(), intercepts.len());
     if coefficients.shape != [expected.0, expected.1] {
@@ -292,30 +345,11 @@ fn decode(bytes: &[u8]) -> Result<ModelFile, String> {
     }
     check_vectors(kernel, view).map_err(|error| error.to_string())?;
     let numbers = match grid {
-        Some((steps, zeros)) => Grid { codes: coefficients.u8s(), steps, zeros }.values(),
+        Some((steps, zeros)) => Grid { codes: coefficients.bytes(), steps, zeros }.values(),
         None => coefficients.f64s(),
     };
     let numbers = Array2::from_shape_vec(expected, numbers).map_err(|error| error.to_string())?;
-    let expansion = KernelExpansion::new(kernel, vectors, numbers, intercepts);
-    Ok(ModelFile { expansion: expansion.map_err(|error| error.to_string())?, extra, arrays })
-}
-
-/// The caller's arrays.
-fn take_state(tensors: &mut BTreeMap<String, Tensor<'_>>) -> Result<Arrays, String> {
-    let names: Vec<String> = tensors.keys().filter(|name| name.starts_with(STATE)).cloned().collect();
-    let mut arrays = Arrays::new();
-    for name in names {
-        let Some(tensor) = tensors.remove(&name) else { continue };
-        let numbers = match tensor.dtype {
-            Dtype::F64 => Numbers::F64(tensor.f64s()),
-            Dtype::I64 => Numbers::I64(tensor.i64s()),
-            other => return Err(format!("tensor {name:?} is {}, expected F64 or I64", other.name())),
-        };
-        let array = Array { shape: tensor.shape, numbers };
-        array.check(&name)?;
-        arrays.insert(name[STATE.len()..].to_owned(), array);
-    }
-    Ok(arrays)
+    KernelExpansion::new(kernel, vectors, numbers, intercepts).map_err(|error| error.to_string())
 }
 
 fn take<'a>(
@@ -341,20 +375,24 @@ fn dense(tensor: &Tensor<'_>) -> Result<OwnedRows, String> {
         Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
     }
     match tensor.dtype {
-        Dtype::U8 => array(tensor, tensor.u8s()),
+        Dtype::U8 => array(tensor, tensor.bytes()),
         Dtype::F32 => array(tensor, tensor.f32s()),
-        Dtype::F64 | Dtype::I64 => array(tensor, tensor.f64s()),
+        _ => array(tensor, tensor.f64s()),
     }
 }
 
-fn sparse(tensors: &mut BTreeMap<String, Tensor<'_>>, shape: &Value) -> Result<OwnedRows, String> {
+fn sparse(
+    tensors: &mut BTreeMap<String, Tensor<'_>>,
+    name: &str,
+    shape: &Value,
+) -> Result<OwnedRows, String> {
     let size = |i: usize| shape[i].as_u64().and_then(|n| usize::try_from(n).ok());
     let (Some(rows), Some(cols), None) = (size(0), size(1), shape.get(2)) else {
         return Err(format!("vectors.shape is {shape}, expected two sizes"));
     };
-    let indptr = take(tensors, "vectors.indptr", &[Dtype::I64], 1)?.i64s();
-    let indices = take(tensors, "vectors.indices", &[Dtype::I64], 1)?.i64s();
-    let values = take(tensors, "vectors.values", &[Dtype::F32, Dtype::F64], 1)?;
+    let indptr = take(tensors, &format!("{name}.indptr"), &[Dtype::I64], 1)?.i64s();
+    let indices = take(tensors, &format!("{name}.indices"), &[Dtype::I64], 1)?.i64s();
+    let values = take(tensors, &format!("{name}.values"), &[Dtype::F32, Dtype::F64], 1)?;
     if rows.checked_add(1) != Some(indptr.len()) {
         return Err(format!("vectors.indptr has {} entries, vectors.shape says {rows} rows", indptr.len()));
     }

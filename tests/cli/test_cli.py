@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -16,7 +16,16 @@ pytest.importorskip("rich")
 from typer.testing import CliRunner
 
 from interruption import interrupted, posix
-from svmarrow import SVC, ExpansionClassifier, load
+from svmarrow import (
+    SVC,
+    ExactCascade,
+    ExpansionClassifier,
+    KMPClassifier,
+    PerceptronTreeClassifier,
+    compress,
+    compression_path,
+    load,
+)
 from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.io import load_libsvm_model, save_libsvm_model, save_svmlight
@@ -199,6 +208,37 @@ def test_unknown_labels_are_counted(folder):
     (folder / "odd.svm").write_text("\n".join(lines) + "\n")
     result = run("predict", folder / "model.safetensors", folder / "odd.svm")
     assert "1 of 400 labels" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("make", "facts"),
+    [
+        (lambda X, y: compress(SVC().fit(X, y), 4), {"model": "ExpansionClassifier", "n_vectors": 4}),
+        (
+            lambda X, y: compression_path(SVC(gamma=0.5).fit(X, y), 3),
+            {"model": "CompressionPath", "sizes": [1, 2, 3], "n_vectors": 3, "gamma": 0.5},
+        ),
+        (
+            lambda X, y: PerceptronTreeClassifier(budget=9, random_state=0).fit(X, y),
+            {"model": "PerceptronTreeClassifier", "n_seen": 150, "classes": [0, 1, 2], "n_features": None},
+        ),
+        (
+            lambda X, y: ExactCascade(SVC(kernel="linear"), stages=[2]).fit(X, y),
+            {"model": "ExactCascade", "kernel": "linear", "gamma": None, "decoding": "ovo"},
+        ),
+        (
+            lambda X, y: KMPClassifier(5, kernel=["rbf", "linear"], random_state=0).fit(X, y),
+            {"model": "KMPClassifier", "n_vectors": 5, "classes": [0, 1, 2]},
+        ),
+    ],
+)
+def test_info_of_every_kind(make, facts, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    make(X, y).save(tmp_path / "model")
+    found = json.loads(run("info", tmp_path / "model", "--json").stdout)
+    assert {name: found.get(name) for name in facts} == facts
+    assert found["what"].endswith(".")
+    assert facts["model"] in run("info", tmp_path / "model").stdout
 
 
 def test_info(folder):

@@ -51,13 +51,13 @@ def test_a_learner_comes_back_as_it_was(model, tmp_path):
     labels = np.array(["a", "b", "ü"])[y]
     model = type(model)(**model.get_params())
     model.fit(pd.DataFrame(X, columns=["left", "right"]), labels)
-    svmarrow.io.save(model, tmp_path / "model")
+    svmarrow.save(model, tmp_path / "model")
     again = svmarrow.load(tmp_path / "model")
     assert type(again) is type(model)
     assert attributes(again) == attributes(model)
     frame = pd.DataFrame(X, columns=["left", "right"])
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
-    svmarrow.io.save(again, tmp_path / "again")
+    svmarrow.save(again, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     again.fit(X, y)  # it can begin anew
 
@@ -67,7 +67,7 @@ def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
     tree = PerceptronTreeClassifier.from_expansion(
         SVC(C=10, gamma=2.0).fit(X, y), X, budget=20, random_state=0
     )
-    svmarrow.io.save(tree, tmp_path / "tree")
+    svmarrow.save(tree, tmp_path / "tree")
     again = svmarrow.load(tmp_path / "tree")
     np.testing.assert_array_equal(again.decision_function(X), tree.decision_function(X))
     more = rows(200, 2, 1)
@@ -76,7 +76,7 @@ def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
     )
     pairs = SVC(C=10, gamma=2.0, multi_class="ovo").fit(*rows())
     tree = PerceptronTreeClassifier.from_expansion(pairs, X, budget=20, random_state=0)
-    svmarrow.io.save(tree, tmp_path / "pairs")
+    svmarrow.save(tree, tmp_path / "pairs")
     np.testing.assert_array_equal(svmarrow.load(tmp_path / "pairs").predict(X), tree.predict(X))
 
 
@@ -86,9 +86,16 @@ def parts(path):
     return json.loads(data[8 : 8 + length]), data[8 + length :]
 
 
-def change(path, **changes):
+def change(path, changes):
+    """Edit the JSON part of a model, by ways to its values."""
     header, data = parts(path)
-    extra = json.loads(header["__metadata__"]["extra"]) | changes
+    extra = json.loads(header["__metadata__"]["extra"])
+    for way, value in changes.items():
+        *outer, last = way.split("/")
+        inner = extra
+        for key in outer:
+            inner = inner[key]
+        inner[last] = value
     header["__metadata__"]["extra"] = json.dumps(extra)
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
@@ -98,41 +105,48 @@ def change(path, **changes):
 def saved(request, tmp_path):
     kind = BudgetPerceptron if request.param == "pool" else PerceptronTreeClassifier
     path = tmp_path / "model"
-    svmarrow.io.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
+    svmarrow.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
     return path
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parameters": {"budget": 0}}, "budget=0"),
-        ({"parameters": {"exec": "rm"}}, "exec"),
-        ({"parameters": {"kernel": "linear"}}, "the parameters say 'linear'"),
-        ({"classes": {"dtype": "int64", "values": [0, 0, 1]}}, "distinct"),
-        ({"classes": {"dtype": "int64", "values": [0, 1]}}, "."),
-        ({"coding": "binary"}, "coding is 'binary'"),
-        ({"gamma": -1.0}, "gamma"),
-        ({"gamma": "auto"}, "gamma is 'auto'"),
-        ({"counters": [1, 2]}, "counters"),
-        ({"counters": [1, 2, -1]}, "counters"),
-        ({"numbers": {}}, "missing"),
-        ({"n_features": 3}, "n_features is 3"),
-        ({"feature_names": ["a"]}, "1 names"),
-        ({"class": "SVC"}, "no arrays"),
-        ({"class": "KernelExpansion"}, "no arrays"),
+        ({"arguments/budget": 0}, "budget=0"),
+        ({"arguments/exec": "rm"}, "exec"),
+        ({"attributes/classes_": {"strings": ["a", "a", "b"]}}, "distinct"),
+        ({"attributes/classes_": {"strings": ["a", "b"]}}, "."),
+        ({"attributes/gamma_": -1.0}, "gamma"),
+        ({"attributes/gamma_": "auto"}, "gamma_ is 'auto'"),
+        ({"attributes/n_seen_": -1}, "."),
+        ({"attributes/mistakes_": "few"}, "mistakes_ is 'few'"),
+        ({"attributes/n_iter_": True}, "n_iter_ is True"),
+        ({"attributes/_state": {"dict": []}}, "."),
+        ({"attributes/_state/dict": [["rows", {"array": "mistake_rows_"}]]}, "."),
+        ({"attributes/n_features_in_": 3}, "n_features_in_ is 3"),
+        ({"attributes/feature_names_in_": {"strings": ["a"]}}, "1 names"),
+        ({"class": "SVC"}, "."),
+        ({"class": "KernelExpansion"}, "."),
     ],
 )
 def test_what_contradicts_itself_is_refused(saved, changes, message):
     svmarrow.load(saved)
-    change(saved, **changes)
+    change(saved, changes)
     with pytest.raises(FormatError, match=message):
         svmarrow.load(saved)
+
+
+def test_an_expansion_that_is_not_the_state_s_is_refused(tmp_path):
+    BudgetPerceptron(gamma=0.5, budget=15).fit(*rows()).save(tmp_path / "model")
+    change(tmp_path / "model", {"arguments/kernel": "linear"})
+    with pytest.raises(FormatError, match="not what the state says"):
+        svmarrow.load(tmp_path / "model")
 
 
 def test_classes_of_files_do_not_mix(saved):
     extra = json.loads(parts(saved)[0]["__metadata__"]["extra"])
     other = {"BudgetPerceptron": "ProjectronPlusPlus", "PerceptronTreeClassifier": "KernelPerceptron"}
-    change(saved, **{"class": other[extra["class"]], "parameters": {}})
+    change(saved, {"class": other[extra["class"]], "arguments": {}})
     with pytest.raises(FormatError):
         svmarrow.load(saved)
 

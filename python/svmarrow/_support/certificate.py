@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from svmarrow._support.saving import savable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["Certificate", "LeaveOneOut", "MachineCertificate"]
 
 
+@savable
 @dataclass(frozen=True)
 class LeaveOneOut:
     """How many rows a binary machine could get wrong if each were left out of its training: upper bounds."""
@@ -29,6 +32,7 @@ class LeaveOneOut:
     stable: bool
 
 
+@savable
 @dataclass(frozen=True)
 class MachineCertificate:
     """What one binary machine vouches for, computed from its gradients at the end of the fit.
@@ -58,6 +62,7 @@ class MachineCertificate:
     leave_one_out: LeaveOneOut | None = None
 
 
+@savable
 @dataclass(frozen=True)
 class Certificate:
     """What a fit vouches for, summed over its machines (``violation`` is the largest), and what it cost."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.parameters import refuse, seed_of
 from svmarrow._support.rows import threads
+from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,7 @@ LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "percep
 DECODERS = ("hamming", "votes", "dag", *LOSSES, *(f"mean_{loss}" for loss in LOSSES))
 
 
+@savable
 class Code:
     """A code: a matrix with a row for each class and a column for each binary machine.
 
@@ -53,6 +55,7 @@ class Code:
     """
 
     __slots__ = ("_distances", "matrix")
+    _arguments: ClassVar[tuple[str, ...]] = ("matrix",)
 
     matrix: NDArray[np.int8]
     _distances: tuple[float, float]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from svmarrow._support.parameters import integer
 from svmarrow._support.plotting import new_axes
+from svmarrow._support.saving import Savable
 from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ SCORING_BYTES = 64 << 20
 """Outputs of all sizes held at once while scoring."""
 
 
-class SizePath(ABC):
+class SizePath(Savable, ABC):
     """Models of several sizes out of one run.
 
     ``path[n]`` is the model with n vectors for each n of ``path.sizes``, ready to predict; ``len(path)`` is

@@ -29,6 +29,7 @@ __all__ = [
     "class_weights",
     "core_rows",
     "default_gamma",
+    "rows_of",
     "sample_weights",
     "select_rows",
     "threads",
@@ -139,6 +140,14 @@ def core_rows(X: Any) -> CoreRows:
         return (X.data, X.indices, X.indptr, (int(X.shape[0]), int(X.shape[1])))
     rows: NDArray[Any] = X
     return rows
+
+
+def rows_of(rows: CoreRows) -> Any:
+    """Rows as the extension module gives them, as an array or a CSR matrix; no copy."""
+    if not isinstance(rows, tuple):
+        return rows
+    data, indices, indptr, shape = rows
+    return sp.csr_array((data, indices, indptr), shape=tuple(shape))
 
 
 def canonical(X: Any) -> Any:

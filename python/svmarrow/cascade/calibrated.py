@@ -13,7 +13,7 @@ on the model's own vectors, and beyond. Where several sizes are tried, each gets
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import betaincinv
@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.parameters import Rule, check, integer, real, refuse
+from svmarrow._support.parameters import THREADS, Rule, check, integer, real, refuse
 from svmarrow._support.rows import sample_weights
 from svmarrow.cascade.base import Cascade
 from svmarrow.interop.convert import as_expansion
@@ -29,7 +29,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.compression import RULES, ConstantModelError, compress, compression_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -146,6 +146,17 @@ class CalibratedCascade(Cascade):
     True
     """
 
+    small_: ExpansionClassifier
+    threshold_: float
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **CALIBRATION_RULES,
+        "n_vectors": Rule("an integer at least 1 or a sequence of them", _is_sizes),
+        "calibration": real(above=0.0, most=0.9),
+        "method": RULES["method"],
+        "random_state": RULES["random_state"],
+        "n_jobs": THREADS,
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -172,16 +183,6 @@ class CalibratedCascade(Cascade):
         self.verbose = verbose
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        check(
-            self.get_params(deep=False),
-            {
-                **CALIBRATION_RULES,
-                "n_vectors": Rule("an integer at least 1 or a sequence of them", _is_sizes),
-                "calibration": real(above=0.0, most=0.9),
-                "method": RULES["method"],
-                "random_state": RULES["random_state"],
-            },
-        )
         if y is None:
             raise ValueError("CalibratedCascade requires y to be passed, but the target y is None")
         X, y = indexable(X, y)

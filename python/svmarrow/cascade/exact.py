@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.parameters import Rule, check, integer, one_of, refuse
+from svmarrow._support.parameters import THREADS, Rule, check, integer, one_of, refuse
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.cascade.base import Cascade
 from svmarrow.cascade.stages import Work, cheapest, ladder
@@ -17,7 +17,7 @@ from svmarrow.reduced_set.compression import METHODS, RULES, ConstantModelError,
 from svmarrow.reduced_set.path import CompressionPath
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -131,6 +131,18 @@ class ExactCascade(Cascade):
     True
     """
 
+    stages_: list[tuple[int, int]]
+    _parts: dict[str, Any] | None
+    _handle: _core.Cascade | None = None
+    _made_anew = ("_handle", "_path")
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "method": one_of(*(name for name in METHODS if name != "gradient")),
+        "tol": RULES["tol"],
+        "n_vectors": RULES["n_vectors"],
+        "stages": STAGES,
+        "n_jobs": THREADS,
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -151,13 +163,6 @@ class ExactCascade(Cascade):
         self.verbose = verbose
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        rules = {
-            "method": one_of(*(name for name in METHODS if name != "gradient")),
-            "tol": RULES["tol"],
-            "n_vectors": RULES["n_vectors"],
-            "stages": STAGES,
-        }
-        check(self.get_params(deep=False), rules)
         self.model_ = self._fit_full(X, y, sample_weight)
         most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
@@ -241,7 +246,7 @@ class ExactCascade(Cascade):
     def _prepare(self, path: dict[str, Any] | None, stages: list[tuple[int, int]]) -> None:
         """Keep what the stages need, and no more of the path."""
         self.stages_ = stages
-        self._handle: _core.Cascade | None = None
+        self._handle = None
         if path is None or not stages:
             self._parts = None
             return
@@ -315,11 +320,14 @@ class ExactCascade(Cascade):
         return self._ready().outputs_with_bounds(core_rows(rows), int(stage) % count, threads(self.n_jobs))
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "_handle" in state:
-            state["_handle"] = None
-        state.pop("_path", None)
-        return state
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._made_anew}
+
+    def _after_load(self) -> None:
+        if self.stages_ != _as_pairs(self.stages_):
+            raise ValueError(f"stages_ are {self.stages_!r}, expected pairs of sizes")
+        if self.stages_:
+            self._ready()
 
 
 def _as_pairs(stages: Any) -> list[tuple[int, int]]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from scipy import sparse
 
 from svmarrow.cli.data import Data, DataOptions, read_data, with_columns
-from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.interop import as_expansion
+from svmarrow.interop.libsvm_reader import is_libsvm_model
 from svmarrow.io import load, load_libsvm_model, save, save_libsvm_model
 from svmarrow.models import ExpansionClassifier
 
@@ -20,15 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "model_format", "read_classifier", "read_model", "read_model_and_data", "write_model"]
 
-KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "linear": (),
-    "precomputed": (),
-    "rbf": ("gamma",),
-    "laplacian": ("gamma",),
-    "chi2": ("gamma",),
-    "sigmoid": ("gamma", "coef0"),
-    "poly": ("gamma", "coef0", "degree"),
-}
 CERTIFICATE = (
     "dual",
     "primal",
@@ -51,15 +43,9 @@ def model_format(path: Path, asked: str) -> str:
     return "libsvm" if path.suffix.lower() in LIBSVM_EXTENSIONS else "safetensors"
 
 
-def is_libsvm(path: Path) -> bool:
-    """Whether an existing model file is LIBSVM's: by its content, whatever it is called."""
-    with path.open("rb") as file:
-        return file.read(9) == b"svm_type "
-
-
 def read_model(path: Path) -> Any:
     """Model from a file of either format."""
-    return load_libsvm_model(path) if is_libsvm(path) else load(path)
+    return load_libsvm_model(path) if is_libsvm_model(path) else load(path)
 
 
 def read_classifier(path: Path) -> ExpansionClassifier:
@@ -93,7 +79,7 @@ def read_model_and_data(
     ``svm-predict``, take columns that are in one file only as zeros in the others.
     """
     model = read_classifier(model_path)
-    if not is_libsvm(model_path):
+    if not is_libsvm_model(model_path):
         columns = model.n_features_in_
         return model, [_read(path, options, columns, progress) for path, options in files]
     data = [read_data(path, options, progress) for path, options in files]
@@ -108,19 +94,31 @@ def _read(path: Path, options: DataOptions, columns: int, progress: ProgressCall
 
 def describe(path: Path, model: Any) -> dict[str, Any]:
     """What there is to know about a model file, as plain values."""
-    converted = as_expansion(model)
-    expansion = converted if isinstance(converted, KernelExpansion) else converted.expansion_
-    _, gamma, coef0, degree = expansion.kernel_spec
-    has = KERNEL_PARAMETERS[expansion.kernel_spec[0]]
     facts: dict[str, Any] = {
         "file": str(path),
-        "format": "libsvm" if is_libsvm(path) else "safetensors",
+        "format": "libsvm" if is_libsvm_model(path) else "safetensors",
         "bytes": path.stat().st_size,
         "model": type(model).__name__,
+        "what": (type(model).__doc__ or "").partition("\n")[0],
+    }
+    if hasattr(model, "sizes"):
+        facts["sizes"] = list(model.sizes)
+        model = model[model.sizes[-1]]
+    certificate = getattr(model, "certificate_", None)
+    try:
+        facts |= _of_expansion(as_expansion(getattr(model, "model_", model)))
+    except (TypeError, AttributeError):  # It is several expansions, or none.
+        facts |= _of_numbers(model)
+    if certificate is not None:
+        facts["certificate"] = {name: getattr(certificate, name) for name in CERTIFICATE}
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _of_expansion(converted: Any) -> dict[str, Any]:
+    expansion = getattr(converted, "expansion_", converted)
+    facts: dict[str, Any] = {
         "kernel": expansion.kernel,
-        "gamma": gamma if "gamma" in has else None,
-        "coef0": coef0 if "coef0" in has else None,
-        "degree": degree if "degree" in has else None,
+        **{name: getattr(expansion, name) for name in PARAMETERS_OF[expansion.kernel]},
         "n_vectors": expansion.n_vectors,
         "n_features": expansion.vectors.shape[1],
         "storage": f"{'sparse' if sparse.issparse(expansion.vectors) else 'dense'} {expansion.vectors.dtype}",
@@ -130,7 +128,12 @@ def describe(path: Path, model: Any) -> dict[str, Any]:
         facts["n_features"] = converted.n_features_in_
         facts["decoding"] = converted.decoding
         facts["classes"] = converted.classes_.tolist()
-    certificate = getattr(model, "certificate_", None)
-    if certificate is not None:
-        facts["certificate"] = {name: getattr(certificate, name) for name in CERTIFICATE}
-    return {name: value for name, value in facts.items() if value is not None}
+    return facts
+
+
+def _of_numbers(model: Any) -> dict[str, Any]:
+    """The numbers that a fit has left, where there is not one expansion to speak of."""
+    found = {name.removesuffix("_"): value for name, value in vars(model).items() if name.endswith("_")}
+    facts = {name: value for name, value in found.items() if isinstance(value, int | float | str)}
+    classes = getattr(model, "classes_", None)
+    return facts if classes is None else facts | {"classes": classes.tolist()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,14 +10,15 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.kernel_function import KernelFunction, evaluate
 from svmarrow._support.parameters import KERNELS, check, either, function, integer, one_of, real
-from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.rows import as_rows, core_rows, rows_of, threads
+from svmarrow._support.saving import Savable
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KernelExpansion"]
+__all__ = ["PARAMETERS_OF", "KernelExpansion"]
 
 _RULES = {
     "kernel": either(one_of(*KERNELS), function),
@@ -26,7 +27,7 @@ _RULES = {
     "degree": integer(least=0, most=2**31 - 1),
 }
 #: Which of gamma, coef0 and degree a kernel has.
-_HAS = {
+PARAMETERS_OF = {
     "linear": (),
     "precomputed": (),
     "rbf": ("gamma",),
@@ -41,7 +42,7 @@ _SHORT_COST = 1e6
 _BLOCK_COST = 1e10
 
 
-class KernelExpansion:
+class KernelExpansion(Savable):
     """q outputs that share m vectors and one kernel.
 
     Every model of svmarrow is one of these: what a learner makes, what a reducer shortens, what a file holds.
@@ -68,7 +69,8 @@ class KernelExpansion:
     Attributes
     ----------
     vectors, coefficients, intercepts, kernel, gamma, coef0, degree
-        As given, arrays in the shapes above. Not to be written to: predictions do not follow.
+        As given, arrays in the shapes above, parameters that the kernel does not have at their defaults. Not
+        to be written to: predictions do not follow.
 
     Raises
     ------
@@ -131,7 +133,12 @@ class KernelExpansion:
             raise ValueError(
                 "vectors of the precomputed kernel have one column, the index of the training row"
             )
-        values = (rows, B, b, kernel, float(gamma), float(coef0), int(degree))
+        # What the kernel does not have is at its default: equal expansions are equal in all parts.
+        has = PARAMETERS_OF[kernel] if isinstance(kernel, str) else ("gamma", "coef0", "degree")
+        gamma = float(gamma) if "gamma" in has else 1.0
+        coef0 = float(coef0) if "coef0" in has else 0.0
+        degree = int(degree) if "degree" in has else 3
+        values = (rows, B, b, kernel, gamma, coef0, degree)
         for name, value in zip(_FIELDS, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_handle", None)
@@ -158,16 +165,10 @@ class KernelExpansion:
 
     @property
     def kernel_spec(self) -> tuple[str, float, float, int]:
-        """(name, gamma, coef0, degree), parameters that the kernel does not have at their defaults."""
+        """(name, gamma, coef0, degree)."""
         if callable(self.kernel):
             raise TypeError(f"kernel={self.kernel!r} is a Python function: it must be a built-in kernel here")
-        has = _HAS[self.kernel]
-        return (
-            self.kernel,
-            self.gamma if "gamma" in has else 1.0,
-            self.coef0 if "coef0" in has else 0.0,
-            self.degree if "degree" in has else 3,
-        )
+        return self.kernel, self.gamma, self.coef0, self.degree
 
     @property
     def nbytes(self) -> int:
@@ -226,17 +227,10 @@ class KernelExpansion:
         """The expansion with other ``vectors``, ``coefficients``, ``intercepts`` or kernel parameters."""
         return KernelExpansion(**{**self.__getstate__(), **fields})
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the expansion as a safetensors file, all or nothing; :func:`svmarrow.load` reads it.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an old file of that name is then as it was.
-        """
-        from svmarrow.io import save
-
-        save(self, path)
+    @classmethod
+    def _of_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """From what the extension module has read."""
+        return cls(rows_of(parts["vectors"]), parts["coefficients"], parts["intercepts"], *parts["kernel"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _FIELDS}
@@ -263,7 +257,7 @@ class KernelExpansion:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        parameters = () if callable(self.kernel) else _HAS[self.kernel]
+        parameters = () if callable(self.kernel) else PARAMETERS_OF[self.kernel]
         has = "".join(f", {name}={getattr(self, name):g}" for name in parameters)
         size = f"{self.n_vectors} vectors, {self.vectors.shape[1]} columns, {self.n_outputs} outputs"
         return f"<KernelExpansion: {size}, kernel={self.kernel!r}{has}>"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow.expansion.kernel_expansion import KernelExpansion
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["merge"]
 
@@ -61,14 +61,10 @@ def merge(expansions: Sequence[KernelExpansion]) -> KernelExpansion:
     stacked = sp.csr_array(sp.vstack(pools)) if sp.issparse(pools[0]) else np.vstack(pools)
     order = np.concatenate([place for place in places if place.size] or [np.empty(0, dtype=np.intp)])
     _, where = np.unique(order, return_index=True)
-    return KernelExpansion(
-        stacked[where],
-        coefficients,
-        np.concatenate([expansion.intercepts for expansion in expansions]),
-        kernel=first.kernel,
-        gamma=first.gamma,
-        coef0=first.coef0,
-        degree=first.degree,
+    return first.replaced(
+        vectors=stacked[where],
+        coefficients=coefficients,
+        intercepts=np.concatenate([expansion.intercepts for expansion in expansions]),
     )
 
 

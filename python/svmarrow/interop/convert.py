@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,11 @@ from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.saving import load
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.covariance import covariance
+from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.detector import ExpansionDetector
@@ -97,7 +98,7 @@ def as_expansion(model: Any) -> Any:
     if isinstance(model, type):
         raise TypeError(f"model={model.__name__} is a class: pass a fitted instance")
     if isinstance(model, (str, os.PathLike)):
-        return _from_file(os.fspath(model))
+        return as_expansion(load_libsvm_model(model) if is_libsvm_model(model) else load(model))
     if isinstance(model, (tuple, list)):
         return _bare(model)
     for kind in type(model).__mro__:
@@ -117,14 +118,6 @@ def without_manners(model: ExpansionModel | KernelExpansion) -> Any:
     if isinstance(model, ExpansionModel) and not isinstance(model, ExpansionClassifier):
         return model.expansion_
     return model
-
-
-def _from_file(path: str) -> Any:
-    from svmarrow.io import load, load_libsvm_model
-
-    with Path(path).open("rb") as file:
-        is_libsvm = file.read(9) == b"svm_type "
-    return as_expansion(load_libsvm_model(path) if is_libsvm else load(path))
 
 
 def _bare(parts: Any) -> KernelExpansion:
@@ -148,10 +141,7 @@ def _with_manners(model: Any, converted: Any) -> Any:
         raise TypeError(
             f"{type(model).__name__}.as_expansion() gave {type(converted).__name__}, not an expansion"
         )
-    about: dict[str, Any] = {
-        "feature_names": getattr(model, "feature_names_in_", None),
-        "n_features": getattr(model, "n_features_in_", None),
-    }
+    about = _about(model)
     if is_regressor(model):
         return ExpansionRegressor(converted, **about)
     if is_outlier_detector(model):
@@ -174,14 +164,13 @@ def _with_manners(model: Any, converted: Any) -> Any:
     return converted
 
 
-def _fitted(model: Any) -> bool:
+def _fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
     except NotFittedError:
         raise NotFittedError(
             f"this {type(model).__name__} is not fitted yet: call fit before compressing it"
         ) from None
-    return True
 
 
 def _dense(matrix: Any) -> NDArray[np.float64]:
@@ -192,7 +181,7 @@ def _dense(matrix: Any) -> NDArray[np.float64]:
 def _about(model: Any) -> dict[str, Any]:
     return {
         "feature_names": getattr(model, "feature_names_in_", None),
-        "n_features": int(model.n_features_in_),
+        "n_features": getattr(model, "n_features_in_", None),
     }
 
 
@@ -215,14 +204,10 @@ def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
     )
 
 
-def _regressor_from_sklearn(model: Any) -> ExpansionRegressor:
+def _machine_from_sklearn(model: Any) -> ExpansionRegressor | ExpansionDetector:
     _fitted(model)
-    return ExpansionRegressor(_expansion_from_sklearn(model, _dense(model.dual_coef_)), **_about(model))
-
-
-def _detector_from_sklearn(model: Any) -> ExpansionDetector:
-    _fitted(model)
-    return ExpansionDetector(_expansion_from_sklearn(model, _dense(model.dual_coef_)), **_about(model))
+    kind = ExpansionDetector if is_outlier_detector(model) else ExpansionRegressor
+    return kind(_expansion_from_sklearn(model, _dense(model.dual_coef_)), **_about(model))
 
 
 def _kernel_ridge(model: Any) -> ExpansionRegressor:
@@ -257,7 +242,6 @@ def _kernel_ridge(model: Any) -> ExpansionRegressor:
 
 
 def _gaussian_process(model: Any) -> ExpansionRegressor:
-
     if not hasattr(model, "X_train_"):
         raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit before compressing it")
     rows = np.asarray(model.X_train_)
@@ -298,11 +282,8 @@ def _part(estimator: Any, columns: int) -> KernelExpansion:
 
 
 def _with_intercept(expansion: KernelExpansion, sign: float, shift: float) -> KernelExpansion:
-    return KernelExpansion(
-        expansion.vectors,
-        sign * expansion.coefficients,
-        sign * expansion.intercepts + shift,
-        *expansion.kernel_spec,
+    return expansion.replaced(
+        coefficients=sign * expansion.coefficients, intercepts=sign * expansion.intercepts + shift
     )
 
 
@@ -382,9 +363,9 @@ def _expansion_from_sklearn(model: Any, coefficients: NDArray[np.float64]) -> Ke
 CONVERTERS = {
     "SVC": _classifier_from_sklearn,
     "NuSVC": _classifier_from_sklearn,
-    "SVR": _regressor_from_sklearn,
-    "NuSVR": _regressor_from_sklearn,
-    "OneClassSVM": _detector_from_sklearn,
+    "SVR": _machine_from_sklearn,
+    "NuSVR": _machine_from_sklearn,
+    "OneClassSVM": _machine_from_sklearn,
     "KernelRidge": _kernel_ridge,
     "GaussianProcessRegressor": _gaussian_process,
     "OneVsRestClassifier": _one_vs_rest,

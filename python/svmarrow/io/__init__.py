@@ -2,7 +2,7 @@
 
 | format | write | read | holds |
 |---|---|---|---|
-| safetensors | `save` | `load` | any model of svmarrow, exactly |
+| safetensors | `save` | `load` | whatever svmarrow has fitted, exactly |
 | LIBSVM model text | `save_libsvm_model` | `load_libsvm_model` | LIBSVM's kernels, integer labels |
 | svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
 
@@ -10,7 +10,7 @@ None of them can hold code: a file from a stranger can be wrong, and is then ref
 anything. Saving is all or nothing: when it fails, an existing file is as it was.
 """
 
-from svmarrow.interop.libsvm_model import load_libsvm_model, save_libsvm_model
+from svmarrow.interop import load_libsvm_model, save_libsvm_model
 from svmarrow.io.model import load, save
 from svmarrow.io.svmlight import load_svmlight, save_svmlight
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.rows import as_rows, core_rows
-from svmarrow.interop.read import csr_or_dense
+from svmarrow._support.rows import as_rows, core_rows, rows_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -112,4 +111,4 @@ def load_svmlight(
         np.dtype(dtype) == np.float32,
         progress,
     )
-    return csr_or_dense((data, indices, indptr, shape)), targets
+    return rows_of((data, indices, indptr, shape)), targets

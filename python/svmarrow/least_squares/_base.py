@@ -18,11 +18,11 @@ from svmarrow._support.rows import (
     select_rows,
     validated,
 )
+from svmarrow._support.saving import Savable
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import Columns
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
 
 
-class LeastSquares(BaseEstimator):
+class LeastSquares(Savable, BaseEstimator):
     """Base of the family: a kernel, rows, an expansion."""
 
     kernel: str | KernelFunction
@@ -137,21 +137,6 @@ class LeastSquares(BaseEstimator):
         precomputed = isinstance(kernel, str) and kernel == "precomputed"
         X = validated(self, X, reset=False, precomputed=precomputed)
         return self.expansion_._evaluate(X, self.n_jobs)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the fitted model as a safetensors file, all or nothing; `svmarrow.load` reads it.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an old file of that name is then as it was.
-        TypeError
-            If the kernel is a Python function.
-        """
-        from svmarrow.io import save
-
-        check_is_fitted(self)
-        save(self, path)
 
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""

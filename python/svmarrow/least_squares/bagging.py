@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import joblib
 import numpy as np
@@ -27,13 +27,13 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.rows import class_row_weights, default_gamma, sample_weights, validated
+from svmarrow._support.saving import Savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
@@ -53,8 +53,10 @@ _RULES = {
 }
 
 
-class BaggedKernelMachine(BaseEstimator):
+class BaggedKernelMachine(Savable, BaseEstimator):
     """Base of both."""
+
+    _rules: ClassVar[Mapping[str, Rule]] = _RULES
 
     estimator: Any
     n_estimators: int
@@ -125,19 +127,6 @@ class BaggedKernelMachine(BaseEstimator):
             [each.expansion if isinstance(each, ExpansionClassifier) else each for each in converted]
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the merged model as a safetensors file, all or nothing; `svmarrow.load` reads it.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an old file of that name is then as it was.
-        """
-        from svmarrow.io import save
-
-        check_is_fitted(self)
-        save(self, path)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
 
@@ -200,6 +189,7 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
     True
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {**_RULES, "class_weight": CLASS_WEIGHT}
     classes_: NDArray[Any]
 
     def __init__(
@@ -246,7 +236,7 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         ValueError
             For parameters outside their rules, and what the machines refuse.
         """
-        check(self.get_params(deep=False), {**_RULES, "class_weight": CLASS_WEIGHT})
+        check(self.get_params(deep=False), self._rules)
         X, y = validated(self, X, y, reset=True, with_y=True)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -395,7 +385,7 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
         ValueError
             For parameters outside their rules, and what the machines refuse.
         """
-        check(self.get_params(deep=False), _RULES)
+        check(self.get_params(deep=False), self._rules)
         X, y = validated(self, X, y, reset=True, with_y=True)
         model = RLSRegressor() if self.estimator is None else clone(self.estimator)
         weights = sample_weights(sample_weight, X.shape[0])

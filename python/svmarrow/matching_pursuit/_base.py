@@ -15,9 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow import _core
-from svmarrow._support.parameters import Rule, check, refuse
+from svmarrow._support.parameters import check, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, cache_bytes, default_gamma, threads, validated
+from svmarrow._support.saving import Savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -27,12 +28,9 @@ from svmarrow.matching_pursuit._dictionary import (
     columns_of,
 )
 from svmarrow.matching_pursuit._loss import core_loss
-from svmarrow.matching_pursuit._rules import RULES
 from svmarrow.matching_pursuit.path import MatchingPath
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import NDArray
 
     from svmarrow.matching_pursuit._dictionary import Part, Spec
@@ -65,7 +63,7 @@ class Data:
         )
 
 
-class MatchingPursuit(BaseEstimator):
+class MatchingPursuit(Savable, BaseEstimator):
     """Base of `KMPClassifier` and `KMPRegressor`."""
 
     n_vectors: int
@@ -124,7 +122,7 @@ class MatchingPursuit(BaseEstimator):
     # Fit
 
     def _validated(self, X: Any, y: Any, *, multi_output: bool = False) -> tuple[Any, Any]:
-        check(self.get_params(deep=False), self._rules())
+        check(self.get_params(deep=False), self._rules)
         precomputed = self._wants_precomputed()
         if precomputed and isinstance(self.kernel, (list, tuple)):
             raise refuse("kernel", self.kernel, "'precomputed' alone, not in a list")
@@ -135,9 +133,6 @@ class MatchingPursuit(BaseEstimator):
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
         return X, y
-
-    def _rules(self) -> dict[str, Rule]:
-        return RULES
 
     def _check_domain(self, X: Any) -> None:
         names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
@@ -430,20 +425,17 @@ class MatchingPursuit(BaseEstimator):
             total = total + columns_of(self.functions, rows) @ self.function_coef_
         return total
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the model as a safetensors file, all or nothing; `svmarrow.load` reads it.
+    def _after_load(self) -> None:
+        q = self.expansions_[0].n_outputs
+        for expansion in self.expansions_:
+            self._check_columns_of(expansion)
+        if any(f.n_outputs != q for f in self.expansions_) or self.intercept_.shape != (q,):
+            raise ValueError(f"the kernels have not {q} outputs each")
+        if self.function_coef_.size:
+            raise ValueError("a file holds no functions of the caller")
 
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an old file of that name is then as it was.
-        AttributeError
-            If the model is no single kernel expansion.
-        """
-        from svmarrow.io import save
-
-        check_is_fitted(self, "path_")
-        save(self, path)
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "path_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

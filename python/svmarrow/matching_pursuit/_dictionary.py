@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.kernel_function import BLOCK, kernel_values
 from svmarrow._support.rows import core_rows
+from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ __all__ = ["Constant", "Dictionary", "GivenFunctions", "KernelPart", "Part"]
 Spec = tuple[Any, float, float, int]
 
 
+@savable
 @dataclass
 class KernelPart:
     """k(., z) for points z."""
@@ -67,6 +69,7 @@ class KernelPart:
         return _core.gram(core_rows(X), core_rows(points), self.spec, n_jobs)
 
 
+@savable
 @dataclass
 class GivenFunctions:
     """Functions of the caller, all columns of one call."""
@@ -92,6 +95,7 @@ class GivenFunctions:
         return values
 
 
+@savable
 @dataclass
 class Constant:
     """The function that is 1 everywhere."""
@@ -111,8 +115,11 @@ class Constant:
 Part = KernelPart | GivenFunctions | Constant
 
 
+@savable
 class Dictionary:
     """All parts."""
+
+    _arguments = ("parts",)
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts

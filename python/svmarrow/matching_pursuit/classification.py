@@ -170,6 +170,8 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
     100
     """
 
+    _rules = _RULES
+
     def __init__(
         self,
         n_vectors: int = 100,
@@ -228,9 +230,6 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _rules(self) -> dict[str, Rule]:
-        return _RULES
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
@@ -379,8 +378,12 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         """
         return self._decoded(self._outputs(X))
 
+    def _after_load(self) -> None:
+        super()._after_load()
+        ExpansionClassifier(self.expansions_[0], self.classes_, self._decoding)
+
     def as_expansion(self) -> ExpansionClassifier:
-        """The model with labels: what `svmarrow.compress` and `svmarrow.io.save` take."""
+        """The model with labels: what `svmarrow.compress` takes."""
         check_is_fitted(self, "path_")
         return ExpansionClassifier(
             self.expansion_,

@@ -84,6 +84,12 @@ class MatchingPath(SizePath):
     True
     """
 
+    _estimator: PursuitModel
+    _constant: int
+    _dictionary: Dictionary
+    _kept: NDArray[np.int64]
+    _made_anew = ("_starts",)
+
     def __init__(
         self, estimator: PursuitModel, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool
     ) -> None:
@@ -102,6 +108,22 @@ class MatchingPath(SizePath):
         self._projections: NDArray[np.float64] = (
             fitted["coefficients"] if self._factor is None else fitted["projections"]
         )
+        self._set_starts()
+
+    def _after_load(self) -> None:
+        sizes, kept = self.step_sizes, self._kept
+        if sizes.ndim != 1 or not sizes.size or sizes[0] < 0 or (np.diff(sizes) < 0).any():
+            raise ValueError("step_sizes do not rise")
+        if kept.shape != (sizes[-1],) or (
+            kept.size and not 0 <= kept.min() <= kept.max() < self._dictionary.count
+        ):
+            raise ValueError("the functions are not those of the last size")
+        self._set_starts()
+        if self.coefficients(len(sizes) - 1).shape[0] != sizes[-1] + self._constant:
+            raise ValueError("the coefficients are not those of the last size")
+
+    def _set_starts(self) -> None:
+        """Where the coefficients of each step begin."""
         self._starts = np.concatenate([[0], np.cumsum(self.step_sizes + self._constant)])
 
     @property

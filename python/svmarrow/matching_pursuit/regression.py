@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.parameters import Rule
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.matching_pursuit._base import Data
 
@@ -160,6 +159,8 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
     3
     """
 
+    _rules = _RULES
+
     def __init__(
         self,
         n_vectors: int = 100,
@@ -214,9 +215,6 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _rules(self) -> dict[str, Rule]:
-        return _RULES
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
@@ -299,7 +297,7 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         return self._decoded(self._outputs(X))
 
     def as_expansion(self) -> KernelExpansion:
-        """The model as a kernel expansion: what `svmarrow.compress` and `svmarrow.io.save` take."""
+        """The model as a kernel expansion: what `svmarrow.compress` takes."""
         check_is_fitted(self, "path_")
         return self.expansion_
 

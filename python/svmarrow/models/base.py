@@ -10,27 +10,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import THREADS, either, integer, none, refuse
 from svmarrow._support.rows import validated
+from svmarrow._support.saving import Savable
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Mapping
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._support.parameters import Rule
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["ExpansionModel"]
 
 
-class ExpansionModel(BaseEstimator):
+class ExpansionModel(Savable, BaseEstimator):
     """Columns, outputs, saving and scikit-learn's contract around an expansion."""
 
     expansion: KernelExpansion
     feature_names: ArrayLike | None
     n_features: int | None
     n_jobs: int | None
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "n_features": either(none, integer(least=0)),
+        "n_jobs": THREADS,
+    }
     #: Parameters that another expansion in the same place keeps.
     _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "n_jobs")
     #: What to fit instead.
@@ -81,12 +87,6 @@ class ExpansionModel(BaseEstimator):
     def validated(self, X: ArrayLike) -> Any:
         """Rows as the extension module takes them; a ValueError if they do not fit the model."""
         return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model as a safetensors file, see `svmarrow.io.save`."""
-        from svmarrow.io import save
-
-        save(self, path)
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature
         """Refuse: there is nothing to fit.

@@ -28,10 +28,12 @@ from svmarrow._support.decoding import (
     decision_margins,
     decision_values,
 )
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import Rule, boolean, refuse
 from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -103,6 +105,8 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel):
         "decoder",
         *ExpansionModel._kept,
     )
+    _rules: ClassVar[Mapping[str, Rule]] = {"break_ties": boolean, **ExpansionModel._rules}
+    _made_anew = ("_matrix",)
     _instead: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
 
     def __init__(

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import RegressorMixin
 
+from svmarrow._support.parameters import Rule, boolean
 from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
@@ -55,6 +58,7 @@ class ExpansionRegressor(RegressorMixin, ExpansionModel):
     array([-1.5, -2.5])
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {"flat": boolean, **ExpansionModel._rules}
     _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "flat", "n_jobs")
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -15,6 +15,7 @@ from svmarrow._support.decoding import code_class_indices, code_decision_values
 from svmarrow._support.parameters import (
     RANDOM_STATE,
     THREADS,
+    Rule,
     boolean,
     check,
     either,
@@ -25,13 +26,13 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.rows import sample_weights, validated
+from svmarrow._support.saving import Savable
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
 from svmarrow.multiclass.training import Machines, train
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -141,6 +142,18 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     (<Code: 10 classes, 34 columns, row distance 14>, True)
     """
 
+    classes_: NDArray[Any]
+    code_: Code
+    decoder_: str
+    _machines: Machines
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "class_weight": either(none, one_of("balanced"), mapping),
+        "random_state": RANDOM_STATE,
+        "n_draws": integer(least=1),
+        "shared": boolean,
+        "n_jobs": THREADS,
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -188,7 +201,7 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         TypeError
             If the estimator has no ``decision_function``.
         """
-        check(self.get_params(deep=False), _RULES)
+        check(self.get_params(deep=False), self._rules)
         validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "fc":
@@ -221,7 +234,7 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
         """The machines, and what they know of rows left out."""
-        self._machines: Machines = trained
+        self._machines = trained
         for name in ("loo_decision_", "loo_error_"):
             self.__dict__.pop(name, None)
         if trained.left_out is not None:
@@ -281,7 +294,7 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         mixed: Any = model
         check_is_fitted(mixed)
         coded = cls(model, code, decoder, **parameters)
-        check(coded.get_params(deep=False), _RULES)
+        check(coded.get_params(deep=False), coded._rules)
         made = coded._make_code(mixed.classes_.size)
         if made.has_zeros:
             raise ValueError("the code has zeros: machines that leave out classes must be trained")
@@ -433,7 +446,7 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return value
 
     def as_expansion(self) -> ExpansionClassifier:
-        """The fitted model as a classifier made of one expansion: what `svmarrow.compress` and `save` take.
+        """The fitted model as a classifier made of one expansion: what `svmarrow.compress` takes.
 
         Raises
         ------
@@ -458,9 +471,22 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the model as an `ExpansionClassifier`, all or nothing; `svmarrow.load` reads it."""
-        self.as_expansion().save(path)
+    def _after_load(self) -> None:
+        self.code_.check_classes(self.classes_.size)
+        check_decoder(self.decoder_, self.code_)
+        machines, columns = self._machines, (self.code_.n_columns,)
+        if machines.expansion is not None:
+            super()._after_load()
+        elif (
+            machines.which is None
+            or machines.signs is None
+            or machines.which.min() < 0
+            or (
+                (machines.which.shape, machines.signs.shape) != (columns, columns)
+                or machines.which.max() >= len(machines.estimators)
+            )
+        ):
+            raise ValueError(f"the machines are not those of the {columns[0]} columns of the code")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_machines")
@@ -473,12 +499,3 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.positive_only = inner.input_tags.positive_only
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
-
-
-_RULES = {
-    "class_weight": either(none, one_of("balanced"), mapping),
-    "random_state": RANDOM_STATE,
-    "n_draws": integer(least=1),
-    "shared": boolean,
-    "n_jobs": THREADS,
-}

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from svmarrow._support.rows import class_weights, default_gamma, threads
+from svmarrow._support.saving import savable
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Machines", "train"]
 
 
+@savable
 @dataclass
 class Machines:
     """What training gives: one expansion for all columns, or an estimator for each."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows
+from svmarrow._support.rows import core_rows, rows_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.perceptron._stream import StreamClassifier, as_classifier, rows_of, seed_of
+from svmarrow.perceptron._stream import StreamClassifier, as_classifier, seed_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,9 +61,13 @@ class PoolClassifier(StreamClassifier):
         self.n_seen_, self.mistakes_ = state.pop("counters")
         self._take(state)
 
-    def _restore(self, state: dict[str, Any], coding: str) -> None:
-        if coding != self._decoding:
-            raise ValueError(f"coding is {coding!r}, expected {self._decoding!r}")
+    def _after_load(self) -> None:
+        stored = self.expansion_
+        super()._after_load()
+        if stored != self.expansion_:
+            raise ValueError("expansion_ is not what the state says")
+
+    def _check_state(self, state: dict[str, Any]) -> None:
         m, q = state["coefficients"].shape
         scores = self._policy in ("margin", "tightest")
         matrix = self._policy in ("tightest", "projectron", "projectron++")
@@ -78,7 +82,6 @@ class PoolClassifier(StreamClassifier):
                 raise ValueError(f"array {key!r} has shape {state[key].shape}, expected {shape}")
         if state["born"].size and state["born"].max() >= self.n_seen_:
             raise ValueError("array 'born' has rows that were never seen")
-        self._take(state)
 
     def _take(self, state: dict[str, Any]) -> None:
         self._state = state
@@ -98,5 +101,5 @@ class PoolClassifier(StreamClassifier):
         return self.expansion_._evaluate(X, self.n_jobs)
 
     def as_expansion(self) -> ExpansionClassifier:
-        """The model as an expansion with labels: what `svmarrow.compress` and `svmarrow.io.save` take."""
+        """The model as an expansion with labels: what `svmarrow.compress` takes."""
         return as_classifier(self)

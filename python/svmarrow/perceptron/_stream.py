@@ -8,6 +8,7 @@ the precision of a stream; later pieces are converted to it.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,8 +19,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow._support.decoding import Decoding, class_indices, decision_values
-from svmarrow._support.parameters import THREADS, Rule, boolean, check, either, integer, none, one_of, real
-from svmarrow._support.rows import default_gamma, validated
+from svmarrow._support.parameters import THREADS, boolean, check, either, integer, none, one_of, real
+from svmarrow._support.rows import default_gamma, rows_of, validated
+from svmarrow._support.saving import Savable
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.rows import CoreRows
 
-__all__ = ["STREAM_RULES", "StreamClassifier", "rows_of", "seed_of"]
+__all__ = ["STREAM_RULES", "StreamClassifier", "seed_of"]
 
 #: The kernels that are computed from rows.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
@@ -49,15 +52,7 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def rows_of(rows: CoreRows) -> Any:
-    """Rows as the extension module gives them, as an array or a CSR matrix; no copy."""
-    if isinstance(rows, tuple):
-        data, indices, indptr, shape = rows
-        return sp.csr_array((data, indices, indptr), shape=shape)
-    return rows
-
-
-class StreamClassifier(ClassifierMixin, BaseEstimator):
+class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
     """A classifier that learns from a stream; the base of all online learners."""
 
     classes_: NDArray[np.generic]
@@ -75,7 +70,6 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     _state: dict[str, Any]
     n_iter_: int
     _margin_loss: ClassVar[str] = "perceptron"
-    _rules: ClassVar[dict[str, Rule]]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything and learn from the rows, in their order, ``max_iter`` times over.
@@ -185,9 +179,30 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Learn from rows in the stream's layout, all or nothing."""
         raise NotImplementedError
 
-    def _restore(self, state: dict[str, Any], coding: str) -> None:
-        """Take over a state from a file, with the checks that the extension module does not make."""
+    def _take(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
         raise NotImplementedError
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        """Refuse a state from a file that does not fit; what the extension module checks may be left out."""
+        raise NotImplementedError
+
+    def _after_load(self) -> None:
+        classes, state = self.classes_, self._state
+        if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
+            raise ValueError("classes_ are not at least two distinct labels")
+        if min(self.n_seen_, self.mistakes_, self.n_iter_) < 0:
+            raise ValueError("n_seen_, mistakes_ and n_iter_ are not three counts")
+        rows = rows_of(state["rows"])
+        # Refuses rows that are not in order, and parameters that the kernel does not allow.
+        self._check_columns_of(
+            KernelExpansion(rows, np.zeros((rows.shape[0], 1)), np.zeros(1), *self._kernel_spec)
+        )
+        if self.kernel == "chi2":
+            check_non_negative(rows, "a model file")
+        _check_alike(state, self._empty(rows))
+        self._check_state(state)
+        self._take(state)
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """Outputs (n, q) of the current model."""
@@ -284,6 +299,27 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.kernel == "chi2"
         return tags
+
+
+def _check_alike(state: dict[str, Any], empty: dict[str, Any]) -> None:
+    """Refuse a state whose keys and types are not those of one that has seen nothing."""
+    if state.keys() != empty.keys():
+        raise ValueError(f"the state has the parts {', '.join(state)}: expected {', '.join(empty)}")
+    for key, like in empty.items():
+        value = state[key]
+        counts = value if isinstance(value, tuple) else (value,)
+        if key == "rows":
+            continue
+        if isinstance(like, np.ndarray):
+            fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == (like.dtype, like.ndim)
+            fits = fits and bool((np.isfinite(value) if like.dtype.kind == "f" else value >= 0).all())
+        elif isinstance(like, float):
+            fits = type(value) is float and math.isfinite(value)
+        else:
+            fits = type(value) is type(like) and len(counts) == (len(like) if isinstance(like, tuple) else 1)
+            fits = fits and all(type(count) is int and 0 <= count < 2**64 for count in counts)
+        if not fits:
+            raise ValueError(f"{key} of the state is {value!r}, expected the like of {like!r}")
 
 
 def as_classifier(model: Any) -> ExpansionClassifier:

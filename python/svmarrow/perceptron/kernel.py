@@ -123,7 +123,7 @@ class KernelPerceptron(PoolClassifier):
         return votes if self.classes_.size > 2 else votes[:, 1:] - votes[:, :1]
 
     def as_expansion(self) -> ExpansionClassifier:
-        """The model as an expansion with labels: what `svmarrow.compress` and `svmarrow.io.save` take.
+        """The model as an expansion with labels: what `svmarrow.compress` takes.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.parameters import Rule, boolean, check, either, integer, none, one_of, real, refuse
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, threads, validated
+from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.perceptron._stream import KERNELS, RANDOM, STREAM_RULES, StreamClassifier, rows_of, seed_of
+from svmarrow.perceptron._stream import KERNELS, RANDOM, STREAM_RULES, StreamClassifier, seed_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -153,6 +153,7 @@ class PerceptronTreeClassifier(StreamClassifier):
     n_leaves_: int
     n_vectors_: int
     _ready: _Ready
+    _made_anew = ("_ready",)
     _coding: Decoding
     _rules: ClassVar[dict[str, Rule]] = {
         **_TREE_RULES,
@@ -224,11 +225,16 @@ class PerceptronTreeClassifier(StreamClassifier):
         self.mistake_rows_ = wrong + self.n_seen_
         self._take(state)
 
-    def _restore(self, state: dict[str, Any], coding: str) -> None:
+    def _after_load(self) -> None:
+        coding = self._coding  # An empty state takes one of its own.
+        super()._after_load()
+        self._coding = coding
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        coding = self._coding
         if coding not in ("binary", "ovo", "ovr") or (coding == "binary") != (self.classes_.size == 2):
             raise ValueError(f"coding is {coding!r}, which does not fit {self.classes_.size} classes")
-        self._coding = cast("Decoding", coding)
-        outputs = n_outputs(self._coding, self.classes_.size)
+        outputs = n_outputs(coding, self.classes_.size)
         if state["intercepts"].shape[1] != outputs:
             raise ValueError(f"the tree has {state['intercepts'].shape[1]} outputs, expected {outputs}")
         if state["sample_labels"].size and state["sample_labels"].max() >= self.classes_.size:
@@ -237,7 +243,6 @@ class PerceptronTreeClassifier(StreamClassifier):
             raise ValueError("the tree has seen another number of rows")
         # The core checks all that is left: lengths, ways and members.
         _core.PerceptronTree(self._kernel_spec, state)
-        self._take(state)
 
     def _take(self, state: dict[str, Any]) -> None:
         self._state = state

@@ -39,7 +39,7 @@ class Compaction:
     model : ExpansionClassifier or KernelExpansion
         The model in its new form.
     bytes_before, bytes_after : int
-        Bytes of vectors, coefficients and intercepts as a file of `svmarrow.io.save` holds them.
+        Bytes of vectors, coefficients and intercepts as a file of `svmarrow.save` holds them.
     largest_difference : float
         Of an output, over the rows it was measured on.
     relative_difference : float

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from svmarrow import _core
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse, seed_of
 from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.saving import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.reduced_set.score import of_kind, without_kind
 
@@ -81,6 +82,7 @@ def _vectors(start: object) -> Any:
     return start if getattr(start, "ndim", None) == 2 else None
 
 
+@savable
 @dataclass(frozen=True)
 class GradientSettings:
     """How the vectors of ``compress(method="gradient")`` are moved.

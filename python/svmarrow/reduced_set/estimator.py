@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmarrow._support.parameters import boolean, check, integer
+from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow.reduced_set.compression import RULES, compress
 from svmarrow.reduced_set.wrapper import ClassifierWrapper
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -102,6 +102,13 @@ class ReducedSet(ClassifierWrapper):
     {'reducedset__estimator__gamma': 0.003, 'reducedset__n_vectors': 8}
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **{name: RULES[name] for name in ("method", "candidates", "tol", "random_state")},
+        "n_vectors": integer(least=1),
+        "tune_threshold": boolean,
+        "n_jobs": THREADS,
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -128,10 +135,6 @@ class ReducedSet(ClassifierWrapper):
         self.verbose = verbose
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        rules = {name: RULES[name] for name in ("method", "candidates", "tol", "random_state")}
-        check(
-            self.get_params(deep=False), {**rules, "n_vectors": integer(least=1), "tune_threshold": boolean}
-        )
         full = self._fit_full(X, y, sample_weight)
         makes, chooses_vectors = self.method == "gradient", self.candidates == "vectors"
         if chooses_vectors and full.expansion_.n_vectors <= self.n_vectors:
@@ -202,8 +205,3 @@ class ReducedSet(ClassifierWrapper):
         """The compressed model without the estimator."""
         check_is_fitted(self, "model_")
         return self.model_
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the compressed model as a safetensors file, see `svmarrow.io.save`."""
-        check_is_fitted(self, "model_")
-        self.model_.save(path)

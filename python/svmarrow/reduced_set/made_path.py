@@ -65,6 +65,13 @@ class ConstructionPath(ReducedPath):
         self.n_jobs = n_jobs
         self._models = dict(models)
 
+    def _after_load(self) -> None:
+        found = {size: without_kind(model) for size, model in self._models.items()}
+        if not found or list(found) != sorted(found):
+            raise ValueError("the sizes do not increase")
+        if any((f.n_vectors, f.n_outputs) != (size, self.expansion.n_outputs) for size, f in found.items()):
+            raise ValueError("the models are not of the sizes and outputs of the path")
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes, increasing."""

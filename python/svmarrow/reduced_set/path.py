@@ -76,6 +76,7 @@ class CompressionPath(ReducedPath):
     True
     """
 
+    _made_anew = ("_tuning",)
     exact: bool = True
     penalties: NDArray[np.float64] | None = None
 
@@ -102,13 +103,29 @@ class CompressionPath(ReducedPath):
         self._tuning = tuning
         self._shifts: dict[int, NDArray[np.float64]] = {}
 
+    def _stored(self) -> dict[str, Any]:
+        # Thresholds of all sizes are chosen now: the rows that choose them are no part of a model.
+        self._shifts_of(self.sizes)
+        self._shifts = {size: self._shifts[size] for size in sorted(self._shifts)}
+        return super()._stored()
+
+    def _after_load(self) -> None:
+        self._tuning = None
+        m, q, columns = len(self.order), self.expansion.n_outputs, self.expansion.vectors.shape[1]
+        if self.vectors.shape != (m, columns) or self.residual_norms.shape != (m + 1,):
+            raise ValueError(f"vectors and residual_norms are not those of {m} sizes")
+        if [*self._shifts] not in ([], [*self.sizes]) or any(b.shape != (q,) for b in self._shifts.values()):
+            raise ValueError("the thresholds are not those of all sizes")
+        if self._numbers.coefficients(m).shape != (m, q):
+            raise ValueError(f"the coefficients are not those of {q} outputs")
+
     @property
     def sizes(self) -> Sequence[int]:
         """All sizes: 1, 2, ..., len(path)."""
         return range(1, len(self.order) + 1)
 
     def __repr__(self) -> str:
-        tuned = "thresholds tuned, " if self._tuning is not None else ""
+        tuned = "thresholds tuned, " if self._tuning is not None or self._shifts else ""
         return f"CompressionPath(sizes {self._listed_sizes()}, {tuned}of {self.model!r})"
 
     def _model(self, size: int) -> Any:
@@ -155,16 +172,19 @@ class CompressionPath(ReducedPath):
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
         q = self.expansion.n_outputs
-        if self._tuning is None or not isinstance(self.model, ExpansionClassifier):
-            return np.zeros((len(sizes), q))
-        rows, labels = self._tuning
-        missing = sorted(set(sizes) - self._shifts.keys())
-        step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * q))
+        if self._tuning is not None and isinstance(self.model, ExpansionClassifier):
+            self._tune(self.model, sorted(set(sizes) - self._shifts.keys()), *self._tuning)
+        shifts = [self._shifts.get(size, np.zeros(q)) for size in sizes]
+        return np.array(shifts).reshape(len(shifts), q)
+
+    def _tune(
+        self, model: ExpansionClassifier, missing: Sequence[int], rows: Any, labels: NDArray[Any]
+    ) -> None:
+        step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * self.expansion.n_outputs))
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
             outputs = self._untuned(rows, group)
             # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
             with ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
-                found = pool.map(partial(threshold.shifts, self.model, labels=labels), outputs)
+                found = pool.map(partial(threshold.shifts, model, labels=labels), outputs)
                 self._shifts.update(zip(group, found, strict=True))
-        return np.array([self._shifts[size] for size in sizes])

@@ -9,6 +9,7 @@ import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.rows import core_rows
+from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PathNumbers"]
 
 
+@savable
 @dataclass(frozen=True)
 class PathNumbers:
     """A triangle and projections, or the changes of basic steps with the vectors and sizes they belong to."""

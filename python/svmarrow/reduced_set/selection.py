@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.saving import savable
 
 __all__ = ["SelectionSettings", "selection_of"]
 
@@ -36,6 +37,7 @@ READERS = {
 }
 
 
+@savable
 @dataclass(frozen=True)
 class SelectionSettings:
     """How ``compress`` chooses vectors; every method but ``"gradient"`` takes them.

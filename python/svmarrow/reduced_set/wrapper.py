@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.parameters import check
+from svmarrow._support.saving import Savable
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassifierWrapper"]
 
 
-class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimator):
     """Fits a classifier, and has a model of its own, ``model_``, out of it."""
 
     estimator: Any
@@ -50,6 +52,7 @@ class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         TypeError
             If the estimator does not become an expansion that classifies.
         """
+        check(self.get_params(deep=False), self._rules)
         self._fit(X, y, sample_weight)
         return self
 

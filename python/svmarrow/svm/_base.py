@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.parameters import Rule
 
 __all__ = ["SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training"]
 
@@ -129,9 +128,9 @@ class SupportVectorMachine(CertifiedMachine):
     n_support_: NDArray[np.int32]
     shape_fit_: tuple[int, int]
 
-    def _validated(self, rules: Mapping[str, Rule], X: Any, y: Any = None, *, with_y: bool) -> Any:
+    def _validated(self, X: Any, y: Any = None, *, with_y: bool) -> Any:
         """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""
-        check(self.get_params(deep=False), rules)
+        check(self.get_params(deep=False), self._rules)
         precomputed = self._is_precomputed()
         data = validated(self, X, y, reset=True, precomputed=precomputed, with_y=with_y)
         rows = data[0] if with_y else data
@@ -262,6 +261,15 @@ class SupportVectorMachine(CertifiedMachine):
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
         return [n]
+
+    def _after_load(self) -> None:
+        super()._after_load()
+        m, counts = self.expansion_.n_vectors, self.n_support_
+        groups = len(getattr(self, "classes_", ("all",)))
+        if (self.support_.shape, counts.shape) != ((m,), (groups,)) or (
+            counts.sum() != m or min(counts.min(), self.support_.min(initial=0)) < 0
+        ):
+            raise ValueError(f"support_ and n_support_ do not describe {m} vectors")
 
     @property
     def support_vectors_(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.parameters import Rule
 
 __all__ = ["CLASSIFIER_RULES", "KernelClassifier"]
 
@@ -28,11 +27,9 @@ CLASSIFIER_RULES = {**SOLVER_RULES, **DECODING_RULES}
 class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     """Base of `SVC` and `NuSVC`."""
 
-    _rules: ClassVar[Mapping[str, Rule]]
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
         """Trains; ``code`` (k, q) takes the place of ``multi_class``."""
-        X, y = self._validated(self._rules, X, y, with_y=True)
+        X, y = self._validated(X, y, with_y=True)
         classes, labels, class_weight, weights = self._labelled(y, sample_weight)
         decoding: Decoding = self._decoding_of(classes.size) if code is None else "code"
         check_shape(decoding, self.decision_function_shape, self.break_ties)

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
 from svmarrow._support.parameters import boolean, either, mapping, none, one_of
 from svmarrow._support.rows import class_weights, validated
+from svmarrow._support.saving import Savable
 from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ DECODING_RULES = {
 }
 
 
-class CertifiedMachine(BaseEstimator):
+class CertifiedMachine(Savable, BaseEstimator):
     """An estimator whose fitted model is a kernel expansion, with a certificate of the fit."""
 
     kernel: str | KernelFunction
@@ -66,20 +66,12 @@ class CertifiedMachine(BaseEstimator):
         check_is_fitted(self)
         return self.expansion_
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the fitted model as a safetensors file, all or nothing; `svmarrow.load` reads it.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an old file of that name is then as it was.
-        TypeError
-            If the kernel is a Python function.
-        """
-        from svmarrow.io import save
-
-        check_is_fitted(self)
-        save(self, path)
+    def _after_load(self) -> None:
+        if getattr(self, "_decoding", "") != "code":  # What a code's outputs mean knows who has the code.
+            super()._after_load()
+        machines, outputs = len(self.certificate_.machines), self.expansion_.n_outputs
+        if machines != outputs:
+            raise ValueError(f"the certificate has {machines} machines, the expansion {outputs} outputs")
 
     @property
     def intercept_(self) -> NDArray[np.float64]:

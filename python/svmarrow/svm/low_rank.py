@@ -7,14 +7,14 @@ c_m = K_mm^-1 K_ml Y alpha = L^-T F' Y alpha = L^-T w.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
-from svmarrow._support.parameters import MAX_ITER, MAX_TIME, check, real
+from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.rows import core_rows, default_gamma, threads, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, choose_points
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["LowRankSVC"]
-
-_RULES = {
-    **POINT_RULES,
-    "C": real(above=0.0),
-    "tol": real(above=0.0),
-    **DECODING_RULES,
-    "max_iter": MAX_ITER,
-    "max_time": MAX_TIME,
-}
 
 
 class LowRankSVC(CertifiedClassifier):
@@ -117,6 +108,15 @@ class LowRankSVC(CertifiedClassifier):
     kernel: str
     indices_: NDArray[np.int64] | None
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **POINT_RULES,
+        "C": real(above=0.0),
+        "tol": real(above=0.0),
+        **DECODING_RULES,
+        "max_iter": MAX_ITER,
+        "max_time": MAX_TIME,
+    }
+
     def __init__(
         self,
         n_vectors: int = 500,
@@ -186,7 +186,7 @@ class LowRankSVC(CertifiedClassifier):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        check(self.get_params(deep=False), _RULES)
+        check(self.get_params(deep=False), self._rules)
         X, y = validated(self, X, y, reset=True, with_y=True)
         if self.kernel == "chi2":
             check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")

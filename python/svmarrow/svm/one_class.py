@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import OutlierMixin
 
 from svmarrow import _core
-from svmarrow._support.parameters import real
+from svmarrow._support.parameters import Rule, real
 from svmarrow.svm._base import SOLVER_RULES, SingleMachine
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from svmarrow._support.kernel_function import KernelFunction
@@ -90,6 +92,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     [-1, 1, 1, 1, -1]
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {"nu": real(above=0.0, most=1.0), **SOLVER_RULES}
+
     def __init__(
         self,
         *,
@@ -153,7 +157,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        X = self._validated(_RULES, X, with_y=False)
+        X = self._validated(X, with_y=False)
         training = self._training(X, self._weights(sample_weight, X.shape[0]))
 
         def fit(rows: Any, kernel: Any, solver: Any) -> Any:
@@ -208,6 +212,3 @@ class OneClassSVM(OutlierMixin, SingleMachine):
             1 inside, -1 outside and on the boundary.
         """
         return np.where(self.decision_function(X) > 0.0, 1, -1)
-
-
-_RULES = {"nu": real(above=0.0, most=1.0), **SOLVER_RULES}

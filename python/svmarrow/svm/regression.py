@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -31,7 +31,6 @@ class KernelRegressor(RegressorMixin, SingleMachine):
 
     def _fit_regression(
         self,
-        rules: Mapping[str, Rule],
         X: Any,
         y: Any,
         sample_weight: Any,
@@ -39,7 +38,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         epsilon: float,
         nu: float | None,
     ) -> Self:
-        X, y = self._validated(rules, X, y, with_y=True)
+        X, y = self._validated(X, y, with_y=True)
         try:
             y = y.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -145,6 +144,12 @@ class SVR(KernelRegressor):
     True
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "C": real(above=0.0),
+        "epsilon": real(least=0.0),
+        **SOLVER_RULES,
+    }
+
     def __init__(
         self,
         *,
@@ -210,7 +215,7 @@ class SVR(KernelRegressor):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        return self._fit_regression(_SVR_RULES, X, y, sample_weight, epsilon=float(self.epsilon), nu=None)
+        return self._fit_regression(X, y, sample_weight, epsilon=float(self.epsilon), nu=None)
 
 
 class NuSVR(KernelRegressor):
@@ -291,6 +296,12 @@ class NuSVR(KernelRegressor):
 
     epsilon_: float
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "nu": real(above=0.0, most=1.0),
+        "C": real(above=0.0),
+        **SOLVER_RULES,
+    }
+
     def __init__(
         self,
         *,
@@ -356,12 +367,8 @@ class NuSVR(KernelRegressor):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        return self._fit_regression(_NU_RULES, X, y, sample_weight, epsilon=0.0, nu=float(self.nu))
+        return self._fit_regression(X, y, sample_weight, epsilon=0.0, nu=float(self.nu))
 
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
         self.epsilon_ = -float(fitted["rho"])
         super()._store(training, fitted, counts)
-
-
-_SVR_RULES = {"C": real(above=0.0), "epsilon": real(least=0.0), **SOLVER_RULES}
-_NU_RULES = {"nu": real(above=0.0, most=1.0), "C": real(above=0.0), **SOLVER_RULES}

@@ -1,5 +1,6 @@
 //! svmarrow's model file: bit for bit, in the library's own container, and safe against strangers.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ndarray::{Array2, ArrayView2, arr2, s};
@@ -9,7 +10,7 @@ use svmarrow::Error;
 use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, SvmType};
-use svmarrow::io::safetensors as model_file;
+use svmarrow::io::safetensors::{self as model_file, Array, Contents, Dtype};
 use svmarrow::kernels::Kernel;
 
 use super::{Scratch, dense, iris, numbers};
@@ -60,10 +61,14 @@ fn expansions() -> Vec<KernelExpansion> {
     ]
 }
 
-fn bytes_of(expansion: &ExpansionView<'_>, extra: &serde_json::Value) -> Vec<u8> {
+fn read(bytes: &[u8]) -> svmarrow::Result<KernelExpansion> {
+    Ok(model_file::from_bytes(bytes, Path::new("m"))?.expansions.remove("").unwrap())
+}
+
+fn bytes_of<'a>(expansion: &ExpansionView<'a>, extra: &'a str) -> Vec<u8> {
     let scratch = Scratch::new();
     let path = scratch.path("model.safetensors");
-    model_file::write(&path, expansion, extra).unwrap();
+    model_file::write(&path, &Contents::of(expansion, extra)).unwrap();
     std::fs::read(&path).unwrap()
 }
 
@@ -71,16 +76,70 @@ fn bytes_of(expansion: &ExpansionView<'_>, extra: &serde_json::Value) -> Vec<u8>
 fn model_files_come_back_bit_for_bit() {
     let scratch = Scratch::new();
     let path = scratch.path("model.safetensors");
-    let extra = json!({"class": "SVC", "labels": ["é\u{0}\"", 1, 0.1, null], "nested": {"a": [1e-7]}});
+    let extra = "{\"class\": \"é\u{0}\\\"\", 170141183460469231731687303715884105728]";
     for expansion in expansions() {
-        model_file::write(&path, &expansion.view(), &extra).unwrap();
+        model_file::write(&path, &Contents::of(&expansion.view(), extra)).unwrap();
         let first = std::fs::read(&path).unwrap();
         let back = model_file::read(&path).unwrap();
-        assert_eq!((&back.expansion, &back.extra), (&expansion, &extra));
-        assert_eq!(bytes_of(&back.expansion.view(), &back.extra), first, "equal models are equal files");
-        let signs: Vec<bool> = back.expansion.intercepts.iter().map(|b| b.is_sign_negative()).collect();
+        assert!(back.arrays.is_empty());
+        assert_eq!(back.extra, extra);
+        let back = &back.expansions[""];
+        assert_eq!(back, &expansion);
+        assert_eq!(bytes_of(&back.view(), extra), first, "equal models are equal files");
+        let signs: Vec<bool> = back.intercepts.iter().map(|b| b.is_sign_negative()).collect();
         assert_eq!(signs, expansion.intercepts.iter().map(|b| b.is_sign_negative()).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn several_expansions_and_arrays_come_back() {
+    let scratch = Scratch::new();
+    let path = scratch.path("model.safetensors");
+    let [first, .., sparse, _, _] = &expansions()[..] else { unreachable!() };
+    let array = |dtype, shape: &[usize], bytes: &'static [u8]| Array {
+        dtype,
+        shape: shape.to_vec(),
+        bytes: bytes.into(),
+    };
+    let contents = Contents {
+        expansions: BTreeMap::from([(String::new(), first.view()), ("a.b".into(), sparse.view())]),
+        arrays: BTreeMap::from([
+            ("odd".into(), array(Dtype::U8, &[3], b"abc")),
+            ("a.single".into(), array(Dtype::U16, &[], b"ab")),
+            ("a.nan".into(), array(Dtype::F64, &[1, 1], &[255; 8])),
+            ("truth".into(), array(Dtype::Bool, &[2], &[0, 1])),
+            ("none".into(), array(Dtype::I32, &[0, 5], b"")),
+        ]),
+        extra: "text",
+    };
+    model_file::write(&path, &contents).unwrap();
+    let back = model_file::read(&path).unwrap();
+    assert_eq!((&back.expansions[""], &back.expansions["a.b"]), (first, sparse));
+    assert_eq!((&back.arrays, back.expansions.len()), (&contents.arrays, 2));
+    let bytes = std::fs::read(&path).unwrap();
+    for (name, tensor) in ::safetensors::SafeTensors::deserialize(&bytes).unwrap().tensors() {
+        assert_eq!(
+            tensor.data().as_ptr().addr() % 8 % (tensor.dtype().bitsize() / 8),
+            0,
+            "{name} is aligned"
+        );
+    }
+    for (name, array, part) in [
+        ("x", array(Dtype::F64, &[1], b"abc"), "F64 of shape [1]"),
+        ("a.b.vectors.indices", array(Dtype::U8, &[1], b"a"), "different names"),
+    ] {
+        let mut contents = contents.clone();
+        contents.arrays.insert(name.into(), array);
+        let message = model_file::write(&path, &contents).unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "what fails leaves the old file");
+    let tensors = ::safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let truth = tensors.tensor("truth").unwrap().data().as_ptr().addr() - bytes.as_ptr().addr();
+    let mut hostile = bytes.clone();
+    hostile[truth] = 7;
+    let message = model_file::from_bytes(&hostile, Path::new("m")).unwrap_err().to_string();
+    assert!(message.contains("truth value"), "{message}");
 }
 
 #[test]
@@ -93,10 +152,10 @@ fn views_with_strides_and_narrow_indices_are_written() {
     for rows in [strided, Rows::from(csr)] {
         let coefficients = Array2::ones((rows.rows(), 1));
         let view = ExpansionView::new(Kernel::Linear, rows, coefficients.view(), &[0.0]).unwrap();
-        let back = model_file::from_bytes(&bytes_of(&view, &json!(null)), Path::new("m")).unwrap();
-        assert_eq!(dense(back.expansion.vectors.view()), dense(rows));
+        let back = read(&bytes_of(&view, "")).unwrap();
+        assert_eq!(dense(back.vectors.view()), dense(rows));
         assert_eq!(
-            (back.expansion.vectors.view().is_f64(), back.expansion.vectors.view().is_sparse()),
+            (back.vectors.view().is_f64(), back.vectors.view().is_sparse()),
             (rows.is_f64(), rows.is_sparse())
         );
     }
@@ -105,7 +164,7 @@ fn views_with_strides_and_narrow_indices_are_written() {
 #[test]
 fn the_container_is_that_of_the_safetensors_library() {
     for expansion in expansions() {
-        let bytes = bytes_of(&expansion.view(), &json!({"a": 1}));
+        let bytes = bytes_of(&expansion.view(), "a");
         let (_, header) = ::safetensors::SafeTensors::read_metadata(&bytes).unwrap();
         let theirs = ::safetensors::SafeTensors::deserialize(&bytes).unwrap();
         assert_eq!(
@@ -118,7 +177,7 @@ fn the_container_is_that_of_the_safetensors_library() {
         }
         // and what the library writes, in its own order, is read
         let again = ::safetensors::serialize(theirs.iter(), header.metadata().clone()).unwrap();
-        assert_eq!(model_file::from_bytes(&again, Path::new("m")).unwrap().expansion, expansion);
+        assert_eq!(read(&again).unwrap(), expansion);
     }
 }
 
@@ -129,9 +188,7 @@ proptest! {
         prop_assume!(gamma.is_finite());
         let mut expansion = expansions().swap_remove(0);
         expansion.kernel = Kernel::Polynomial { degree, gamma, coef0 };
-        let back = model_file::from_bytes(&bytes_of(&expansion.view(), &json!(gamma)), Path::new("m")).unwrap();
-        prop_assert_eq!(back.expansion, expansion);
-        prop_assert_eq!(back.extra.as_f64(), Some(gamma));
+        prop_assert_eq!(read(&bytes_of(&expansion.view(), "")).unwrap(), expansion);
     }
 
     #[test]
@@ -141,7 +198,7 @@ proptest! {
         in_header in any::<bool>(),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = bytes_of(&expansions()[which].view(), &json!({"a": [1, 2]}));
+        let mut bytes = bytes_of(&expansions()[which].view(), "a");
         let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
         let reach = if in_header { header } else { bytes.len() };
         for (at, value) in flips {
@@ -151,12 +208,14 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         match model_file::from_bytes(&bytes, Path::new("m")) {
-            Ok(model) => prop_assert!(ExpansionView::new(
-                model.expansion.kernel,
-                model.expansion.vectors.view(),
-                model.expansion.coefficients.view(),
-                &model.expansion.intercepts,
-            ).is_ok()),
+            Ok(model) => for expansion in model.expansions.into_values() {
+                prop_assert!(ExpansionView::new(
+                    expansion.kernel,
+                    expansion.vectors.view(),
+                    expansion.coefficients.view(),
+                    &expansion.intercepts,
+                ).is_ok());
+            },
             Err(Error::Format { .. }) => {}
             Err(other) => prop_assert!(false, "{other:?}"),
         }
@@ -167,7 +226,7 @@ proptest! {
 #[test]
 fn every_cut_of_a_model_file_is_an_error() {
     for expansion in expansions() {
-        let bytes = bytes_of(&expansion.view(), &json!(0));
+        let bytes = bytes_of(&expansion.view(), "");
         for end in 0..bytes.len() {
             let message = model_file::from_bytes(&bytes[..end], Path::new("m")).unwrap_err().to_string();
             assert!(
@@ -209,10 +268,11 @@ fn hostile_model_files_are_told_what_is_wrong() {
     for (pointer, value, part) in [
         ("/__metadata__", json!(3), "__metadata__ is not an object"),
         ("/__metadata__/format", json!("other"), "not a svmarrow model"),
-        ("/__metadata__/version", json!("4"), "version \"4\": this build reads 1, 2, 3"),
+        ("/__metadata__/version", json!("4"), "version \"4\": this build reads \"1\""),
         ("/__metadata__/version", json!(1), "\"version\" is not a string"),
-        ("/__metadata__/extra", json!("{"), "extra is not JSON"),
-        ("/__metadata__/extra", json!("[".repeat(1_000_000)), "extra is not JSON"),
+        ("/__metadata__/extra", json!({}), "\"extra\" is not a string"),
+        ("/__metadata__/kernel", json!("{"), "kernel is not JSON"),
+        ("/__metadata__/kernel", json!("[".repeat(1_000_000)), "kernel is not JSON"),
         ("/__metadata__/kernel", json!("{}"), "kernel: no name"),
         ("/__metadata__/kernel", json!("{\"name\":\"spline\"}"), "kernel=\"spline\""),
         ("/__metadata__/kernel", json!("{\"name\":\"rbf\"}"), "rbf needs gamma"),
@@ -303,7 +363,7 @@ fn a_model_that_is_not_sound_is_not_written() {
             coefficients: coefficients.view(),
             intercepts: &[0.0],
         };
-        assert!(model_file::write(&path, &view, &json!(null)).is_err());
+        assert!(model_file::write(&path, &Contents::of(&view, "")).is_err());
         assert!(libsvm_model::write(&path, SvmType::EpsilonSvr, &view, &[], &[]).is_err());
     }
     assert_eq!(std::fs::read(&path).unwrap(), b"old");

@@ -1,7 +1,7 @@
-"""LIBSVM's model text, both ways.
+"""LIBSVM's model text, written.
 
 A file has one output for each pair of labels a < b in its own order, positive for a. So a binary model is
-written with its second class first, and the labels of a file that was read keep their order.
+written with its second class first.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from svmarrow import _core
 from svmarrow._support.rows import core_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.read import build_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
 
-__all__ = ["load_libsvm_model", "save_libsvm_model"]
+__all__ = ["save_libsvm_model"]
 
 
 def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
@@ -64,7 +62,7 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
         labels = np.empty(0, dtype=np.int64)
     else:
         if converted.decoding == "code":
-            raise ValueError("a LIBSVM model decodes pairs of classes only; svmarrow.io.save keeps any code")
+            raise ValueError("a LIBSVM model decodes pairs of classes only; svmarrow.save keeps any code")
         svm_type, labels = "c_svc", _integer_labels(converted.classes_)
         if converted.decoding == "binary":
             labels = labels[::-1]  # a positive output votes for the first label of the file
@@ -93,47 +91,5 @@ def _integer_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
             return whole
     raise ValueError(
         f"classes {classes[:4].tolist()!r} cannot be written to a LIBSVM model: it has whole numbers of "
-        "32 bits only; svmarrow.io.save keeps any labels"
+        "32 bits only; svmarrow.save keeps any labels"
     )
-
-
-def load_libsvm_model(
-    path: str | PathLike[str], n_features: int | None = None
-) -> ExpansionClassifier | ExpansionRegressor | ExpansionDetector:
-    """Read a LIBSVM model, from ``svm-train`` or `save_libsvm_model`.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    n_features : int, default=None
-        Number of columns of the data. The file does not say; None takes the last column in which a vector has
-        a value, and rows to predict must then have as many.
-
-    Returns
-    -------
-    ExpansionClassifier, ExpansionRegressor or ExpansionDetector
-        For ``c_svc`` and ``nu_svc``, ``epsilon_svr`` and ``nu_svr``, ``one_class``. The `classes_` of a
-        classifier are in the order of the file, so that tied votes are broken as ``svm-predict`` does.
-        Probability parameters (``svm-train -b 1``) are not taken.
-
-    Raises
-    ------
-    OSError
-        If the system cannot read the file.
-    svmarrow.exceptions.FormatError
-        A ValueError that names the line which does not follow the format.
-    """
-    if n_features is not None and n_features < 1:
-        raise ValueError(f"n_features={n_features!r} is not allowed: it must be at least 1")
-    raw = _core.read_libsvm_model(os.fspath(path), n_features)
-    labels = np.asarray(raw["labels"])
-    expansion = build_expansion(raw)
-    if labels.size == 0:
-        if raw["svm_type"] == "one_class":
-            return ExpansionDetector(expansion)
-        return ExpansionRegressor(expansion)
-    if labels.size == 2:
-        # A positive output votes for the first label of the file, here it is the second class.
-        return ExpansionClassifier(expansion, labels[::-1].copy(), "binary")
-    return ExpansionClassifier(expansion, labels, "ovo")

@@ -1,0 +1,72 @@
+"""LIBSVM's model text, read.
+
+A file has one output for each pair of labels a < b in its own order, positive for a. So the second class of a
+binary model comes first in its file; the labels of other files keep their order.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svmarrow import _core
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.regressor import ExpansionRegressor
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["is_libsvm_model", "load_libsvm_model"]
+
+
+def is_libsvm_model(path: str | PathLike[str]) -> bool:
+    """Whether a model file is LIBSVM's: by its content, whatever it is called."""
+    with Path(path).open("rb") as file:
+        return file.read(9) == b"svm_type "
+
+
+def load_libsvm_model(
+    path: str | PathLike[str], n_features: int | None = None
+) -> ExpansionClassifier | ExpansionRegressor | ExpansionDetector:
+    """Read a LIBSVM model, from ``svm-train`` or `save_libsvm_model`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    n_features : int, default=None
+        Number of columns of the data. The file does not say; None takes the last column in which a vector has
+        a value, and rows to predict must then have as many.
+
+    Returns
+    -------
+    ExpansionClassifier, ExpansionRegressor or ExpansionDetector
+        For ``c_svc`` and ``nu_svc``, ``epsilon_svr`` and ``nu_svr``, ``one_class``. The `classes_` of a
+        classifier are in the order of the file, so that tied votes are broken as ``svm-predict`` does.
+        Probability parameters (``svm-train -b 1``) are not taken.
+
+    Raises
+    ------
+    OSError
+        If the system cannot read the file.
+    svmarrow.exceptions.FormatError
+        A ValueError that names the line which does not follow the format.
+    """
+    if n_features is not None and n_features < 1:
+        raise ValueError(f"n_features={n_features!r} is not allowed: it must be at least 1")
+    raw = _core.read_libsvm_model(os.fspath(path), n_features)
+    labels = np.asarray(raw["labels"])
+    expansion = KernelExpansion._of_parts(raw)
+    if labels.size == 0:
+        if raw["svm_type"] == "one_class":
+            return ExpansionDetector(expansion)
+        return ExpansionRegressor(expansion)
+    if labels.size == 2:
+        # A positive output votes for the first label of the file, here it is the second class.
+        return ExpansionClassifier(expansion, labels[::-1].copy(), "binary")
+    return ExpansionClassifier(expansion, labels, "ovo")
