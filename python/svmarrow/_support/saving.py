@@ -376,9 +376,10 @@ class Reader:
     def _array(self, name: str) -> NDArray[Any]:
         if name not in self._made:
             dtype, shape, raw = self._arrays[name]
-            array = raw.view(DTYPES[dtype]).reshape(shape)
-            array = array.astype(array.dtype.newbyteorder("="), copy=False)
-            self._made[name] = np.require(array, requirements=["ALIGNED", "WRITEABLE"])
+            # No memory of the file's bytes is kept: it need not be aligned for larger elements.
+            array = np.empty(shape, dtype=DTYPES[dtype].newbyteorder("="))
+            array.reshape(-1)[:] = raw.view(DTYPES[dtype])
+            self._made[name] = array
         self.unread.discard(name)
         made: NDArray[Any] = self._made[name]
         return made
