@@ -477,15 +477,10 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimato
         machines, columns = self._machines, (self.code_.n_columns,)
         if machines.expansion is not None:
             super()._after_load()
-        elif (
-            machines.which is None
-            or machines.signs is None
-            or machines.which.min() < 0
-            or (
-                (machines.which.shape, machines.signs.shape) != (columns, columns)
-                or machines.which.max() >= len(machines.estimators)
-            )
-        ):
+            return
+        which, signs = np.asarray(machines.which), np.asarray(machines.signs)
+        known = set(range(len(machines.estimators)))
+        if (which.shape, signs.shape) != (columns, columns) or not known.issuperset(which.tolist()):
             raise ValueError(f"the machines are not those of the {columns[0]} columns of the code")
 
     def __sklearn_is_fitted__(self) -> bool:
