@@ -268,7 +268,7 @@ def test_averaged_and_voted_are_sums_over_all_hypotheses(which, datasets):
 )
 def test_kernels(model, kernel, datasets):
     X, y = shuffled(datasets, "iris")
-    model = fresh(model, kernel=kernel, gamma=0.3, coef0=0.5, max_iter=3).fit(X, y)
+    model = fresh(model, kernel=kernel, gamma=0.3, coef0=0.5, n_epochs=3).fit(X, y)
     sparse = fresh(model).fit(sp.csr_array(X), y)
     if kernel != "sigmoid":
         assert model.score(X, y) > 0.5
@@ -327,7 +327,7 @@ def test_parameters_are_refused(model, datasets):
     for changes, words in [
         ({"kernel": "precomputed"}, "kernel='precomputed'"),
         ({"gamma": -1.0}, "gamma=-1.0"),
-        ({"max_iter": 0}, "max_iter=0"),
+        ({"n_epochs": 0}, "n_epochs=0"),
     ]:
         with pytest.raises(ValueError, match=words):
             fresh(model, **changes).fit(X, y)
@@ -337,6 +337,6 @@ def test_parameters_are_refused(model, datasets):
 
 def test_an_online_model_is_an_expansion(datasets, tmp_path):
     X, y = shuffled(datasets, "iris")
-    model = KernelPerceptron(gamma=GAMMA, max_iter=3).fit(X, y)
+    model = KernelPerceptron(gamma=GAMMA, n_epochs=3).fit(X, y)
     small = compress(model, n_vectors=model.expansion_.n_vectors)
     assert (small.predict(X) == model.predict(X)).mean() > 0.95

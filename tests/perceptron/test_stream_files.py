@@ -120,7 +120,7 @@ def saved(request, tmp_path):
         ({"attributes/gamma_": "auto"}, "gamma_ is 'auto'"),
         ({"attributes/n_seen_": -1}, "."),
         ({"attributes/mistakes_": "few"}, "mistakes_ is 'few'"),
-        ({"attributes/n_iter_": True}, "n_iter_ is True"),
+        ({"attributes/n_epochs_": True}, "n_epochs_ is True"),
         ({"attributes/_state": {"dict": []}}, "."),
         ({"attributes/_state/dict": [["rows", {"array": "mistake_rows_"}]]}, "."),
         ({"attributes/n_features_in_": 3}, "n_features_in_ is 3"),

@@ -84,8 +84,9 @@ class Savable:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # A base has no constructor of its own, and a file cannot name what is not svmarrow's.
-        if "__init__" in vars(cls) and cls.__module__.startswith("svmarrow."):
+        # A base has no constructor or a private name, and a file cannot name what is not svmarrow's.
+        whole = cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
+        if whole and cls.__module__.startswith("svmarrow."):
             savable(cls)
 
     def save(self, path: str | os.PathLike[str]) -> None:

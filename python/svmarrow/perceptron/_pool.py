@@ -10,7 +10,7 @@ from svmarrow import _core
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, rows_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.perceptron._stream import StreamClassifier, as_classifier, seed_of
+from svmarrow.perceptron._stream import StreamClassifier, as_classifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,15 +27,13 @@ class PoolClassifier(StreamClassifier):
     """An online learner whose model is one `KernelExpansion`."""
 
     expansion_: KernelExpansion
-    verbose: bool | int
-    random_state: int | None
     _policy_name: ClassVar[str]
 
     @property
     def _policy(self) -> str:
         return self._policy_name
 
-    def _empty(self, X: Any) -> dict[str, Any]:
+    def _empty(self, X: Any, seed: int) -> dict[str, Any]:
         return {
             "rows": self._no_rows(X),
             "coefficients": np.zeros((0, self._n_outputs)),
@@ -43,7 +41,7 @@ class PoolClassifier(StreamClassifier):
             "matrix": np.zeros((0, 0)),
             "scores": np.zeros((0, self._n_outputs)),
             "deviation": 0.0,
-            "random": seed_of(self.random_state) if self._policy == "random" else 0,
+            "random": seed if self._policy == "random" else 0,
         }
 
     def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow._support.decoding import Decoding, class_indices, decision_values
-from svmarrow._support.parameters import THREADS, boolean, check, either, integer, none, one_of, real
+from svmarrow._support.parameters import THREADS, VERBOSE, check, either, integer, one_of, real, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
 from svmarrow._support.saving import Savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.rows import CoreRows
 
-__all__ = ["STREAM_RULES", "StreamClassifier", "seed_of"]
+__all__ = ["KERNELS", "STREAM_RULES", "StreamClassifier", "as_classifier"]
 
 #: The kernels that are computed from rows.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
@@ -40,16 +39,10 @@ STREAM_RULES = {
     "degree": integer(least=0, most=2**31 - 1),
     "gamma": either(one_of("scale", "auto"), real(least=0.0)),
     "coef0": real(),
-    "max_iter": integer(least=1),
+    "n_epochs": integer(least=1),
     "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
+    "verbose": VERBOSE,
 }
-RANDOM = either(none, integer(least=0, most=2**32 - 1))
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed for the core's generator."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
@@ -61,18 +54,22 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
     n_seen_: int
     mistake_rows_: NDArray[np.int64]
     gamma_: float
+    n_epochs_: int
     n_jobs: int | None
     kernel: str
     gamma: str | float
     coef0: float
     degree: int
-    max_iter: int
+    n_epochs: int
+    verbose: bool | int
     _state: dict[str, Any]
-    n_iter_: int
     _margin_loss: ClassVar[str] = "perceptron"
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything and learn from the rows, in their order, ``max_iter`` times over.
+        """Forget everything and learn from the rows, in their order, ``n_epochs`` times over.
+
+        There is no ``sample_weight``: a perceptron learns from mistakes in their order and minimises no sum
+        over rows in which one could count double.
 
         Parameters
         ----------
@@ -99,9 +96,9 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         classes = np.unique(y)
         self._begin(X, classes)
         labels = np.searchsorted(self.classes_, y).astype(np.int64)
-        for done in range(self.max_iter):
+        for done in range(self.n_epochs):
             self._piece(X, labels)
-            self.n_iter_ = done + 1
+            self.n_epochs_ = done + 1
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -163,15 +160,15 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         self.gamma_ = default_gamma(self.gamma, X, precomputed=False)
         self.mistakes_ = 0
         self.n_seen_ = 0
-        self.n_iter_ = 1
-        self._state = self._empty(X)
+        self.n_epochs_ = 0
+        self._state = self._empty(X, seed_of(getattr(self, "random_state", 0)))
 
     def _piece(self, X: Any, labels: NDArray[np.int64]) -> None:
         if self.kernel == "chi2":
             check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
         self._learn(self._as_stream(X), labels)
 
-    def _empty(self, X: Any) -> dict[str, Any]:
+    def _empty(self, X: Any, seed: int) -> dict[str, Any]:
         """The state before the first row."""
         raise NotImplementedError
 
@@ -191,8 +188,8 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         classes, state = self.classes_, self._state
         if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
             raise ValueError("classes_ are not at least two distinct labels")
-        if min(self.n_seen_, self.mistakes_, self.n_iter_) < 0:
-            raise ValueError("n_seen_, mistakes_ and n_iter_ are not three counts")
+        if min(self.n_seen_, self.mistakes_, self.n_epochs_) < 0:
+            raise ValueError("n_seen_, mistakes_ and n_epochs_ are not three counts")
         rows = rows_of(state["rows"])
         # Refuses rows that are not in order, and parameters that the kernel does not allow.
         self._check_columns_of(
@@ -200,7 +197,7 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         )
         if self.kernel == "chi2":
             check_non_negative(rows, "a model file")
-        _check_alike(state, self._empty(rows))
+        _check_alike(state, self._empty(rows, 0))
         self._check_state(state)
         self._take(state)
 
@@ -241,7 +238,11 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
 
     @property
     def cumulative_error_(self) -> float:
-        """Mistakes made along the stream, as a share of the rows seen."""
+        """Mistakes made along the stream, as a share of the rows seen.
+
+        Each row is answered before it is learnt from, so this is an error on rows that were new: the
+        *prequential* error (predictive and sequential), without rows held back for a test.
+        """
         check_is_fitted(self)
         return self.mistakes_ / max(1, self.n_seen_)
 

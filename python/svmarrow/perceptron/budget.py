@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from svmarrow._support.parameters import Rule, integer, one_of
+from svmarrow._support.parameters import RANDOM_STATE, Rule, integer, one_of
 from svmarrow.perceptron._pool import NO_BUDGET, PoolClassifier
-from svmarrow.perceptron._stream import RANDOM, STREAM_RULES
+from svmarrow.perceptron._stream import STREAM_RULES
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["BudgetPerceptron", "Forgetron", "Stoptron"]
 
 BUDGET = integer(least=1, most=NO_BUDGET)
 
 
-class Stoptron(PoolClassifier):
+class _Budgeted(PoolClassifier):
+    """A policy without settings of its own."""
+
+    _rules: ClassVar[dict[str, Rule]] = {"budget": BUDGET, **STREAM_RULES}
+
+    def __init__(
+        self,
+        *,
+        budget: int = 100,
+        kernel: str = "rbf",
+        gamma: str | float = "auto",
+        coef0: float = 0.0,
+        degree: int = 3,
+        n_epochs: int = 1,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.budget = budget
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.n_epochs = n_epochs
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class Stoptron(_Budgeted):
     """The kernel perceptron that stops learning when its budget is spent.
 
     Parameters
@@ -30,7 +60,7 @@ class Stoptron(PoolClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
     n_jobs : int or None, default=None
         Threads at prediction; learning from a stream has one. None means all cores that this process may use.
@@ -51,6 +81,8 @@ class Stoptron(PoolClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -67,34 +99,12 @@ class Stoptron(PoolClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow.perceptron import Stoptron
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = Stoptron(budget=50, gamma=0.5, max_iter=5).fit(X, y)
+    >>> model = Stoptron(budget=50, gamma=0.5, n_epochs=5).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
 
     _policy_name = "stop"
-    _rules: ClassVar[dict[str, Rule]] = {"budget": BUDGET, **STREAM_RULES}
-
-    def __init__(
-        self,
-        *,
-        budget: int = 100,
-        kernel: str = "rbf",
-        gamma: str | float = "auto",
-        coef0: float = 0.0,
-        degree: int = 3,
-        max_iter: int = 1,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.budget = budget
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
 
 class BudgetPerceptron(PoolClassifier):
@@ -118,9 +128,9 @@ class BudgetPerceptron(PoolClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
-    random_state : int or None, default=None
+    random_state : int, RandomState instance or None, default=None
         Seed of the choices; None draws one.
     n_jobs : int or None, default=None
         Threads at prediction; learning from a stream has one. None means all cores that this process may use.
@@ -141,6 +151,8 @@ class BudgetPerceptron(PoolClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -160,7 +172,7 @@ class BudgetPerceptron(PoolClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow.perceptron import BudgetPerceptron
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BudgetPerceptron(budget=50, removal="margin", gamma=0.5, max_iter=5).fit(X, y)
+    >>> model = BudgetPerceptron(budget=50, removal="margin", gamma=0.5, n_epochs=5).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -169,7 +181,7 @@ class BudgetPerceptron(PoolClassifier):
         "budget": BUDGET,
         "removal": one_of("oldest", "margin", "random", "tightest"),
         **STREAM_RULES,
-        "random_state": RANDOM,
+        "random_state": RANDOM_STATE,
     }
 
     def __init__(
@@ -181,8 +193,8 @@ class BudgetPerceptron(PoolClassifier):
         gamma: str | float = "auto",
         coef0: float = 0.0,
         degree: int = 3,
-        max_iter: int = 1,
-        random_state: int | None = None,
+        n_epochs: int = 1,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
@@ -192,7 +204,7 @@ class BudgetPerceptron(PoolClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.degree = degree
-        self.max_iter = max_iter
+        self.n_epochs = n_epochs
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -202,8 +214,11 @@ class BudgetPerceptron(PoolClassifier):
         return self.removal
 
 
-class Forgetron(PoolClassifier):
+class Forgetron(_Budgeted):
     """The Forgetron: the oldest vector leaves after all coefficients shrank, so that it leaves quietly.
+
+    Every mistake that finds the pool full shrinks all coefficients; that of the oldest vector has shrunk most
+    often, and answers change little when it leaves.
 
     Parameters
     ----------
@@ -219,7 +234,7 @@ class Forgetron(PoolClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
     n_jobs : int or None, default=None
         Threads at prediction; learning from a stream has one. None means all cores that this process may use.
@@ -240,6 +255,8 @@ class Forgetron(PoolClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -257,31 +274,9 @@ class Forgetron(PoolClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow.perceptron import Forgetron
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = Forgetron(budget=50, gamma=0.5, max_iter=5).fit(X, y)
+    >>> model = Forgetron(budget=50, gamma=0.5, n_epochs=5).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
 
     _policy_name = "forgetron"
-    _rules: ClassVar[dict[str, Rule]] = {"budget": BUDGET, **STREAM_RULES}
-
-    def __init__(
-        self,
-        *,
-        budget: int = 100,
-        kernel: str = "rbf",
-        gamma: str | float = "auto",
-        coef0: float = 0.0,
-        degree: int = 3,
-        max_iter: int = 1,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.budget = budget
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose

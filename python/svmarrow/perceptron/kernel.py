@@ -37,7 +37,7 @@ class KernelPerceptron(PoolClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
     n_jobs : int or None, default=None
         Threads at prediction; learning from a stream has one. None means all cores that this process may use.
@@ -58,6 +58,8 @@ class KernelPerceptron(PoolClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -76,7 +78,7 @@ class KernelPerceptron(PoolClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow.perceptron import KernelPerceptron
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = KernelPerceptron(gamma=0.5, max_iter=5).fit(X, y)
+    >>> model = KernelPerceptron(gamma=0.5, n_epochs=5).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -92,7 +94,7 @@ class KernelPerceptron(PoolClassifier):
         gamma: str | float = "auto",
         coef0: float = 0.0,
         degree: int = 3,
-        max_iter: int = 1,
+        n_epochs: int = 1,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
@@ -101,7 +103,7 @@ class KernelPerceptron(PoolClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.degree = degree
-        self.max_iter = max_iter
+        self.n_epochs = n_epochs
         self.n_jobs = n_jobs
         self.verbose = verbose
 

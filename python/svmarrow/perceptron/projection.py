@@ -11,8 +11,36 @@ from svmarrow.perceptron._stream import STREAM_RULES
 __all__ = ["Projectron", "ProjectronPlusPlus"]
 
 
-class Projectron(PoolClassifier):
+class _Projecting(PoolClassifier):
+    """A learner that projects rows within a distance of `eta`."""
+
+    def __init__(
+        self,
+        *,
+        eta: float = 0.1,
+        kernel: str = "rbf",
+        gamma: str | float = "auto",
+        coef0: float = 0.0,
+        degree: int = 3,
+        n_epochs: int = 1,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.eta = eta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.n_epochs = n_epochs
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class Projectron(_Projecting):
     """The kernel perceptron that projects a mistake onto the vectors it has, where they nearly span it.
+
+    A row whose function k(., x) is nearly a sum of those of the pool's vectors becomes no vector: the
+    nearest such sum (its projection) is added to their coefficients.
 
     Parameters
     ----------
@@ -28,7 +56,7 @@ class Projectron(PoolClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
     n_jobs : int or None, default=None
         Threads at prediction; learning from a stream has one. None means all cores that this process may use.
@@ -49,6 +77,8 @@ class Projectron(PoolClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -66,7 +96,7 @@ class Projectron(PoolClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow.perceptron import Projectron
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = Projectron(eta=0.3, gamma=0.5, max_iter=5).fit(X, y)
+    >>> model = Projectron(eta=0.3, gamma=0.5, n_epochs=5).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -74,29 +104,8 @@ class Projectron(PoolClassifier):
     _policy_name = "projectron"
     _rules: ClassVar[dict[str, Rule]] = {"eta": real(least=0.0), **STREAM_RULES}
 
-    def __init__(
-        self,
-        *,
-        eta: float = 0.1,
-        kernel: str = "rbf",
-        gamma: str | float = "auto",
-        coef0: float = 0.0,
-        degree: int = 3,
-        max_iter: int = 1,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.eta = eta
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
-
-class ProjectronPlusPlus(PoolClassifier):
+class ProjectronPlusPlus(_Projecting):
     """The Projectron that also learns from rows that are right with a margin below 1.
 
     Parameters
@@ -113,7 +122,7 @@ class ProjectronPlusPlus(PoolClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
     n_jobs : int or None, default=None
         Threads at prediction; learning from a stream has one. None means all cores that this process may use.
@@ -134,6 +143,8 @@ class ProjectronPlusPlus(PoolClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -151,31 +162,10 @@ class ProjectronPlusPlus(PoolClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow.perceptron import ProjectronPlusPlus
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = ProjectronPlusPlus(eta=0.3, gamma=0.5, max_iter=5).fit(X, y)
+    >>> model = ProjectronPlusPlus(eta=0.3, gamma=0.5, n_epochs=5).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
 
     _policy_name = "projectron++"
     _rules: ClassVar[dict[str, Rule]] = {"eta": real(above=0.0), **STREAM_RULES}
-
-    def __init__(
-        self,
-        *,
-        eta: float = 0.1,
-        kernel: str = "rbf",
-        gamma: str | float = "auto",
-        coef0: float = 0.0,
-        degree: int = 3,
-        max_iter: int = 1,
-        n_jobs: int | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.eta = eta
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose

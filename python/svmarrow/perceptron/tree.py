@@ -9,13 +9,25 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.parameters import Rule, boolean, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.parameters import (
+    RANDOM_STATE,
+    Rule,
+    boolean,
+    check,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+    seed_of,
+)
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.perceptron._stream import KERNELS, RANDOM, STREAM_RULES, StreamClassifier, seed_of
+from svmarrow.perceptron._stream import KERNELS, STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -76,12 +88,14 @@ class PerceptronTreeClassifier(StreamClassifier):
     budget : int, default=100
         B: most vectors of a leaf.
     split : str, default="wpq"
-        How a leaf is split: "wpq" finds the vectors of both sides together with a linear branching rule;
-        "zpq" with a free partition, which new rows follow by their nearest neighbour. Or a partition and a
-        selection, as in "bal-opts". Partitions: "rndw", a random hyperplane; "bal", the kernel values of the
-        vector that makes the best split; "ent", of the vector with the purest side; "went", of the vector
-        with the purest sides weighted by size. Selections: "rnds", random vectors; "inds", the vectors that
-        the rule sends to a side (of too many, the newest); "opts", those that keep the answers best.
+        How a leaf is split, by the paper's names. Two are named after the unknowns that they find together,
+        so that both sides answer like the leaf before: p and q, the vectors of the two sides, and "wpq" the
+        normal w of a hyperplane that divides the rows, "zpq" the side z of each row, which new rows learn
+        from their nearest neighbour. The others divide first and select then, as in "bal-opts". Partitions:
+        "rndw", by a random hyperplane; "bal", by the kernel values of one vector, that of the best split;
+        "ent", of the vector with the purest side (least entropy of the labels); "went", of the vector with
+        the purest sides weighted by size. Selections: "rnds", random vectors; "inds", the vectors that the
+        rule sends to a side (of too many, the newest); "opts", those that keep the answers best.
     child_budget : int or None, default=None
         C: most vectors that a side begins with; None is half of `budget`. At most `budget`.
     max_leaves : int or None, default=None
@@ -100,9 +114,9 @@ class PerceptronTreeClassifier(StreamClassifier):
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly".
-    max_iter : int, default=1
+    n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
-    random_state : int or None, default=None
+    random_state : int, RandomState instance or None, default=None
         Seed of samples and draws; None draws one.
     n_jobs : int or None, default=None
         Threads at prediction, and of the "bal" partitions. None means all cores that this process may use.
@@ -121,6 +135,8 @@ class PerceptronTreeClassifier(StreamClassifier):
         Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
     n_seen_ : int
         Rows seen.
+    n_epochs_ : int
+        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
     n_leaves_ : int
         Leaves of the tree.
     n_vectors_ : int
@@ -160,7 +176,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         "child_budget": either(none, integer(least=1)),
         "max_leaves": either(none, integer(least=1, most=2**31 - 1)),
         **STREAM_RULES,
-        "random_state": RANDOM,
+        "random_state": RANDOM_STATE,
     }
 
     def __init__(
@@ -176,8 +192,8 @@ class PerceptronTreeClassifier(StreamClassifier):
         gamma: str | float = "auto",
         coef0: float = 0.0,
         degree: int = 3,
-        max_iter: int = 1,
-        random_state: int | None = None,
+        n_epochs: int = 1,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> None:
@@ -191,14 +207,14 @@ class PerceptronTreeClassifier(StreamClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.degree = degree
-        self.max_iter = max_iter
+        self.n_epochs = n_epochs
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _empty(self, X: Any) -> dict[str, Any]:
+    def _empty(self, X: Any, seed: int) -> dict[str, Any]:
         self._coding = "binary" if self.classes_.size == 2 else "ovr"
-        return _core.perceptron_tree(self._no_rows(X), self._n_outputs, seed_of(self.random_state))
+        return _core.perceptron_tree(self._no_rows(X), self._n_outputs, seed)
 
     def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
         if self._coding == "ovo":
@@ -352,7 +368,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         alpha: float = 0.0,
         sample_size: int = 512,
         draws: int = 100,
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ) -> Self:
@@ -382,7 +398,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             Rows on which a node is split.
         draws : int, default=100
             As in the class.
-        random_state : int or None, default=None
+        random_state : int, RandomState instance or None, default=None
             As in the class.
         n_jobs : int or None, default=None
             Threads.
@@ -409,8 +425,10 @@ class PerceptronTreeClassifier(StreamClassifier):
             "draws": draws,
             "refit": refit,
             "alpha": alpha,
+            "random_state": random_state,
         }
-        check(values, {**_TREE_RULES, "refit": boolean, "alpha": real(least=0.0)})
+        rules = {"refit": boolean, "alpha": real(least=0.0), "random_state": RANDOM_STATE}
+        check(values, {**_TREE_RULES, **rules})
         source = as_expansion(model)
         if not isinstance(source, ExpansionClassifier):
             raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
@@ -454,7 +472,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         if source.feature_names is not None:
             tree.feature_names_in_ = source.feature_names_in_
         tree._coding = source.decoding
-        tree.n_iter_ = 1
+        tree.n_epochs_ = 0
         tree.mistake_rows_ = np.zeros(0, dtype=np.int64)
         tree._take(state)
         return tree
