@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow import _core
-from svmarrow._support.parameters import check, refuse
+from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, cache_bytes, default_gamma, threads, validated
 from svmarrow._support.saving import Savable
@@ -69,7 +69,7 @@ class MatchingPursuit(Savable, BaseEstimator):
     n_vectors: int
     variant: str
     loss: Any
-    max_iter: int | None
+    max_iter: int
     backfit_every: int
     kernel: Any
     gamma: Any
@@ -245,9 +245,10 @@ class MatchingPursuit(Savable, BaseEstimator):
             "validation": None if watched is None else (watched[1], self._classes_as_targets()),
             "loss": core_loss(self.loss, float(getattr(self, "delta", 1.0))),
         }
+        unlimited = size if self.variant == "basic" else None
         settings = {
             "variant": self._variant_of(),
-            "max_iter": size if self.max_iter is None and self.variant == "basic" else self.max_iter,
+            "max_iter": unlimited if self.max_iter == -1 else int(self.max_iter),
             "backfit_every": int(self.backfit_every),
             "n_functions": int(size),
             "tol": float(self.tol),
@@ -256,7 +257,7 @@ class MatchingPursuit(Savable, BaseEstimator):
             "single_precision": self.precision == "single",
             "cache_bytes": cache_bytes(self.cache_size),
             "sample": self.sample_size,
-            "seed": int(random.randint(2**31 - 1)),
+            "seed": seed_of(random),
             "max_time": self.max_time,
         }
         with progress(self.verbose) as told:

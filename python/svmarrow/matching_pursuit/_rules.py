@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from svmarrow._support.parameters import (
     KERNELS,
+    MAX_ITER,
+    MAX_TIME,
+    RANDOM_STATE,
     THREADS,
+    VERBOSE,
     Rule,
     boolean,
     either,
@@ -32,7 +36,7 @@ def _several(rule: Rule, what: str) -> Rule:
 RULES: dict[str, Rule] = {
     "n_vectors": integer(least=1),
     "variant": one_of("auto", "prefit", "backfit", "basic"),
-    "max_iter": either(none, integer(least=1)),
+    "max_iter": MAX_ITER,
     "backfit_every": integer(least=1),
     "kernel": either(_ONE_KERNEL, _several(_ONE_KERNEL, "such kernels")),
     "gamma": either(_ONE_GAMMA, _several(_ONE_GAMMA, "such values")),
@@ -59,7 +63,8 @@ RULES: dict[str, Rule] = {
     "precision": one_of("single", "double"),
     "cache_size": either(none, real(above=0.0)),
     "sample_size": either(none, integer(least=1)),
-    "max_time": either(none, real(least=0.0)),
+    "max_time": MAX_TIME,
+    "random_state": RANDOM_STATE,
     "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
+    "verbose": VERBOSE,
 }

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.decoding import Decoding, class_indices, decision_values
-from svmarrow._support.parameters import Rule, check, either, mapping, none, one_of, refuse
-from svmarrow._support.rows import default_gamma, sample_weights
+from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
+from svmarrow._support.rows import class_row_weights, default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._dictionary import KernelPart
 from svmarrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
@@ -34,7 +33,7 @@ _RULES = {
     **RULES,
     "loss": loss_rule(FOR_CLASSES),
     "scoring": one_of("loss", "error"),
-    "class_weight": either(none, one_of("balanced"), mapping),
+    "class_weight": CLASS_WEIGHT,
     "class_kernels": either(none, Rule("a dict from class to the parameters of its kernel", mapping.holds)),
 }
 _OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
@@ -43,9 +42,10 @@ _OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
 class KMPClassifier(ClassifierMixin, MatchingPursuit):
     """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
 
-    f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. Each step adds
-    the function of a dictionary that lowers the loss on the training rows most, and sets all coefficients
-    anew. More than two classes have an output each and share their functions. The number of
+    f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. Out of a
+    dictionary, all functions that there are to choose from (kernels around `candidates`, `functions` of the
+    caller, the constant), each step adds the one that lowers the loss on the training rows most, and sets all
+    coefficients anew. More than two classes have an output each and share their functions. The number of
     functions is the capacity; every size up to `n_vectors` is kept (`path_`).
 
     Parameters
@@ -53,18 +53,20 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
     n_vectors : int, default=100
         Most functions. Fewer where the dictionary has no more that help.
     variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
-        "prefit" chooses the function that leaves the least error when all coefficients are set anew
-        (orthogonal least squares), for squared error alone; "backfit" chooses by the angle with the residual,
-        or for other losses with the direction of steepest descent, and then sets all coefficients anew, for
-        other losses every `backfit_every` steps; "basic" only ever sets one coefficient, and may choose a
-        function again. "auto" is "prefit" for squared error, else "backfit".
+        "prefit" (pre-fitting) chooses the function that leaves the least error when all coefficients are set
+        anew (orthogonal least squares), for squared error alone; "backfit" (back-fitting) chooses by the
+        angle with the residual, or for other losses with the direction of steepest descent, and sets all
+        coefficients anew after the choice, for other losses every `backfit_every` steps; "basic" only ever
+        sets one coefficient, and may choose a function again. "auto" is "prefit" for squared error, else
+        "backfit".
     loss : str or object, default="squared_error"
         For targets y of -1 and 1, outputs f and m = y f: "squared_error", 1/2 (f - y)^2; "squared_tanh",
         (tanh f - 0.65 y)^2; "logistic", log2(1 + exp(-2 m)); "exponential", exp(-m); "one_minus_tanh",
         1 - tanh m; "squared_hinge", max(0, 1 - m)^2; or an object with the methods ``value(y, f)``,
         ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors. Several classes: each against the rest.
-    max_iter : int or None, default=None
-        Most steps. None is no limit for "prefit" and "backfit", `n_vectors` for "basic".
+    max_iter : int, default=-1
+        Most steps. -1 is no limit: "prefit" and "backfit" take at most `n_vectors` by themselves. "basic" may
+        return to its functions for ever, so there -1 stands for as many steps as `n_vectors`.
     backfit_every : int, default=5
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
@@ -90,8 +92,9 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
     tol : float, default=0.0
         End when the norm of the residual falls to this share of the targets' norm.
     early_stopping : bool, default=False
-        Whether the size is chosen on validation rows: those given to `fit`, by cross-validation (`cv`), or
-        a share of the training rows (`validation_fraction`), which are then not trained on.
+        Whether the model is the size at which the loss of validation rows, which are not trained on, is least
+        (training goes on to lower its own loss while that one rises). They are those given to `fit`, by
+        cross-validation (`cv`), or a share of the training rows (`validation_fraction`).
     validation_fraction : float, default=0.1
         That share.
     cv : int, splitter, iterable of pairs of rows or None, default=None
@@ -107,7 +110,7 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         looks at a sample of 59 functions, whose values are computed then.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply those of the rows; "balanced" is
-        n / (n_classes * count of the class).
+        n / (n_classes * count of the class), rows counted by their weights.
     class_kernels : dict or None, default=None
         A kernel for each class: dicts with any of "kernel", "gamma", "coef0" and "degree" by label, in place
         of the parameters of these names. A row's function then has the kernel of its class.
@@ -178,7 +181,7 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         *,
         variant: str = "auto",
         loss: Any = "squared_error",
-        max_iter: int | None = None,
+        max_iter: int = -1,
         backfit_every: int = 5,
         kernel: Any = "rbf",
         gamma: str | float | Sequence[Any] = "scale",
@@ -244,7 +247,8 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         y : array-like of shape (n,)
             Labels, at least two.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in the loss; rows of weight zero take no part, and are no candidates.
+            Weights of the rows in the loss: a row of weight 2 counts as two rows. Rows of weight zero take no
+            part, and are no candidates. Validation rows count once each.
         X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
             Validation rows.
         y_val : array-like of shape (n_val,), default=None
@@ -273,11 +277,7 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         if classes.size < 2:
             raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
         weights = sample_weights(sample_weight, X.shape[0])
-        if self.class_weight is not None:
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            weights = of_class[labels] * (1.0 if weights is None else weights)
-            if not np.isfinite(weights).all() or (weights < 0.0).any():
-                raise refuse("class_weight", self.class_weight, "finite and not negative weights")
+        weights = class_row_weights(self.class_weight, classes, labels, weights)
         rows = self._watched(X_val, y_val)
         watched = None
         if rows is not None:

@@ -44,27 +44,30 @@ _RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
 class KMPRegressor(RegressorMixin, MatchingPursuit):
     """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
 
-    f(x) = b + sum_i a_i k(x, z_i). Each step adds the function of a dictionary that lowers the loss
-    on the training rows most, and sets all coefficients anew. Several targets share their functions. The
-    number of functions is the capacity; every size up to `n_vectors` is kept (`path_`).
+    f(x) = b + sum_i a_i k(x, z_i). Out of a dictionary, all functions that there are to choose from
+    (kernels around `candidates`, `functions` of the caller, the constant), each step adds the one that lowers
+    the loss on the training rows most, and sets all coefficients anew. Several targets share their functions.
+    The number of functions is the capacity; every size up to `n_vectors` is kept (`path_`).
 
     Parameters
     ----------
     n_vectors : int, default=100
         Most functions. Fewer where the dictionary has no more that help.
     variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
-        "prefit" chooses the function that leaves the least error when all coefficients are set anew
-        (orthogonal least squares), for squared error alone; "backfit" chooses by the angle with the residual,
-        or for other losses with the direction of steepest descent, and then sets all coefficients anew, for
-        other losses every `backfit_every` steps; "basic" only ever sets one coefficient, and may choose a
-        function again. "auto" is "prefit" for squared error, else "backfit".
+        "prefit" (pre-fitting) chooses the function that leaves the least error when all coefficients are set
+        anew (orthogonal least squares), for squared error alone; "backfit" (back-fitting) chooses by the
+        angle with the residual, or for other losses with the direction of steepest descent, and sets all
+        coefficients anew after the choice, for other losses every `backfit_every` steps; "basic" only ever
+        sets one coefficient, and may choose a function again. "auto" is "prefit" for squared error, else
+        "backfit".
     loss : {"squared_error", "huber"} or object, default="squared_error"
         1/2 (f - y)^2; or that up to a difference of `delta` and linear beyond; or an object with the methods
         ``value(y, f)``, ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors.
     delta : float, default=1.0
         Where "huber" becomes linear.
-    max_iter : int or None, default=None
-        Most steps. None is no limit for "prefit" and "backfit", `n_vectors` for "basic".
+    max_iter : int, default=-1
+        Most steps. -1 is no limit: "prefit" and "backfit" take at most `n_vectors` by themselves. "basic" may
+        return to its functions for ever, so there -1 stands for as many steps as `n_vectors`.
     backfit_every : int, default=5
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
@@ -90,8 +93,9 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
     tol : float, default=0.0
         End when the norm of the residual falls to this share of the targets' norm.
     early_stopping : bool, default=False
-        Whether the size is chosen on validation rows: those given to `fit`, by cross-validation (`cv`), or
-        a share of the training rows (`validation_fraction`), which are then not trained on.
+        Whether the model is the size at which the loss of validation rows, which are not trained on, is least
+        (training goes on to lower its own loss while that one rises). They are those given to `fit`, by
+        cross-validation (`cv`), or a share of the training rows (`validation_fraction`).
     validation_fraction : float, default=0.1
         That share.
     cv : int, splitter, iterable of pairs of rows or None, default=None
@@ -168,7 +172,7 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         variant: str = "auto",
         loss: Any = "squared_error",
         delta: float = 1.0,
-        max_iter: int | None = None,
+        max_iter: int = -1,
         backfit_every: int = 5,
         kernel: Any = "rbf",
         gamma: str | float | Sequence[Any] = "scale",
@@ -229,7 +233,8 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         y : array-like of shape (n,) or (n, q)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in the loss; rows of weight zero take no part, and are no candidates.
+            Weights of the rows in the loss: a row of weight 2 counts as two rows. Rows of weight zero take no
+            part, and are no candidates. Validation rows count once each.
         X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
             Validation rows.
         y_val : array-like of shape (n_val,) or (n_val, q), default=None
