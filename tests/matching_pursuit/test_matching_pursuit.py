@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
 import reference
@@ -179,12 +182,16 @@ def model_of(loss, n, **options):
     return cls(n, loss=loss, gamma=0.5, fit_intercept=False, **options)
 
 
-@pytest.mark.parametrize("loss", sorted(reference.margin_losses()))
-@pytest.mark.parametrize("variant", ["basic", "backfit"])
+# Squared error sets all coefficients anew at each step of "backfit": tested above.
+@pytest.mark.parametrize(
+    ("variant", "loss"),
+    [
+        ("basic", "squared_error"),
+        *product(["basic", "backfit"], sorted({*reference.margin_losses()} - {"squared_error"})),
+    ],
+)
 def test_figure_4(two_classes, loss, variant):
     X, y = two_classes
-    if loss == "squared_error" and variant == "backfit":
-        pytest.skip("all coefficients are set anew at each step: tested above")
     D = reference.kernel(RBF, X, X)
     every = 3 if variant == "backfit" else None
     # Saturated after the second setting of all coefficients: what follows is rounding.
@@ -433,3 +440,40 @@ def test_weights_are_repetitions(problem):
         assert np.array_equal(X[one.support_], X[repeated][two.support_])
         assert one.predict(X) == pytest.approx(two.predict(X), abs=1e-6)
         assert (weights[one.support_] > 0).all()
+
+
+@pytest.mark.parametrize("variant", ["basic", "backfit"])
+@pytest.mark.parametrize("loss", [*reference.margin_losses(), "of the user"])
+def test_weights_are_repetitions_for_every_loss(two_classes, loss, variant):
+    # Of the losses that are not convex too: steps are the same, not only where they lead.
+    X, y = two_classes
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), weights)
+    cls = KMPRegressor if loss == "huber" else KMPClassifier
+    # With a constant 1 - tanh runs to the end where all rows are of the larger class, and is flat there; after
+    # all coefficients were set anew twice, what follows is rounding.
+    n = 3 if loss == "one_minus_tanh" else 12
+    options = {"precision": "double", "backfit_every": 2, "fit_intercept": loss != "one_minus_tanh"}
+    model = cls(n, loss=Quartic() if loss == "of the user" else loss, variant=variant, **options)
+    one = model.fit(X, y, sample_weight=weights)
+    two = clone(model).fit(X[repeated], y[repeated])
+    assert np.array_equal(X[one.support_], X[repeated][two.support_])
+    assert (weights[one.support_] > 0).all()
+    for a, b in zip(one.path_.training_loss, two.path_.training_loss, strict=True):
+        assert a == pytest.approx(b, rel=1e-6)
+    for size in (1, n // 2, one.n_vectors_):
+        f, g = (m.path_[size].expansion_.decision_function(X) for m in (one, two))
+        assert f == pytest.approx(g, rel=1e-4, abs=1e-6)
+
+
+def test_balanced_classes_are_rows_that_were_repeated(two_classes):
+    X, y = two_classes
+    rows = np.r_[np.flatnonzero(y > 0)[:60], np.flatnonzero(y < 0)[:20]]
+    X, y = X[rows], y[rows]
+    balanced = KMPClassifier(10, class_weight="balanced").fit(X, y)
+    given = KMPClassifier(10, class_weight={-1: 2.0, 1: 2.0 / 3.0}).fit(X, y)
+    repeated = KMPClassifier(10).fit(np.r_[X, X[60:], X[60:]], np.r_[y, y[60:], y[60:]])
+    # Rows are counted by their weights: these are balanced already.
+    weighted = KMPClassifier(10, class_weight="balanced").fit(X, y, np.where(y > 0, 1.0, 3.0))
+    for model in (given, repeated, weighted):
+        assert balanced.decision_function(X) == pytest.approx(model.decision_function(X), abs=1e-6)
