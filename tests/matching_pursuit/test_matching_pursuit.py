@@ -450,7 +450,7 @@ def test_weights_are_repetitions_for_every_loss(two_classes, loss, variant):
     weights = np.random.default_rng(0).integers(0, 4, len(X))
     repeated = np.repeat(np.arange(len(X)), weights)
     cls = KMPRegressor if loss == "huber" else KMPClassifier
-    # With a constant 1 - tanh runs to the end where all rows are of the larger class, and is flat there; after
+    # With a constant 1 - tanh ends where all rows are of the larger class, and is flat there; after
     # all coefficients were set anew twice, what follows is rounding.
     n = 3 if loss == "one_minus_tanh" else 12
     options = {"precision": "double", "backfit_every": 2, "fit_intercept": loss != "one_minus_tanh"}
