@@ -7,8 +7,9 @@ import os
 import numpy as np
 import pytest
 from hypothesis import settings
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_moons
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, make_moons
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils import shuffle
 
 # Tests of threads ask for them; the others must not take more than their share of a small machine.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
@@ -55,3 +56,38 @@ def digits():
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
     return X[:500], y[:500], X[500:1100], y[500:1100]
+
+
+@pytest.fixture(scope="session")
+def all_digits():
+    """All handwritten digits in [0, 1], in another order, and their labels."""
+    X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
+    return X / 16.0, y
+
+
+@pytest.fixture(scope="session")
+def pixels():
+    """Handwritten digits, 0 to 16: 900 rows and their labels, the others and theirs."""
+    X, y = load_digits(return_X_y=True)
+    return X[:900], y[:900], X[900:], y[900:]
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    """Two classes, columns standardised: 350 rows and their labels, the others and theirs."""
+    X, y = _cancer()
+    return X[:350], y[:350], X[350:], y[350:]
+
+
+@pytest.fixture(scope="session")
+def iris():
+    """Three classes with names, in another order, columns standardised."""
+    X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
+    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
+
+
+@pytest.fixture(scope="session")
+def diabetes():
+    """Numbers to be predicted, of some 0 and 1 in size; columns standardised."""
+    X, y = load_diabetes(return_X_y=True)
+    return StandardScaler().fit_transform(X), (y - 150) / 80

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import minimize, minimize_scalar
 
 
 def kernel(spec, X, Z):
@@ -311,8 +312,6 @@ def margin_losses():
 
 def loss_pursuit(D, y, n, loss, every=None):
     """Figure 4 as printed: (order of the steps, coefficients by candidate after each step)."""
-    from scipy.optimize import minimize, minimize_scalar
-
     value, slope = loss
     a, order, steps = np.zeros(D.shape[1]), [], []
     for step in range(1, n + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
@@ -181,9 +182,8 @@ def test_probabilities_by_calibration(datasets):
 
 
 def test_feature_names(datasets):
-    pandas = pytest.importorskip("pandas")
     X, y = datasets["iris"]
-    frame = pandas.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=list("abcd"))
     svc = SVC().fit(frame, y)
     assert svc.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(ValueError, match="feature names"):

@@ -9,11 +9,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import binom
 from sklearn import svm as peer
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_moons
+from sklearn.datasets import make_moons
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_score
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import shuffle
 
 import reference
 import svmarrow
@@ -28,24 +26,6 @@ KERNELS = [
     {"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 2},
     {"kernel": "linear"},
 ]
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
-    return X / 16.0, y
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = shuffle(*load_iris(return_X_y=True), random_state=1)
-    return StandardScaler().fit_transform(X), y
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel["kernel"])
@@ -72,8 +52,8 @@ def test_bounds_hold_for_every_output_and_stage(iris, kernel, multi_class):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, "csr"])
 @pytest.mark.parametrize(("multi_class", "break_ties"), [("ovo", False), ("ovo", True), ("ovr", False)])
-def test_labels_are_the_full_models(digits, dtype, multi_class, break_ties):
-    X, y = digits
+def test_labels_are_the_full_models(all_digits, dtype, multi_class, break_ties):
+    X, y = all_digits
     if dtype == "csr":
         X = sp.csr_array(X)
     elif dtype == np.uint8:
@@ -123,8 +103,8 @@ def test_a_badly_conditioned_path_certifies_less_and_not_wrongly(rng):
         assert (np.abs(f - small) <= bounds).all()
 
 
-def test_tuned_thresholds_do_not_matter(cancer):
-    X, y = cancer
+def test_tuned_thresholds_do_not_matter(datasets):
+    X, y = datasets["cancer"]
     svc = SVC(C=100, gamma=0.001).fit(X[:400], y[:400])
     tuned = compression_path(svc, 30, tol=0, X=X[:400], y=y[:400])
     plain = compression_path(svc, 30, tol=0)
@@ -134,8 +114,8 @@ def test_tuned_thresholds_do_not_matter(cancer):
     assert np.array_equal(a.predict(X), svc.predict(X))
 
 
-def test_report_counts_what_was_done(cancer):
-    X, y = cancer
+def test_report_counts_what_was_done(datasets):
+    X, y = datasets["cancer"]
     svc = SVC(C=100, gamma=0.001).fit(X, y)
     cascade = ExactCascade.from_path(compression_path(svc, 40, tol=0), stages=[(10, 5), 20, 40])
     report, route = cascade.report(X), cascade.route(X)
@@ -164,8 +144,8 @@ def test_from_estimators_frozen_and_pickled(iris, tmp_path):
     assert cross_val_score(ExactCascade(SVC(), stages=[10]), X, y, cv=3).mean() > 0.9
 
 
-def test_exact_refuses_what_it_cannot_promise(cancer, iris):
-    X, y = cancer
+def test_exact_refuses_what_it_cannot_promise(datasets, iris):
+    X, y = datasets["cancer"]
     sigmoid = compression_path(SVC(kernel="sigmoid", gamma=0.001).fit(X, y), 10)
     with pytest.raises(ValueError, match="kernel=sigmoid is not allowed: it must be positive definite"):
         ExactCascade.from_path(sigmoid, stages=[5])
@@ -271,8 +251,8 @@ def test_the_promise_is_kept_as_often_as_promised(rng, multi_class):
     assert np.mean(shares) > 0.3
 
 
-def test_several_sizes_share_the_confidence(digits):
-    X, y = digits
+def test_several_sizes_share_the_confidence(all_digits):
+    X, y = all_digits
     svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X[:700], y[:700])
     path = compression_path(svc, 200)
     smalls = [path[size] for size in (20, 60, 200)]
@@ -286,8 +266,8 @@ def test_several_sizes_share_the_confidence(digits):
     assert (cascade.predict(X[1300:]) != svc.predict(X[1300:])).mean() <= 0.03
 
 
-def test_calibrated_refuses_what_it_cannot_promise(digits, iris):
-    X, y = digits
+def test_calibrated_refuses_what_it_cannot_promise(all_digits, iris):
+    X, y = all_digits
     svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X[:500], y[:500])
     small = compress(svc, 50)
     with pytest.raises(ValueError, match=r"X has 50 rows: epsilon=0.01 with delta=0.05 needs at least 299"):
@@ -308,8 +288,8 @@ def test_cascades_are_public():
     assert {"ExactCascade", "CalibratedCascade"} <= set(svmarrow.__all__)
 
 
-def test_codes_are_calibrated_and_not_certified(digits):
-    X, y = digits
+def test_codes_are_calibrated_and_not_certified(all_digits):
+    X, y = all_digits
     coded = svmarrow.CodedClassifier(SVC(C=10, gamma=0.02), random_state=0).fit(X[:500], y[:500])
     path = compression_path(coded, 100)
     with pytest.raises(ValueError, match="coding=code"):

@@ -9,10 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
-
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-
 from typer.testing import CliRunner
 
 from interruption import interrupted, posix
@@ -135,7 +131,6 @@ def test_the_main_job_on_every_format(folder):
 
 
 def test_compress_by_loss_with_curve(folder):
-    pytest.importorskip("matplotlib")
     out, curve = folder / "by-loss.safetensors", folder / "curve.png"
     arguments = [
         "compress",
@@ -430,7 +425,6 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
 
 
 def test_the_demo_in_a_process(tmp_path):
-    pytest.importorskip("matplotlib")
     done = process("demo", cwd=tmp_path, env={**os.environ, "MPLBACKEND": "Agg"})
     assert done.returncode == 0, done.stderr
     assert "same predictions on the test rows" in done.stdout

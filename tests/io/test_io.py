@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import svm as peer
-from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.preprocessing import StandardScaler
 
 import svmarrow
 from svmarrow import SVC, ExpansionClassifier, KernelExpansion, compress
@@ -24,21 +23,8 @@ from svmarrow.io import (
 
 
 @pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[:600], y[:600], X[600:], y[600:]
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    return X[:350], y[:350], X[350:], y[350:]
-
-
-@pytest.fixture(scope="module")
-def svc(digits):
-    return SVC(C=10, gamma=0.001).fit(*digits[:2])
+def svc(pixels):
+    return SVC(C=10, gamma=0.001).fit(*pixels[:2])
 
 
 @pytest.fixture
@@ -90,8 +76,8 @@ LABELS = {
 
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-def test_an_svc_comes_back_whole(labels, multi_class, digits, tmp_path):
-    X, y, X_test, _ = digits
+def test_an_svc_comes_back_whole(labels, multi_class, pixels, tmp_path):
+    X, y, X_test, _ = pixels
     model = SVC(C=10, gamma=0.001, multi_class=multi_class, class_weight="balanced").fit(X, LABELS[labels][y])
     path = tmp_path / "model"
     model.save(path)
@@ -141,16 +127,16 @@ def test_precomputed_and_constant_models_come_back(cancer, tmp_path):
     assert load(path).decision_function(np.zeros((2, 3))).tolist() == [[2.5], [2.5]]
 
 
-def test_a_fit_that_ended_early_comes_back(digits, tmp_path):
-    X, y, _, _ = digits
+def test_a_fit_that_ended_early_comes_back(pixels, tmp_path):
+    X, y, _, _ = pixels
     with pytest.warns(ConvergenceWarning):
         model = SVC(max_iter=1).fit(X, y)
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").certificate_ == model.certificate_
 
 
-def test_compressed_and_foreign_models_come_back(svc, digits, tmp_path):
-    X, y, X_test, _ = digits
+def test_compressed_and_foreign_models_come_back(svc, pixels, tmp_path):
+    X, y, X_test, _ = pixels
     path = tmp_path / "model"
     models = [
         compress(svc, 20, X=X, y=y),
@@ -170,9 +156,8 @@ def test_compressed_and_foreign_models_come_back(svc, digits, tmp_path):
 
 
 def test_column_names_come_back(cancer, tmp_path):
-    pandas = pytest.importorskip("pandas")
     X, y, _, _ = cancer
-    frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+    frame = pd.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
     model = SVC().fit(frame, y)
     for saved_model in (model, compress(model, 4)):
         saved_model.save(tmp_path / "model")
@@ -298,7 +283,7 @@ def test_versions_of_the_container_are_checked(saved):
         load(saved)
 
 
-def test_random_damage_is_refused_or_harmless(saved, digits, tmp_path):
+def test_random_damage_is_refused_or_harmless(saved, pixels, tmp_path):
     """A flipped bit may make another valid model, but no error except a FormatError may come out."""
     data = bytearray(saved.read_bytes())
     (length,) = struct.unpack("<Q", data[:8])

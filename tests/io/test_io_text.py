@@ -8,26 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import svm as peer
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_digits, load_svmlight_file
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from svmarrow import SVC, ExpansionClassifier, ExpansionRegressor, KernelExpansion, compress
 from svmarrow.exceptions import FormatError
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[:600], y[:600], X[600:], y[600:]
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    return X[:350], y[:350], X[350:], y[350:]
-
 
 # --- LIBSVM's model text ---
 
@@ -35,8 +20,8 @@ def cancer():
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("n_vectors", [None, 30])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_libsvm_round_trip(multi_class, n_vectors, n_classes, digits, tmp_path):
-    X, y, X_test, _ = digits
+def test_libsvm_round_trip(multi_class, n_vectors, n_classes, pixels, tmp_path):
+    X, y, X_test, _ = pixels
     rows = y < n_classes
     model = SVC(C=10, gamma=0.001, multi_class=multi_class).fit(X[rows], 10 * y[rows] - 7)
     if n_vectors is not None:
@@ -55,8 +40,8 @@ def test_libsvm_round_trip(multi_class, n_vectors, n_classes, digits, tmp_path):
 
 @pytest.mark.skipif(shutil.which("svm-predict") is None, reason="needs svm-predict (package libsvm-tools)")
 @pytest.mark.parametrize("labels", [(0, 1), (3, -5, 12, 0)])
-def test_svm_predict_agrees_and_svm_train_is_read(labels, digits, tmp_path):
-    X, y, X_test, y_test = digits
+def test_svm_predict_agrees_and_svm_train_is_read(labels, pixels, tmp_path):
+    X, y, X_test, y_test = pixels
     rows, test_rows = y < len(labels), y_test < len(labels)
     names = np.array(labels)
     train, test, out = tmp_path / "train", tmp_path / "test", tmp_path / "out"
@@ -143,8 +128,8 @@ def test_broken_libsvm_models_are_refused_with_their_line(text, tmp_path):
 
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_svmlight_round_trip(layout, dtype, digits, tmp_path):
-    X, y, _, _ = digits
+def test_svmlight_round_trip(layout, dtype, pixels, tmp_path):
+    X, y, _, _ = pixels
     X = (X / 7).astype(dtype)
     path = tmp_path / "data"
     save_svmlight(layout(X), y, path)
@@ -157,8 +142,8 @@ def test_svmlight_round_trip(layout, dtype, digits, tmp_path):
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
-def test_svmlight_of_scikit_learn_is_read(zero_based, digits, tmp_path):
-    X, y, _, _ = digits
+def test_svmlight_of_scikit_learn_is_read(zero_based, pixels, tmp_path):
+    X, y, _, _ = pixels
     path = os.fspath(tmp_path / "data")
     dump_svmlight_file(X, y, path, zero_based=zero_based, comment="two\nlines")
     again, targets = load_svmlight(path, n_features=64, zero_based=zero_based)
@@ -223,8 +208,8 @@ def test_save_svmlight_checks_before_it_writes(X, y, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_of_reading_is_told(digits, tmp_path):
-    X, y, _, _ = digits
+def test_progress_of_reading_is_told(pixels, tmp_path):
+    X, y, _, _ = pixels
     path = tmp_path / "data"
     save_svmlight(np.tile(X, (60, 1)) + 0.123456789, np.tile(y, 60), path)
     told = []

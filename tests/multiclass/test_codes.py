@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 import sklearn.svm
@@ -231,7 +232,7 @@ def test_binary_errors_one_by_one(digits):
 
 
 def test_displays(digits):
-    pytest.importorskip("matplotlib").use("Agg")
+    mpl.use("Agg")
     X, y, X_test, y_test = digits
     models = {
         name: CodedClassifier(SVC(C=5.0, gamma=0.02), name, random_state=0, n_draws=20).fit(X, y)

@@ -16,7 +16,7 @@ from svmarrow.reduced_set.compact import rounded
 
 
 @pytest.fixture(scope="module")
-def digits():
+def tenths():
     X, y = load_digits(return_X_y=True)
     # Numbers that single precision does not hold.
     X = 0.1 * X
@@ -24,8 +24,8 @@ def digits():
 
 
 @pytest.fixture(scope="module", params=["ovr", "ovo"])
-def small(request, digits):
-    X, y, _, _ = digits
+def small(request, tenths):
+    X, y, _, _ = tenths
     svc = SVC(C=10, gamma=0.1, multi_class=request.param).fit(X, y)
     return compress(svc, 100, X=X, y=y)
 
@@ -51,8 +51,8 @@ def test_rounding_is_within_half_a_step():
     assert (rounded(found) == found).all()
 
 
-def test_what_it_costs_is_measured(small, digits):
-    _, _, X, y = digits
+def test_what_it_costs_is_measured(small, tenths):
+    _, _, X, y = tenths
     result = compact(small, X=X, y=y)
     before, after = small.outputs(X), result.model.outputs(X)
     assert result.largest_difference == np.abs(after - before).max()
@@ -64,8 +64,8 @@ def test_what_it_costs_is_measured(small, digits):
     assert result.model.expansion_.vectors.dtype == np.float32
 
 
-def test_files_shrink_and_keep_it_exactly(small, digits, tmp_path):
-    X = digits[2]
+def test_files_shrink_and_keep_it_exactly(small, tenths, tmp_path):
+    X = tenths[2]
     result = compact(small, X=X)
     files = []
     for name, model in [("before", small), ("after", result.model)]:
@@ -90,8 +90,8 @@ def test_files_shrink_and_keep_it_exactly(small, digits, tmp_path):
         ({"vectors": "same"}, np.float64, False),
     ],
 )
-def test_each_part_is_an_option(options, vectors, exact, small, digits):
-    X = digits[2]
+def test_each_part_is_an_option(options, vectors, exact, small, tenths):
+    X = tenths[2]
     result = compact(small, X=X, **options)
     assert result.model.expansion_.vectors.dtype == vectors
     assert (result.largest_difference == 0) is exact
@@ -113,8 +113,8 @@ def test_regression_sparse_rows_and_bytes():
     assert compact(empty).largest_difference == 0.0
 
 
-def test_refusals(small, digits):
-    y = digits[3]
+def test_refusals(small, tenths):
+    y = tenths[3]
     for options, message in [
         ({"vectors": "float16"}, "vectors='float16'"),
         ({"coefficients": 8}, "coefficients=8"),

@@ -5,6 +5,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import svm as peer
@@ -53,9 +54,9 @@ PEERS = {
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 @pytest.mark.parametrize("name", PEERS)
-def test_scikit_learn_models_keep_their_decisions(name, layout, digits):
+def test_scikit_learn_models_keep_their_decisions(name, layout, pixels):
     estimator, classes = PEERS[name]
-    X, y, X_test, _ = digits
+    X, y, X_test, _ = pixels
     X, X_test = X / 16, X_test / 16
     rows = np.flatnonzero(y < classes)[:300]
     labels = np.array([f"class {label}" for label in y[rows]])
@@ -111,8 +112,8 @@ def test_what_is_no_expansion_is_refused_by_name(cancer):
             compress(unfitted, 3)
 
 
-def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, digits):
-    X_test = digits[2]
+def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, pixels):
+    X_test = pixels[2]
     path = compression_path(digits_svc, 60, tol=0)
     full = digits_svc.expansion_
     assert len(path) == 60
@@ -133,8 +134,8 @@ def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, digits)
 
 
 @pytest.mark.parametrize("tuned", [False, True])
-def test_scores_are_those_of_the_models(digits_svc, digits, tuned, monkeypatch):
-    X, y, X_test, y_test = digits
+def test_scores_are_those_of_the_models(digits_svc, pixels, tuned, monkeypatch):
+    X, y, X_test, y_test = pixels
     options = {"X": X, "y": y} if tuned else {}
     path = compression_path(digits_svc, 50, **options)
     whole = path.scores(X_test, y_test)
@@ -169,7 +170,7 @@ def test_a_linear_machine_needs_no_more_vectors_than_columns(cancer):
     np.testing.assert_array_equal(small.predict(X_test), svc.predict(X_test))
 
 
-@pytest.mark.parametrize("fixture", ["digits", "cancer"])
+@pytest.mark.parametrize("fixture", ["pixels", "cancer"])
 def test_tuned_thresholds_make_no_more_training_errors(fixture, request):
     X, y, _, _ = request.getfixturevalue(fixture)
     for multi_class in ("ovr", "ovo"):
@@ -204,8 +205,8 @@ def test_thresholds_of_pairs_look_at_their_two_classes_only():
     assert found[2] == 0.0
 
 
-def test_select_takes_the_smallest_that_is_good_enough(digits_svc, digits):
-    X, y, X_test, y_test = digits
+def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
+    X, y, X_test, y_test = pixels
     path = compression_path(digits_svc, 300, X=X, y=y)
     small = path.select(X_test, y_test, max_loss=0.01)
     size = small.expansion_.n_vectors
@@ -332,8 +333,8 @@ def test_a_path_that_runs_out_of_time_is_usable(digits_svc, monkeypatch):
     assert path[7].expansion_.n_vectors == 7
 
 
-def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, digits):
-    X, y, X_test, y_test = digits
+def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, pixels):
+    X, y, X_test, y_test = pixels
     small = compress(digits_svc, 80, X=X, y=y)
     assert isinstance(small, ExpansionClassifier)
     assert clone(small) is small
@@ -352,9 +353,8 @@ def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, digits)
 
 
 def test_column_names_are_remembered(cancer):
-    pandas = pytest.importorskip("pandas")
     X, y, _, _ = cancer
-    frame = pandas.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+    frame = pd.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
     small = compress(peer.SVC().fit(frame, y), 5)
     assert list(small.feature_names_in_) == list(frame.columns)
     with pytest.raises(ValueError, match="feature names"):
@@ -395,8 +395,8 @@ def test_reduced_set_in_a_pipeline_and_a_search(cancer):
     assert search.score(X_test, y_test) > 0.9
 
 
-def test_reduced_set_delegates(digits):
-    X, y, X_test, y_test = digits
+def test_reduced_set_delegates(pixels):
+    X, y, X_test, y_test = pixels
     labels = np.array(list("zyxwvutsrq"))[y]
     reduced = ReducedSet(peer.SVC(C=10, gamma=0.001), n_vectors=60).fit(X, labels)
     assert reduced.n_vectors_ == reduced.expansion_.n_vectors == 60

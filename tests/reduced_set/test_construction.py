@@ -29,8 +29,8 @@ make = partial(compress, method="gradient", random_state=0)
 grow = partial(compression_path, method="gradient", random_state=0)
 
 
-def test_made_vectors_beat_chosen_ones(digits_svc, digits):
-    X, y, X_test, y_test = digits
+def test_made_vectors_beat_chosen_ones(digits_svc, pixels):
+    X, y, X_test, y_test = pixels
     full = digits_svc.score(X_test, y_test)
     chosen = compress(digits_svc, 20, X=X, y=y).score(X_test, y_test)
     made = make(digits_svc, 20, X=X, y=y, settings=QUICK)
@@ -41,8 +41,8 @@ def test_made_vectors_beat_chosen_ones(digits_svc, digits):
     assert score > full - 0.04
 
 
-def test_matching_lowers_the_distance_that_it_names(digits_svc, digits):
-    X, y, _, _ = digits
+def test_matching_lowers_the_distance_that_it_names(digits_svc, pixels):
+    X, y, _, _ = pixels
     wanted = digits_svc.expansion_.decision_function(X)
 
     def distance(steps):
@@ -54,8 +54,8 @@ def test_matching_lowers_the_distance_that_it_names(digits_svc, digits):
     assert end < 0.6 * start
 
 
-def test_the_start_is_the_least_squares_fit(digits):
-    X, y, _, _ = digits
+def test_the_start_is_the_least_squares_fit(pixels):
+    X, y, _, _ = pixels
     svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X, y)
     wanted = svc.expansion_.decision_function(X)
     small = make(svc, 30, X=X, settings=GradientSettings(steps=0)).expansion_
@@ -98,8 +98,8 @@ def test_labels_alone_train_a_classifier(loss):
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_same_seed_gives_the_same_model_whatever_the_threads(layout, dtype, digits):
-    X, y, _, _ = digits
+def test_the_same_seed_gives_the_same_model_whatever_the_threads(layout, dtype, pixels):
+    X, y, _, _ = pixels
     X = layout(X.astype(dtype))
     svc = SVC(C=10, gamma=0.001).fit(X, y)
     options = {"X": X, "y": y, "settings": GradientSettings(steps=200)}
@@ -112,8 +112,8 @@ def test_the_same_seed_gives_the_same_model_whatever_the_threads(layout, dtype, 
     assert not (one.vectors == other.vectors).all()
 
 
-def test_a_bare_expansion_is_matched(digits):
-    X, _, X_test, _ = digits
+def test_a_bare_expansion_is_matched(pixels):
+    X, _, X_test, _ = pixels
     rng = np.random.default_rng(0)
     full = KernelExpansion(X[:300], rng.standard_normal((300, 2)), [0.5, -1.0], gamma=0.0005)
     wanted = full.decision_function(X_test)
@@ -124,23 +124,23 @@ def test_a_bare_expansion_is_matched(digits):
     assert errors[0] < errors[1]
 
 
-def test_without_rows_the_models_own_vectors_serve(digits):
-    X, y, X_test, y_test = digits
+def test_without_rows_the_models_own_vectors_serve(pixels):
+    X, y, X_test, y_test = pixels
     svc = SVC(C=10, gamma=0.001).fit(X, y)
     small = make(svc, 30, settings=QUICK)
     assert small.score(X_test, y_test) > 0.9
 
 
-def test_inside_an_estimator(digits):
-    X, y, X_test, y_test = digits
+def test_inside_an_estimator(pixels):
+    X, y, X_test, y_test = pixels
     svc = SVC(C=10, gamma=0.001)
     model = ReducedSet(svc, 25, method="gradient", settings=QUICK, random_state=0).fit(X, y)
     assert model.n_vectors_ == 25
     assert model.score(X_test, y_test) > 0.93
 
 
-def test_refusals(digits_svc, digits):
-    X, y, _, _ = digits
+def test_refusals(digits_svc, pixels):
+    X, y, _, _ = pixels
     for options, message in [
         ({"n_vectors": None}, "must be a number of vectors where neither"),
         ({"candidates": "rows"}, "candidates='rows' has no meaning"),
@@ -160,16 +160,16 @@ def test_refusals(digits_svc, digits):
         make(digits_svc, 5, X=X, settings=GradientSettings(steps=50, vector_rate=1e38))
 
 
-def test_time_ends_a_run_with_a_usable_model(digits_svc, digits):
-    X, y, _, _ = digits
+def test_time_ends_a_run_with_a_usable_model(digits_svc, pixels):
+    X, y, _, _ = pixels
     settings = GradientSettings(steps=10**7)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         small = make(digits_svc, 10, X=X, y=y, settings=settings, max_time=0.1)
     assert small.score(X, y) > 0.5
 
 
-def test_centres_are_means_of_their_rows(digits):
-    X, y, _, _ = digits
+def test_centres_are_means_of_their_rows(pixels):
+    X, y, _, _ = pixels
     found = _core.centres(X, y.astype(np.int64), 10, 0, 1)
     for label, centre in enumerate(found):
         rows = X[y == label]
@@ -244,8 +244,8 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
 
 
 @pytest.mark.parametrize("start", ["pursuit", "prefit", "lars", "l1", "centres"])
-def test_a_run_starts_where_it_is_told(start, digits_svc, digits):
-    X, y, X_test, y_test = digits
+def test_a_run_starts_where_it_is_told(start, digits_svc, pixels):
+    X, y, X_test, y_test = pixels
     begin = make(digits_svc, 20, X=X, y=y, settings=GradientSettings(start=start, steps=0)).expansion_
     if start != "centres":
         chosen = compress(digits_svc, 20, method=start).expansion_.vectors
@@ -254,8 +254,8 @@ def test_a_run_starts_where_it_is_told(start, digits_svc, digits):
     assert moved.score(X_test, y_test) > 0.93
 
 
-def test_a_run_starts_from_given_vectors(digits_svc, digits):
-    X, y, _, _ = digits
+def test_a_run_starts_from_given_vectors(digits_svc, pixels):
+    X, y, _, _ = pixels
     chosen = compress(digits_svc, 12)
     for start in (chosen, chosen.expansion_, chosen.expansion_.vectors):
         settings = GradientSettings(start=start, steps=0)
@@ -268,8 +268,8 @@ def test_a_run_starts_from_given_vectors(digits_svc, digits):
         make(digits_svc, 2, settings=GradientSettings(start=np.ones((5, 3))))
 
 
-def test_one_run_gives_every_size(digits_svc, digits):
-    X, y, X_test, y_test = digits
+def test_one_run_gives_every_size(digits_svc, pixels):
+    X, y, X_test, y_test = pixels
     settings = GradientSettings(steps=1500)
     path = grow(digits_svc, 40, X=X, y=y, settings=settings)
     assert isinstance(path, ConstructionPath)
@@ -290,8 +290,8 @@ def test_one_run_gives_every_size(digits_svc, digits):
     assert (alone.expansion_.vectors == path[10].expansion_.vectors).all()
 
 
-def test_growing_changes_nothing_before_the_vectors_move(digits_svc, digits):
-    X, y, _, _ = digits
+def test_growing_changes_nothing_before_the_vectors_move(digits_svc, pixels):
+    X, y, _, _ = pixels
     settings = GradientSettings(steps=0, sizes=(5, 9))
     path = grow(digits_svc, 30, X=X, y=y, settings=settings)
     assert list(path.sizes) == [5, 9, 30]
@@ -301,8 +301,8 @@ def test_growing_changes_nothing_before_the_vectors_move(digits_svc, digits):
     assert np.unique(large.vectors, axis=0).shape[0] == 30
 
 
-def test_growing_takes_the_next_of_the_start(digits_svc, digits):
-    X, y, _, _ = digits
+def test_growing_takes_the_next_of_the_start(digits_svc, pixels):
+    X, y, _, _ = pixels
     settings = GradientSettings(steps=0, sizes=(5, 9, 12), start="pursuit")
     path = grow(digits_svc, 12, X=X, y=y, settings=settings)
     order = compress(digits_svc, 12).expansion_.vectors.astype(np.float32)
@@ -310,8 +310,8 @@ def test_growing_takes_the_next_of_the_start(digits_svc, digits):
         assert (path[size].expansion_.vectors == order[:size]).all()
 
 
-def test_more_vectors_in_one_run_match_better(digits_svc, digits):
-    X, y, _, _ = digits
+def test_more_vectors_in_one_run_match_better(digits_svc, pixels):
+    X, y, _, _ = pixels
     wanted = digits_svc.expansion_.decision_function(X)
     settings = GradientSettings(loss="matching", steps=1500, noise=0.0, sizes=(8, 16, 32))
     path = grow(digits_svc, 32, X=X, y=y, settings=settings)
@@ -366,8 +366,8 @@ def test_one_class_machines_are_matched():
     assert agree.mean() > 0.97
 
 
-def test_settings_are_refused_by_name(digits_svc, digits):
-    X, y, _, _ = digits
+def test_settings_are_refused_by_name(digits_svc, pixels):
+    X, y, _, _ = pixels
     for name, value in [
         ("start", "nowhere"),
         ("start", [[1.0]]),
@@ -387,8 +387,8 @@ def test_settings_are_refused_by_name(digits_svc, digits):
         grow(digits_svc, 901, X=X, y=y)
 
 
-def test_time_ends_a_path_with_the_sizes_that_are_done(digits_svc, digits):
-    X, y, _, _ = digits
+def test_time_ends_a_path_with_the_sizes_that_are_done(digits_svc, pixels):
+    X, y, _, _ = pixels
     settings = GradientSettings(sizes=(5, 10), steps=10**7)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         path = grow(digits_svc, 10, X=X, y=y, settings=settings, max_time=0.2)

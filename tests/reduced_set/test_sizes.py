@@ -3,24 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_diabetes, load_iris
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import shuffle
 
 from svmarrow import SVC, SVR, CompressionPath, compression_path
 from svmarrow.reduced_set import cost
-
-
-@pytest.fixture(scope="module")
-def diabetes():
-    X, y = load_diabetes(return_X_y=True)
-    return StandardScaler().fit_transform(X), (y - 150) / 80
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
-    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
 
 
 def test_choosing_the_size(diabetes, iris):

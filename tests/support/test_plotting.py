@@ -3,29 +3,19 @@
 import subprocess
 import sys
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from sklearn import svm as peer
-from sklearn.datasets import load_breast_cancer, make_blobs
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import make_blobs
 
-from svmarrow import SVC, SVR, compress, compression_path
+from svmarrow import SVC, SVR, DecisionVectorsDisplay, SizeAccuracyDisplay, compress, compression_path
+from svmarrow._support.plotting import image_axes
+from svmarrow.reduced_set import subsample_baseline
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot as plt  # noqa: E402
-
-from svmarrow import DecisionVectorsDisplay, SizeAccuracyDisplay  # noqa: E402
-from svmarrow._support.plotting import image_axes  # noqa: E402
-from svmarrow.reduced_set import subsample_baseline  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    return X[:350], y[:350], X[350:], y[350:]
+mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +157,8 @@ def test_boundaries_need_two_columns_and_classes(cancer):
 
 
 def test_boundaries_of_scikit_learns_machines_and_frames():
-    pandas = pytest.importorskip("pandas")
     X, y = make_blobs(60, centers=2, random_state=1)
-    frame = pandas.DataFrame(X, columns=["width", "height"])
+    frame = pd.DataFrame(X, columns=["width", "height"])
     machine = peer.SVC(gamma=0.2).fit(frame, y)
     display = DecisionVectorsDisplay.from_estimator(machine, frame, y, grid_resolution=10)
     np.testing.assert_array_equal(display.vectors, machine.support_vectors_)

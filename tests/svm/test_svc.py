@@ -404,7 +404,6 @@ def _endless():
 
 
 def test_one_bar_on_a_terminal(monkeypatch):
-    pytest.importorskip("rich")
     monkeypatch.setattr(sys, "stderr", _Terminal())
     with _progress.progress(1) as first, _progress.progress(1) as second:
         assert first.callback is not None

@@ -21,10 +21,12 @@ from svmarrow import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    _core,
     compress,
     io,
     load,
 )
+from svmarrow.svm import _base
 
 KERNELS = [
     {"kernel": "rbf"},
@@ -430,9 +432,6 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
         assert estimate.cache <= max(megabytes * 2**20, 8 * len(rows))
     assert estimate.cache == 4 * len(rows) ** 2
     assert NuSVR().estimate_memory(X).packed == SVR().estimate_memory(X).packed
-    from svmarrow import _core
-    from svmarrow.svm import _base
-
     monkeypatch.setattr(_base, "_SMALL", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"SVC needs at least .* GB for 900 rows"):
