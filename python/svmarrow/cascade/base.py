@@ -71,24 +71,7 @@ class Cascade(ClassifierWrapper):
         """Kernel values of a row that ends at each stage, the full model last."""
         raise NotImplementedError
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels out of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
+    def _classes_of(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self, "model_")
         rows = self.model_.validated(X)
         classes, _ = self._answers(rows)
@@ -97,7 +80,7 @@ class Cascade(ClassifierWrapper):
             left = rows if rest.size == rows.shape[0] else rows[rest]
             outputs = self.model_.expansion_._evaluate(left, self.n_jobs)
             classes[rest] = self.model_.decode(outputs)
-        return self.classes_[classes]
+        return classes
 
     def route(self, X: ArrayLike) -> NDArray[np.int64]:
         """Which stage answers each row.

@@ -123,7 +123,7 @@ def choose_points(
 
 
 def _centres(X: NDArray[Any], m: int, random: Any) -> NDArray[Any]:
-    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - start-up time: 40 ms
 
     batch = max(1024, 3 * m)
     means = MiniBatchKMeans(m, random_state=random, n_init=1, batch_size=batch, max_iter=10)

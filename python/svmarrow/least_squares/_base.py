@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import validate_data
 
-from svmarrow._support.decoding import Decoding, class_indices, decision_values
+from svmarrow._support.decoding import class_indices
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
     class_row_weights,
@@ -18,9 +18,9 @@ from svmarrow._support.rows import (
     select_rows,
     validated,
 )
-from svmarrow._support.saving import Savable
-from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import Columns
+from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.fitted import FittedClassifier, FittedExpansion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,23 +29,19 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
 
 
-class LeastSquares(Savable, BaseEstimator):
+class LeastSquares(FittedExpansion):
     """Base of the family: a kernel, rows, an expansion."""
 
     kernel: str | KernelFunction
     gamma: str | float
     degree: int
     coef0: float
-    n_jobs: int | None
     verbose: bool | int
 
-    expansion_: KernelExpansion
-    n_features_in_: int
     loo_error_: float
     _rules: ClassVar[Mapping[str, Rule]]
     #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
@@ -109,20 +105,13 @@ class LeastSquares(Savable, BaseEstimator):
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows, and y as scikit-learn's checks leave it."""
         check(self.get_params(deep=False), self._rules)
-        precomputed = self._is_precomputed()
-        X, y = self._validated_pair(X, y, precomputed=precomputed)
-        if precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
-        if isinstance(self.kernel, str) and self.kernel == "chi2":
-            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+        X, y = self._validated_pair(X, y, precomputed=self._is_precomputed())
+        self._check_training_rows(X)
         return X, y
 
     def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
         X, y = validated(self, X, y, reset=reset, precomputed=precomputed, with_y=True)
         return X, y
-
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:
         """(kernel, gamma, coef0, degree) for these rows."""
@@ -131,52 +120,13 @@ class LeastSquares(Savable, BaseEstimator):
             gamma = default_gamma(self.gamma, X, precomputed=self._is_precomputed(), weights=weights)
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        kernel = self.expansion_.kernel
-        precomputed = isinstance(kernel, str) and kernel == "precomputed"
-        X = validated(self, X, reset=False, precomputed=precomputed)
-        return self.expansion_._evaluate(X, self.n_jobs)
 
-    def as_expansion(self) -> Any:
-        """The fitted model as a kernel expansion, without the training."""
-        check_is_fitted(self)
-        return self.expansion_
-
-    @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """Coefficients (n_outputs, n_vectors), for one output too.
-
-        The shape that scikit-learn's ``SVC`` and ``SVR`` have, so that one rule holds for classifiers and
-        regressors; ``KernelRidge`` has the transpose.
-        """
-        check_is_fitted(self)
-        return self.expansion_.coefficients.T
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Intercepts (n_outputs,); zeros without ``fit_intercept``."""
-        check_is_fitted(self)
-        return self.expansion_.intercepts
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expansion_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        tags.input_tags.sparse = not self._is_precomputed()
-        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
-        return tags
-
-
-class SquareLossClassifier(ClassifierMixin, LeastSquares):
+class SquareLossClassifier(FittedClassifier, LeastSquares):
     """Labels as targets -1 and +1: one output for two classes, else one a class."""
 
     _margin_loss: ClassVar[str] = "square"
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
-    classes_: NDArray[Any]
     loo_decision_: NDArray[np.float64]
     _by_rate = True
 
@@ -219,13 +169,6 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
         self.classes_ = classes
         return signs(labels, classes.size)
 
-    @property
-    def _decoding(self) -> Decoding:
-        return "binary" if self.classes_.size == 2 else "ovr"
-
-    def _decision_shape(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return decision_values(outputs, self._decoding, self.classes_.size, "ovr")
-
     def _row_weights(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
@@ -235,10 +178,9 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
     def _loo_error(
         self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> float:
-        self.loo_decision_ = self._decision_shape(left)
-        k = int(self.classes_.size)
-        said, right = (class_indices(outputs, self._decoding, k) for outputs in (left, targets))
-        return float(np.average(said != right, weights=weights))
+        self.loo_decision_ = self._scores_of(left)
+        wrong = self._winners_of(left) != self._winners_of(targets)
+        return float(np.average(wrong, weights=weights))
 
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
@@ -263,66 +205,11 @@ class SquareLossClassifier(ClassifierMixin, LeastSquares):
         left = None if left is None else left.reshape(len(left), -1)
         return Columns(self.expansion_, left_out=left).mixed(mixing)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores of the classes.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            Two classes: positive for the second. Else one number a class, the largest wins.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        return self._decision_shape(self._outputs(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Elements of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        outputs = self._outputs(X)
-        labels: NDArray[Any] = self.classes_[class_indices(outputs, self._decoding, self.classes_.size)]
-        return labels
-
-    def as_expansion(self) -> ExpansionClassifier:
-        """The fitted model as a classifier made of a kernel expansion, without the training."""
-        check_is_fitted(self)
-        return ExpansionClassifier(
-            self.expansion_,
-            self.classes_,
-            self._decoding,
-            feature_names=getattr(self, "feature_names_in_", None),
-            n_features=self.n_features_in_,
-            n_jobs=self.n_jobs,
-        )
-
-
-class SquareLossRegressor(MultiOutputMixin, RegressorMixin, LeastSquares):
+class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
     """Targets as they are, one column or several."""
 
     loo_prediction_: NDArray[np.float64]
-    _single: bool
     _by_rate = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -379,29 +266,8 @@ class SquareLossRegressor(MultiOutputMixin, RegressorMixin, LeastSquares):
     def _loo_error(
         self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> float:
-        self.loo_prediction_ = left[:, 0] if self._single else left
+        self.loo_prediction_ = self._shaped(left)
         return float(np.average(((left - targets) ** 2).mean(axis=1), weights=weights))
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_outputs)
-            In the shape of y in `fit`.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        outputs = self._outputs(X)
-        return outputs[:, 0] if self._single else outputs
 
 
 def signs(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -32,6 +32,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.decoded import LabelledOutputs, NumberOutputs, WithOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,7 @@ _RULES = {
 }
 
 
-class BaggedKernelMachine(Savable, BaseEstimator):
+class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
     """Base of both."""
 
     _rules: ClassVar[Mapping[str, Rule]] = _RULES
@@ -127,6 +128,10 @@ class BaggedKernelMachine(Savable, BaseEstimator):
             [each.expansion if isinstance(each, ExpansionClassifier) else each for each in converted]
         )
 
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self.expansion_._evaluate(validated(self, X, reset=False), None)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
 
@@ -136,7 +141,7 @@ class BaggedKernelMachine(Savable, BaseEstimator):
         return tags
 
 
-class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
+class BaggedKernelClassifier(LabelledOutputs, BaggedKernelMachine):
     """Average of kernel classifiers on parts of the rows (Rifkin 2002, sections 3.7.3 and 5.3).
 
     A machine on a part of the rows costs a small share of one on all; the average of their outputs is one
@@ -190,7 +195,6 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**_RULES, "class_weight": CLASS_WEIGHT}
-    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -254,51 +258,14 @@ class BaggedKernelClassifier(ClassifierMixin, BaggedKernelMachine):
         merged: ExpansionClassifier = self._converted.with_expansion(self.expansion_)
         return merged
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Averaged scores of the classes, in the shape of the machines' own.
+    def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.as_expansion().scores_of(outputs)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return self.as_expansion().scores_of(self.expansion_._evaluate(X, None))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Elements of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return self.classes_[self.as_expansion().decode(self.expansion_._evaluate(X, None))]
+    def _winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        return self.as_expansion().decode(outputs)
 
 
-class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
+class BaggedKernelRegressor(NumberOutputs, BaggedKernelMachine):
     """Average of kernel regressors on parts of the rows (Rifkin 2002, sections 3.7.3 and 5.3).
 
     Parameters
@@ -396,26 +363,6 @@ class BaggedKernelRegressor(RegressorMixin, BaggedKernelMachine):
         """The merged model as a kernel expansion."""
         check_is_fitted(self)
         return self.expansion_
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Averaged predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        check_is_fitted(self)
-        return self.expansion_._evaluate(validated(self, X, reset=False), None)[:, 0]
 
 
 def _fitted(model: Any, X: Any, y: Any, weights: NDArray[np.float64] | None) -> Any:

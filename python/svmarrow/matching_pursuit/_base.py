@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, cache_bytes, default_gamma, threads, validated
-from svmarrow._support.saving import Savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -29,6 +27,8 @@ from svmarrow.matching_pursuit._dictionary import (
 )
 from svmarrow.matching_pursuit._loss import core_loss
 from svmarrow.matching_pursuit.path import MatchingPath
+from svmarrow.models.decoded import WithOutputs
+from svmarrow.models.fitted import KernelEstimator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class Data:
         )
 
 
-class MatchingPursuit(Savable, BaseEstimator):
+class MatchingPursuit(WithOutputs, KernelEstimator):
     """Base of `KMPClassifier` and `KMPRegressor`."""
 
     n_vectors: int
@@ -123,25 +123,14 @@ class MatchingPursuit(Savable, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, *, multi_output: bool = False) -> tuple[Any, Any]:
         check(self.get_params(deep=False), self._rules)
-        precomputed = self._wants_precomputed()
+        precomputed = self._is_precomputed()
         if precomputed and isinstance(self.kernel, (list, tuple)):
             raise refuse("kernel", self.kernel, "'precomputed' alone, not in a list")
         X, y = validated(
             self, X, y, reset=True, precomputed=precomputed, with_y=True, multi_output=multi_output
         )
-        self._check_domain(X)
-        if precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        self._check_training_rows(X)
         return X, y
-
-    def _check_domain(self, X: Any) -> None:
-        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
-        if any(isinstance(name, str) and name == "chi2" for name in names):
-            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
-
-    def _wants_precomputed(self) -> bool:
-        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
-        return any(isinstance(name, str) and name == "precomputed" for name in names)
 
     def _watched(self, X_val: Any, y_val: Any) -> Any:
         """Validation rows as they are validated at prediction; None without."""
@@ -149,7 +138,7 @@ class MatchingPursuit(Savable, BaseEstimator):
             raise ValueError("X_val and y_val belong together: give both or neither")
         if X_val is None:
             return None
-        rows = validated(self, X_val, reset=False, precomputed=self._wants_precomputed())
+        rows = validated(self, X_val, reset=False, precomputed=self._is_precomputed())
         if np.shape(y_val)[:1] != (rows.shape[0],):
             raise ValueError(
                 f"X_val and y_val disagree: X_val has {rows.shape[0]} rows, y_val has shape {np.shape(y_val)}"
@@ -280,7 +269,7 @@ class MatchingPursuit(Savable, BaseEstimator):
         """All kernels: each of `kernel` with each of `gamma`."""
         names = list(self.kernel) if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         gammas = list(self.gamma) if isinstance(self.gamma, (list, tuple)) else [self.gamma]
-        precomputed = self._wants_precomputed()
+        precomputed = self._is_precomputed()
         specs: list[Spec] = []
         for name in names:
             # A kernel without gamma is one kernel whatever the widths.
@@ -294,7 +283,7 @@ class MatchingPursuit(Savable, BaseEstimator):
         """Points of the kernel functions and what they are called."""
         n = int(data.X.shape[0])
         chosen = self.candidates
-        precomputed = self._wants_precomputed()
+        precomputed = self._is_precomputed()
         if chosen is None or isinstance(chosen, (int, float, np.integer, np.floating)):
             kept = np.arange(n)
             if chosen is not None:
@@ -411,7 +400,7 @@ class MatchingPursuit(Savable, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """Rows as the extension module takes them."""
         check_is_fitted(self, "n_features_in_")
-        rows = validated(self, X, reset=False, precomputed=self._wants_precomputed())
+        rows = validated(self, X, reset=False, precomputed=self._is_precomputed())
         self._check_domain(rows)
         return rows
 
@@ -437,12 +426,3 @@ class MatchingPursuit(Savable, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "path_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        precomputed = self._wants_precomputed()
-        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
-        tags.input_tags.pairwise = precomputed
-        tags.input_tags.sparse = not precomputed
-        tags.input_tags.positive_only = any(isinstance(name, str) and name == "chi2" for name in names)
-        return tags

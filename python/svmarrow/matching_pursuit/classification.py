@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.decoding import Decoding, class_indices, decision_values
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
 from svmarrow._support.rows import class_row_weights, default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
@@ -18,6 +15,7 @@ from svmarrow.matching_pursuit._dictionary import KernelPart
 from svmarrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.fitted import FittedClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +37,7 @@ _RULES = {
 _OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
 
 
-class KMPClassifier(ClassifierMixin, MatchingPursuit):
+class KMPClassifier(FittedClassifier, MatchingPursuit):
     """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. Out of a
@@ -286,7 +284,6 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
                 raise ValueError("y_val has labels that y has not")
             watched = (rows, _targets(found, classes.size))
         self.classes_ = classes
-        self._decoding: Decoding = "binary" if classes.size == 2 else "ovr"
         labels = labels.astype(np.int64)
         self._fit(self._data(X, _targets(labels, classes.size), labels, weights), watched)
         return self
@@ -295,7 +292,7 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         if self.class_kernels is None:
             return super()._kernel_parts(data, random)
         assert data.labels is not None
-        if self._wants_precomputed() or not (self.candidates is None or np.isscalar(self.candidates)):
+        if self._is_precomputed() or not (self.candidates is None or np.isscalar(self.candidates)):
             raise refuse("class_kernels", self.class_kernels, "None for points that have no class")
         points, rows = self._points(data, random)
         place = np.searchsorted(data.rows, rows)
@@ -320,11 +317,8 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
     def _classes_as_targets(self) -> bool:
         return True
 
-    def _winners(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
-        return class_indices(outputs, self._decoding, self.classes_.size)
-
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
-        flat = self.classes_[self._winners(outputs.reshape(-1, outputs.shape[-1]))]
+        flat = self.classes_[self._winners_of(outputs.reshape(-1, outputs.shape[-1]))]
         return flat.reshape(outputs.shape[:-1])
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
@@ -338,61 +332,9 @@ class KMPClassifier(ClassifierMixin, MatchingPursuit):
         )
         return np.sort(train), np.sort(test)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Outputs.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            Two classes: positive for the second. Else one number for each class.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        return decision_values(self._outputs(X), self._decoding, self.classes_.size, "ovr")
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Elements of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        return self._decoded(self._outputs(X))
-
     def _after_load(self) -> None:
         super()._after_load()
         ExpansionClassifier(self.expansions_[0], self.classes_, self._decoding)
-
-    def as_expansion(self) -> ExpansionClassifier:
-        """The model with labels: what `svmarrow.compress` takes."""
-        check_is_fitted(self, "path_")
-        return ExpansionClassifier(
-            self.expansion_,
-            self.classes_,
-            self._decoding,
-            feature_names=getattr(self, "feature_names_in_", None),
-            n_features=self.n_features_in_,
-            n_jobs=self.n_jobs,
-        )
 
 
 def _targets(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +14,7 @@ from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
+from svmarrow.models.decoded import NumberOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def _numbers(y: Any, name: str) -> NDArray[np.float64]:
 _RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
 
 
-class KMPRegressor(RegressorMixin, MatchingPursuit):
+class KMPRegressor(NumberOutputs, MatchingPursuit):
     """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i). Out of a dictionary, all functions that there are to choose from
@@ -264,7 +264,7 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         watched = None if rows is None else (rows, _numbers(y_val, "y_val"))
         if watched is not None and watched[1].shape[1] != targets.shape[1]:
             raise ValueError(f"y_val has {watched[1].shape[1]} columns, y has {targets.shape[1]}")
-        self._one_target = np.ndim(y) == 1
+        self._single = np.ndim(y) == 1
         self._fit(self._data(X, targets, None, weights), watched)
         return self
 
@@ -272,7 +272,7 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         return False
 
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return outputs[..., 0] if self._one_target else outputs
+        return self._shaped(outputs)
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
         return np.array([r2_score(y, one) for one in predictions])
@@ -281,25 +281,6 @@ class KMPRegressor(RegressorMixin, MatchingPursuit):
         rows = np.arange(data.rows.size)
         train, test = train_test_split(rows, test_size=self.validation_fraction, random_state=random)
         return np.sort(train), np.sort(test)
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, q)
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        return self._decoded(self._outputs(X))
 
     def as_expansion(self) -> KernelExpansion:
         """The model as a kernel expansion: what `svmarrow.compress` takes."""

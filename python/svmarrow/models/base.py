@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from svmarrow._support.parameters import THREADS, either, integer, none, refuse
 from svmarrow._support.rows import validated
 from svmarrow._support.saving import Savable
+from svmarrow.models.decoded import WithOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionModel"]
 
 
-class ExpansionModel(Savable, BaseEstimator):
+class ExpansionModel(WithOutputs, Savable, BaseEstimator):
     """Columns, outputs, saving and scikit-learn's contract around an expansion."""
 
     expansion: KernelExpansion
@@ -83,6 +84,9 @@ class ExpansionModel(Savable, BaseEstimator):
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the expansion, (n, q)."""
         return self.expansion._evaluate(self.validated(X), self.n_jobs)
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        return self.outputs(X)
 
     def validated(self, X: ArrayLike) -> Any:
         """Rows as the extension module takes them; a ValueError if they do not fit the model."""

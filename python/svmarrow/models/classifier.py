@@ -16,20 +16,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from svmarrow._support.codes import Code, check_decoder
 from svmarrow._support.decoding import (
     Decoding,
     check_shape,
-    class_indices,
     code_class_indices,
     code_decision_values,
     decision_margins,
-    decision_values,
 )
 from svmarrow._support.parameters import Rule, boolean, refuse
 from svmarrow.models.base import ExpansionModel
+from svmarrow.models.decoded import LabelledOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +44,7 @@ def n_outputs(decoding: str, n_classes: int) -> int:
     return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
 
 
-class ExpansionClassifier(ClassifierMixin, ExpansionModel):
+class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
 
     Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
@@ -166,48 +164,27 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel):
         self._check_columns()
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
         """The labels, (n_classes,)."""
         return np.asarray(self.classes)
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
-            As scikit-learn's SVC: one number a row for two classes, else one a class, or with
-            ``decision_function_shape="ovo"`` one a pair.
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
-        return self.scores_of(self.outputs(X))
+    @property
+    def _decoding(self) -> Decoding:
+        return self.decoding
 
     def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """What `decision_function` makes of outputs (n, q)."""
         if self._matrix is not None:
             return code_decision_values(outputs, self._matrix, str(self.decoder), self.n_jobs)
-        return decision_values(outputs, self.decoding, len(self.classes_), self.decision_function_shape)
+        return super()._scores_of(outputs)
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """Index in `classes_` that wins each row of outputs (n, q)."""
         if self._matrix is not None:
             return code_class_indices(outputs, self._matrix, str(self.decoder), self.n_jobs)
-        return class_indices(
-            outputs,
-            self.decoding,
-            len(self.classes_),
-            decision_function_shape=self.decision_function_shape,
-            break_ties=self.break_ties,
-        )
+        return super()._winners_of(outputs)
+
+    _scores_of, _winners_of = scores_of, decode
 
     def margins_of(self, outputs: NDArray[np.float64], winners: NDArray[np.intp]) -> NDArray[np.float64]:
         """How clearly the classes `winners` (n,) win in outputs (n, q), (n,)."""
@@ -217,26 +194,6 @@ class ExpansionClassifier(ClassifierMixin, ExpansionModel):
                 return np.abs(values)
             return decision_margins(values, "ovr", len(self.classes_), winners)
         return decision_margins(outputs, self.decoding, len(self.classes_), winners)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels out of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
-        return self.classes_[self.decode(self.outputs(X))]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         about = f"{len(self.classes_)} classes, decoding={self.decoding!r}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import OutlierMixin
 
 from svmarrow.models.base import ExpansionModel
+from svmarrow.models.decoded import InsideOutputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionDetector"]
 
 
-class ExpansionDetector(OutlierMixin, ExpansionModel):
+class ExpansionDetector(InsideOutputs, ExpansionModel):
     """An outlier detector made of a kernel expansion with one output, positive inside.
 
     Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. It is fitted from the start.
@@ -68,59 +68,6 @@ class ExpansionDetector(OutlierMixin, ExpansionModel):
         if expansion.n_outputs != 1:
             raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")
         self._check_columns()
-
-    @property
-    def offset_(self) -> NDArray[np.float64]:
-        """What `decision_function` takes from `score_samples`, (1,)."""
-        return -self.expansion.intercepts
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Distances from the boundary in units of the feature space: positive inside, negative outside.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
-        return self.outputs(X)[:, 0]
-
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """`decision_function` without the offset.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Whether rows are inside the region.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            1 inside, -1 outside and on the boundary.
-        """
-        return self.inside(self.outputs(X))
 
     def inside(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """What `predict` makes of outputs (n, 1)."""

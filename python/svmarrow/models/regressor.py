@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.base import RegressorMixin
-
 from svmarrow._support.parameters import Rule, boolean
 from svmarrow.models.base import ExpansionModel
+from svmarrow.models.decoded import NumberOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionRegressor"]
 
 
-class ExpansionRegressor(RegressorMixin, ExpansionModel):
+class ExpansionRegressor(NumberOutputs, ExpansionModel):
     """A regressor made of a kernel expansion: its outputs are its predictions.
 
     Compressing a regression machine gives one, and so does loading it from a file. It is fitted from the
@@ -77,28 +76,11 @@ class ExpansionRegressor(RegressorMixin, ExpansionModel):
         self.n_jobs = n_jobs
         self._check_columns()
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_targets)
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
-        return self.shaped(self.outputs(X))
-
     def shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """What `predict` makes of outputs (n, q)."""
         return outputs[:, 0] if outputs.shape[1] == 1 and self.flat else outputs
+
+    _shaped = shaped
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,22 +13,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.decoding import code_class_indices, code_decision_values
 from svmarrow._support.parameters import (
+    CLASS_WEIGHT,
     RANDOM_STATE,
     THREADS,
     Rule,
     boolean,
     check,
-    either,
     integer,
-    mapping,
-    none,
-    one_of,
     refuse,
 )
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow._support.saving import Savable
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
+from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.multiclass.training import Machines, train
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimator):
+class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -76,7 +74,10 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimato
         * ``"dag"``: for ``code="ovo"``: the first and the last class of a list meet, the loser leaves,
           until one is left [2]_; an output of 0 is for the second of the pair.
 
-        Of equals the first class wins. For two classes and one column the sign of the output decides.
+        `decision_function` gives minus the loss or the distance, the votes, or the round of the DAG in which
+        the class left; for two classes the output of the machine where there is one only, else the difference
+        of the scores. Of equals the first class wins. For two classes and one column the sign of the output
+        decides.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes of y, as in scikit-learn; "balanced" counts a row as its weight says. Every
         machine gets them as weights of the rows, so that its estimator must take ``sample_weight``. A
@@ -142,12 +143,11 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimato
     (<Code: 10 classes, 34 columns, row distance 14>, True)
     """
 
-    classes_: NDArray[Any]
     code_: Code
     decoder_: str
     _machines: Machines
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "class_weight": either(none, one_of("balanced"), mapping),
+        "class_weight": CLASS_WEIGHT,
         "random_state": RANDOM_STATE,
         "n_draws": integer(least=1),
         "shared": boolean,
@@ -238,11 +238,9 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimato
         for name in ("loo_decision_", "loo_error_"):
             self.__dict__.pop(name, None)
         if trained.left_out is not None:
-            matrix, decoder = self.code_.matrix, self.decoder_
-            self.loo_decision_ = code_decision_values(trained.left_out, matrix, decoder, self.n_jobs)
-            won = code_class_indices(trained.left_out, matrix, decoder, self.n_jobs)
+            self.loo_decision_ = self._scores_of(trained.left_out)
             if labels is not None:
-                self.loo_error_ = float((won != labels).mean())
+                self.loo_error_ = float((self._winners_of(trained.left_out) != labels).mean())
 
     @classmethod
     def from_ovr(
@@ -364,51 +362,14 @@ class CodedClassifier(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimato
         precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"
         return expansion._evaluate(validated(self, X, reset=False, precomputed=precomputed), self.n_jobs)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores of the classes.
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        return self.outputs(X)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for a precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes) or (n,)
-            The larger the better: minus the total loss, minus the distance, the votes, the round of the
-            DAG in which the class left. For two classes one number, positive for the second: the output of
-            the machine where there is one only, else the difference of the scores.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        outputs = self.outputs(X)
+    def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return code_decision_values(outputs, self.code_.matrix, self.decoder_, self.n_jobs)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for a precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Elements of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        outputs = self.outputs(X)
-        winners = code_class_indices(outputs, self.code_.matrix, self.decoder_, self.n_jobs)
-        labels: NDArray[Any] = self.classes_[winners]
-        return labels
+    def _winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        return code_class_indices(outputs, self.code_.matrix, self.decoder_, self.n_jobs)
 
     @property
     def expansion_(self) -> KernelExpansion:

@@ -10,12 +10,11 @@ from svmarrow import _core
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, rows_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.perceptron._stream import StreamClassifier, as_classifier
+from svmarrow.models.fitted import FittedClassifier
+from svmarrow.perceptron._stream import StreamClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from svmarrow.models.classifier import ExpansionClassifier
 
 __all__ = ["PoolClassifier"]
 
@@ -23,10 +22,9 @@ __all__ = ["PoolClassifier"]
 NO_BUDGET = 2**62
 
 
-class PoolClassifier(StreamClassifier):
+class PoolClassifier(FittedClassifier, StreamClassifier):
     """An online learner whose model is one `KernelExpansion`."""
 
-    expansion_: KernelExpansion
     _policy_name: ClassVar[str]
 
     @property
@@ -95,9 +93,5 @@ class PoolClassifier(StreamClassifier):
         coefficients: NDArray[np.float64] = self._state["coefficients"]
         return coefficients
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        return self.expansion_._evaluate(X, self.n_jobs)
-
-    def as_expansion(self) -> ExpansionClassifier:
-        """The model as an expansion with labels: what `svmarrow.compress` takes."""
-        return as_classifier(self)
+    def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
+        return self.expansion_._evaluate(rows, self.n_jobs)

@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.decoding import Decoding, class_indices, decision_values
 from svmarrow._support.parameters import THREADS, VERBOSE, check, either, integer, one_of, real, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
-from svmarrow._support.saving import Savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.decoded import LabelledOutputs
+from svmarrow.models.fitted import KernelEstimator
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.rows import CoreRows
 
-__all__ = ["KERNELS", "STREAM_RULES", "StreamClassifier", "as_classifier"]
+__all__ = ["KERNELS", "STREAM_RULES", "StreamClassifier"]
 
 #: The kernels that are computed from rows.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
@@ -45,17 +43,14 @@ STREAM_RULES = {
 }
 
 
-class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
+class StreamClassifier(LabelledOutputs, KernelEstimator):
     """A classifier that learns from a stream; the base of all online learners."""
 
-    classes_: NDArray[np.generic]
-    n_features_in_: int
     mistakes_: int
     n_seen_: int
     mistake_rows_: NDArray[np.int64]
     gamma_: float
     n_epochs_: int
-    n_jobs: int | None
     kernel: str
     gamma: str | float
     coef0: float
@@ -164,8 +159,7 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         self._state = self._empty(X, seed_of(getattr(self, "random_state", 0)))
 
     def _piece(self, X: Any, labels: NDArray[np.int64]) -> None:
-        if self.kernel == "chi2":
-            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+        self._check_domain(X)
         self._learn(self._as_stream(X), labels)
 
     def _empty(self, X: Any, seed: int) -> dict[str, Any]:
@@ -202,16 +196,16 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         self._take(state)
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._outputs_of(validated(self, X, reset=False))
+
+    def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
         """Outputs (n, q) of the current model."""
         raise NotImplementedError
 
     @property
     def _kernel_spec(self) -> tuple[str, float, float, int]:
         return (self.kernel, self.gamma_, float(self.coef0), int(self.degree))
-
-    @property
-    def _decoding(self) -> Decoding:
-        return "binary" if self.classes_.size == 2 else "ovr"
 
     @property
     def _n_outputs(self) -> int:
@@ -246,60 +240,8 @@ class StreamClassifier(ClassifierMixin, Savable, BaseEstimator):
         check_is_fitted(self)
         return self.mistakes_ / max(1, self.n_seen_)
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            For two classes one number a row, positive for the second class; else one a class, the largest
-            wins.
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
-        check_is_fitted(self)
-        outputs = self._outputs(validated(self, X, reset=False))
-        return decision_values(outputs, self._decoding, self.classes_.size, "ovr")
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels out of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of columns.
-        """
-        check_is_fitted(self)
-        outputs = self._outputs(validated(self, X, reset=False))
-        labels: NDArray[Any] = self.classes_[class_indices(outputs, self._decoding, self.classes_.size)]
-        return labels
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.kernel == "chi2"
-        return tags
 
 
 def _check_alike(state: dict[str, Any], empty: dict[str, Any]) -> None:
@@ -321,14 +263,3 @@ def _check_alike(state: dict[str, Any], empty: dict[str, Any]) -> None:
             fits = fits and all(type(count) is int and 0 <= count < 2**64 for count in counts)
         if not fits:
             raise ValueError(f"{key} of the state is {value!r}, expected the like of {like!r}")
-
-
-def as_classifier(model: Any) -> ExpansionClassifier:
-    """The current expansion of an online learner with its labels."""
-    return ExpansionClassifier(
-        model.expansion_,
-        model.classes_,
-        model._decoding,
-        feature_names=getattr(model, "feature_names_in_", None),
-        n_jobs=model.n_jobs,
-    )

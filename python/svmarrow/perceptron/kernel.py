@@ -115,13 +115,13 @@ class KernelPerceptron(PoolClassifier):
         averaged: NDArray[np.float64] = coefficients * lived[:, None]
         return averaged
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
+    def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
         if self.prediction != "voted":
-            return super()._outputs(X)
+            return super()._outputs_of(rows)
         f = self.expansion_
         expansion = (core_rows(f.vectors), f.coefficients, f.intercepts, f.kernel_spec)
         born, n_classes = self._state["born"], int(self.classes_.size)
-        votes = _core.voted(expansion, born, self.n_seen_, n_classes, core_rows(X), threads(self.n_jobs))
+        votes = _core.voted(expansion, born, self.n_seen_, n_classes, core_rows(rows), threads(self.n_jobs))
         return votes if self.classes_.size > 2 else votes[:, 1:] - votes[:, :1]
 
     def as_expansion(self) -> ExpansionClassifier:

@@ -273,8 +273,8 @@ class PerceptronTreeClassifier(StreamClassifier):
     def _decoding(self) -> Decoding:
         return self._coding
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        return self._ready.tree.decision(core_rows(self._as_stream(X)), threads(self.n_jobs))
+    def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
+        return self._ready.tree.decision(core_rows(self._as_stream(rows)), threads(self.n_jobs))
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf of each row.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
+from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.reduced_set.compression import RULES, compress
 from svmarrow.reduced_set.wrapper import ClassifierWrapper
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ReducedSet"]
 
 
-class ReducedSet(ClassifierWrapper):
+class ReducedSet(LabelledOutputs, ClassifierWrapper):
     """Fit a kernel classifier, then keep only the few vectors that matter.
 
     Parameters
@@ -169,37 +170,15 @@ class ReducedSet(ClassifierWrapper):
         """Number of vectors of the compressed expansion."""
         return self.expansion_.n_vectors
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
-            As the estimator's own.
-        """
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "model_")
-        return self.model_.decision_function(X)
+        return self.model_.outputs(X)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Labels of the rows.
+    def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.model_.scores_of(outputs)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels out of `classes_`.
-        """
-        check_is_fitted(self, "model_")
-        return self.model_.predict(X)
+    def _winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        return self.model_.decode(outputs)
 
     def as_expansion(self) -> ExpansionClassifier:
         """The compressed model without the estimator."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,6 +13,7 @@ from svmarrow._support.parameters import check
 from svmarrow._support.saving import Savable
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.decoded import Labels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassifierWrapper"]
 
 
-class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstimator):
+class ClassifierWrapper(MetaEstimatorMixin, Labels, Savable, BaseEstimator):
     """Fits a classifier, and has a model of its own, ``model_``, out of it."""
 
     estimator: Any
@@ -77,7 +78,7 @@ class ClassifierWrapper(MetaEstimatorMixin, ClassifierMixin, Savable, BaseEstima
         return full
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
         """The labels, (n_classes,)."""
         check_is_fitted(self, "model_")
         return self.model_.classes_

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_non_negative
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.certificate import Certificate
@@ -131,13 +131,8 @@ class SupportVectorMachine(CertifiedMachine):
     def _validated(self, X: Any, y: Any = None, *, with_y: bool) -> Any:
         """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""
         check(self.get_params(deep=False), self._rules)
-        precomputed = self._is_precomputed()
-        data = validated(self, X, y, reset=True, precomputed=precomputed, with_y=with_y)
-        rows = data[0] if with_y else data
-        if precomputed and rows.shape[0] != rows.shape[1]:
-            raise ValueError(f"X has shape {rows.shape}: a precomputed kernel matrix must be square")
-        if isinstance(self.kernel, str) and self.kernel == "chi2":
-            check_non_negative(rows, f"{type(self).__name__} with kernel='chi2'")
+        data = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=with_y)
+        self._check_training_rows(data[0] if with_y else data)
         return data
 
     @staticmethod
@@ -274,8 +269,8 @@ class SupportVectorMachine(CertifiedMachine):
     @property
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
-        vectors = self._fitted_expansion().vectors
-        return np.empty((0, 0)) if self._is_fitted_precomputed() else vectors
+        check_is_fitted(self)
+        return np.empty((0, 0)) if self._is_fitted_precomputed() else self.expansion_.vectors
 
 
 class SingleMachine(SupportVectorMachine):

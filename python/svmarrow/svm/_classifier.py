@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.decoding import Decoding, check_shape, pairs
@@ -53,7 +54,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         fitted = self._solve(training, sizes, fit, start=start)
         self.classes_ = classes
         self.class_weight_ = class_weight
-        self._decoding = decoding
+        self._coding = decoding
         self._store(training, fitted, fitted["class_counts"])
         return self
 
@@ -85,7 +86,8 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where row r of a support vector
         belongs to its machine against the r-th of the other classes; (n_classes, n_SV) one against the rest.
         """
-        coefficients = self._fitted_expansion().coefficients
+        check_is_fitted(self)
+        coefficients = self.expansion_.coefficients
         if self._decoding != "ovo":
             return coefficients.T
         k = self.classes_.size

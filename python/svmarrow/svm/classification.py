@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import boolean, one_of, real
 from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
@@ -291,7 +292,7 @@ class SVC(KernelClassifier):
         return self._estimates(_precision)
 
     def _estimates(self, of: Callable[[LeaveOneOut], float | None], needs: str = "") -> NDArray[np.float64]:
-        self._fitted_expansion()
+        check_is_fitted(self)
         values = [
             None if m.leave_one_out is None else of(m.leave_one_out) for m in self.certificate_.machines
         ]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
@@ -188,8 +187,7 @@ class LowRankSVC(CertifiedClassifier):
         """
         check(self.get_params(deep=False), self._rules)
         X, y = validated(self, X, y, reset=True, with_y=True)
-        if self.kernel == "chi2":
-            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+        self._check_domain(X)
         spec = (
             self.kernel,
             default_gamma(self.gamma, X, precomputed=False),
@@ -224,5 +222,5 @@ class LowRankSVC(CertifiedClassifier):
         self.expansion_ = KernelExpansion(points, coefficients, machine.intercept_, *spec)
         self.indices_ = None if rows is None else used[rows]
         self.classes_, self.class_weight_ = machine.classes_, class_weight
-        self.certificate_, self._decoding = machine.certificate_, machine._decoding
+        self.certificate_, self._coding = machine.certificate_, machine._coding
         return self

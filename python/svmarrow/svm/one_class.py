@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from sklearn.base import OutlierMixin
-
 from svmarrow import _core
 from svmarrow._support.parameters import Rule, real
+from svmarrow.models.decoded import InsideOutputs
 from svmarrow.svm._base import SOLVER_RULES, SingleMachine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["OneClassSVM"]
 
 
-class OneClassSVM(OutlierMixin, SingleMachine):
+class OneClassSVM(InsideOutputs, SingleMachine):
     """The region that holds most of the rows.
 
     nu is an upper bound of the share of rows outside the region and a lower bound of the share of support
@@ -164,51 +160,3 @@ class OneClassSVM(OutlierMixin, SingleMachine):
             return _core.fit_one_class_svm(rows, kernel, training.weights, float(self.nu), solver)
 
         return self._fit(training, training.weights.size, fit)
-
-    @property
-    def offset_(self) -> NDArray[np.float64]:
-        """What `decision_function` takes from `score_samples`, (1,)."""
-        return -self.intercept_
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Distances from the boundary in units of the feature space: positive inside, negative outside.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._outputs(X)[:, 0]
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """`decision_function` without the offset.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> NDArray[np.intp]:
-        """Whether rows are inside the region.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            1 inside, -1 outside and on the boundary.
-        """
-        return np.where(self.decision_function(X) > 0.0, 1, -1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from svmarrow import _core
 from svmarrow._support.parameters import real
+from svmarrow.models.decoded import NumberOutputs
 from svmarrow.svm._base import SOLVER_RULES, SingleMachine
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SVR", "NuSVR"]
 
 
-class KernelRegressor(RegressorMixin, SingleMachine):
+class KernelRegressor(NumberOutputs, SingleMachine):
     """Base of both."""
 
     C: float
@@ -52,25 +52,6 @@ class KernelRegressor(RegressorMixin, SingleMachine):
             return _core.fit_svr(rows, kernel, task, solver)
 
         return self._fit(training, targets.size * (1 if nu is None else 2), fit)
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            For a wrong number of columns and values that are not finite.
-        """
-        return self._outputs(X)[:, 0]
 
 
 class SVR(KernelRegressor):

@@ -1,0 +1,204 @@
+"""What outputs (n, q) become: labels, numbers, inside or outside; with the methods that users call.
+
+A class says where its outputs come from, ``_outputs(X)``, and inherits the rest. Labels follow from outputs
+by a decoding, see `svmarrow._support.decoding`; who decodes in another way overrides ``_scores_of`` and
+``_winners_of``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+
+from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["InsideOutputs", "LabelledOutputs", "Labels", "NumberOutputs", "WithOutputs"]
+
+
+class WithOutputs:
+    """Something with outputs."""
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        """Outputs (n, q) of rows as the user gives them."""
+        raise NotImplementedError
+
+
+class Labels(ClassifierMixin):
+    """Labels of rows, by the numbers of their classes."""
+
+    classes_: NDArray[Any]
+
+    def _classes_of(self, X: Any) -> NDArray[Any]:
+        """Index in `classes_` of each row's class."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        classes = self._classes_of(X)
+        labels: NDArray[Any] = self.classes_[classes]
+        return labels
+
+
+class LabelledOutputs(Labels, WithOutputs):
+    """Scores and labels from outputs; one output for two classes and one a class for more, unless told."""
+
+    decision_function_shape: Literal["ovo", "ovr"] = "ovr"
+    break_ties: bool = False
+
+    @property
+    def _decoding(self) -> Decoding:
+        return "binary" if self.classes_.size == 2 else "ovr"
+
+    def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `decision_function` makes of outputs (n, q)."""
+        check_shape(self._decoding, self.decision_function_shape, self.break_ties)
+        return decision_values(outputs, self._decoding, self.classes_.size, self.decision_function_shape)
+
+    def _winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Index in `classes_` that wins each row of outputs (n, q)."""
+        check_shape(self._decoding, self.decision_function_shape, self.break_ties)
+        return class_indices(
+            outputs,
+            self._decoding,
+            self.classes_.size,
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+        )
+
+    def _classes_of(self, X: Any) -> NDArray[np.intp]:
+        return self._winners_of(self._outputs(X))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+            Two classes: one number a row, positive for the second. Else one for each class, the larger the
+            better, or with ``decision_function_shape="ovo"``, where there is such a parameter, one for each
+            pair. Shapes and signs are scikit-learn's.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self._scores_of(self._outputs(X))
+
+
+class NumberOutputs(RegressorMixin, WithOutputs):
+    """Outputs that are predictions."""
+
+    #: Whether the one target there is was a vector, not a column.
+    _single: bool = True
+
+    def _shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `predict` makes of outputs (..., n, q)."""
+        return outputs[..., 0] if self._single else outputs
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_targets)
+            In the shape of y in `fit`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self._shaped(self._outputs(X))
+
+
+class InsideOutputs(OutlierMixin, WithOutputs):
+    """One output, positive inside a region."""
+
+    expansion_: KernelExpansion
+
+    @property
+    def offset_(self) -> NDArray[np.float64]:
+        """What `decision_function` takes from `score_samples`, (1,)."""
+        return -self.expansion_.intercepts
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Distances from the boundary in units of the feature space: positive inside, negative outside.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self._outputs(X)[:, 0]
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """`decision_function` without the offset.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """Whether rows are inside the region.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            1 inside, -1 outside and on the boundary.
+        """
+        return np.where(self.decision_function(X) > 0.0, 1, -1)

@@ -1,0 +1,116 @@
+"""What estimators with a kernel share: their checks and tags, and the expansion that a fit leaves behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, check_non_negative
+
+from svmarrow._support.rows import validated
+from svmarrow._support.saving import Savable
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.decoded import LabelledOutputs, WithOutputs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["FittedClassifier", "FittedExpansion", "KernelEstimator"]
+
+
+class KernelEstimator(Savable, BaseEstimator):
+    """An estimator with a kernel: its name, a function, or a list of them."""
+
+    kernel: Any
+    n_jobs: int | None
+    n_features_in_: int
+
+    def _kernel_names(self) -> list[str]:
+        kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        return [name for name in kernels if isinstance(name, str)]
+
+    def _is_precomputed(self) -> bool:
+        return "precomputed" in self._kernel_names()
+
+    def _check_training_rows(self, X: Any) -> None:
+        """Refuses rows that the kernel is not defined for."""
+        if self._is_precomputed() and X.shape[0] != X.shape[1]:
+            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        self._check_domain(X)
+
+    def _check_domain(self, X: Any) -> None:
+        if "chi2" in self._kernel_names():
+            check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = not self._is_precomputed()
+        tags.input_tags.positive_only = "chi2" in self._kernel_names()
+        return tags
+
+
+class FittedExpansion(WithOutputs, KernelEstimator):
+    """An estimator whose fitted model is one kernel expansion."""
+
+    expansion_: KernelExpansion
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        precomputed = self._is_fitted_precomputed()
+        return self.expansion_._evaluate(
+            validated(self, X, reset=False, precomputed=precomputed), self.n_jobs
+        )
+
+    def _is_fitted_precomputed(self) -> bool:
+        kernel = self.expansion_.kernel
+        return isinstance(kernel, str) and kernel == "precomputed"
+
+    def as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion, without the training."""
+        check_is_fitted(self)
+        return self.expansion_
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Coefficients (n_outputs, n_vectors), for one output too.
+
+        The shape that scikit-learn's ``SVC`` and ``SVR`` have, so that one rule holds for classifiers and
+        regressors; ``KernelRidge`` has the transpose.
+        """
+        check_is_fitted(self)
+        return self.expansion_.coefficients.T
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts (n_outputs,); zeros without one."""
+        check_is_fitted(self)
+        return self.expansion_.intercepts
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+
+class FittedClassifier(LabelledOutputs):
+    """One whose fitted model is an expansion with labels."""
+
+    n_jobs: int | None
+    n_features_in_: int
+    expansion_: KernelExpansion
+
+    def as_expansion(self) -> ExpansionClassifier:
+        """The fitted model as a classifier made of a kernel expansion, without the training."""
+        check_is_fitted(self)
+        return ExpansionClassifier(
+            self.expansion_,
+            self.classes_,
+            self._decoding,
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+            feature_names=getattr(self, "feature_names_in_", None),
+            n_features=self.n_features_in_,
+            n_jobs=self.n_jobs,
+        )
