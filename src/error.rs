@@ -90,8 +90,35 @@ impl Error {
         Self::Param { name, value: value.to_string(), rule: rule.into() }
     }
 
+    /// A check of a parameter, [`Error::Param`] where its rule does not hold.
+    pub fn check_param(
+        holds: bool,
+        name: &'static str,
+        value: impl ToString,
+        rule: impl ToString,
+    ) -> Result<()> {
+        if holds { Ok(()) } else { Err(Self::param(name, value, rule.to_string())) }
+    }
+
+    /// A check of a number that may be 0.
+    pub fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
+        Self::check_param(value.is_finite() && value >= 0.0, name, value, "finite and not negative")
+    }
+
+    /// A check that indices stay below `limit`, which is `what`.
+    pub fn check_below(name: &'static str, indices: &[usize], limit: usize, what: &str) -> Result<()> {
+        let beyond = indices.iter().find(|&&index| index >= limit);
+        beyond.map_or(Ok(()), |index| Err(Self::param(name, index, format!("below {limit}, {what}"))))
+    }
+
     /// A check of two sizes, [`Error::Shape`] where they differ.
     pub fn check_len(what: &'static str, expected: usize, found: usize) -> Result<()> {
         if expected == found { Ok(()) } else { Err(Self::Shape { what, expected, found }) }
+    }
+
+    /// A check of rows and columns.
+    pub fn check_shape(what: &'static str, expected: (usize, usize), found: (usize, usize)) -> Result<()> {
+        Self::check_len(what, expected.0, found.0)?;
+        Self::check_len(what, expected.1, found.1)
     }
 }

@@ -120,15 +120,10 @@ impl PathView<'_> {
             }
             Form::Basic { vector_of_step: of_step, steps_of_size: of_size } => {
                 Error::check_len("rows of the changes of a path", of_step.len(), rows)?;
-                if let Some(vector) = of_step.iter().find(|&&vector| vector >= m) {
-                    let rule = format!("below {m}, the vectors of the path");
-                    return Err(Error::param("vector_of_step", vector, rule));
-                }
-                if of_size.windows(2).any(|w| w[0] > w[1]) || of_size.last().is_some_and(|&n| n > rows) {
-                    let rule = "increasing, up to the number of steps";
-                    return Err(Error::param("steps_of_size", format!("{of_size:?}"), rule));
-                }
-                Ok(())
+                Error::check_below("vector_of_step", of_step, m, "the vectors of the path")?;
+                let rise = of_size.is_sorted() && of_size.last().is_none_or(|&n| n <= rows);
+                let rule = "increasing, up to the number of steps";
+                Error::check_param(rise, "steps_of_size", format!("{of_size:?}"), rule)
             }
         }
     }
@@ -158,9 +153,7 @@ impl PathView<'_> {
 pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>> {
     path.check()?;
     let (m, q) = (path.vectors(), path.outputs());
-    if size > m {
-        return Err(Error::param("size", size, format!("at most {m}, the vectors of the path")));
-    }
+    Error::check_param(size <= m, "size", size, format!("at most {m}, the vectors of the path"))?;
     let a = match path.form {
         Form::Factored(factor) => {
             let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().collect();
@@ -221,13 +214,9 @@ pub fn path_outputs(
     let ((n, m), q) = (features.dim(), intercepts.len());
     Error::check_len("vectors of a path", path.vectors(), m)?;
     Error::check_len("outputs of a path", path.outputs(), q)?;
-    if sizes.windows(2).any(|w| w[0] >= w[1]) || sizes.last().is_some_and(|&s| s > m) {
-        return Err(Error::param(
-            "sizes",
-            format!("{sizes:?}"),
-            format!("increasing and at most {m}, the vectors of the path"),
-        ));
-    }
+    let rise = sizes.windows(2).all(|w| w[0] < w[1]) && sizes.last().is_none_or(|&s| s <= m);
+    let rule = format!("increasing and at most {m}, the vectors of the path");
+    Error::check_param(rise, "sizes", format!("{sizes:?}"), rule)?;
     if !features.is_standard_layout() {
         features = features.as_standard_layout().into_owned();
     }

@@ -59,21 +59,12 @@ pub enum Measure {
 
 impl MatchingParams {
     pub(super) fn check(&self, task: &Task<'_>) -> Result<()> {
-        if self.functions == 0 {
-            return Err(Error::param("functions", 0, "at least 1"));
-        }
-        if self.every == 0 {
-            return Err(Error::param("every", 0, "at least 1"));
-        }
-        if self.variant == Variant::PreFitting && !task.squared {
-            return Err(Error::param("variant", "prefit", "backfit or basic for a loss that is not squared"));
-        }
-        if self.sample == Some(0) {
-            return Err(Error::param("sample", 0, "at least 1"));
-        }
-        if !(self.tolerance >= 0.0 && self.tolerance < 1.0) {
-            return Err(Error::param("tolerance", self.tolerance, "in [0, 1)"));
-        }
-        Ok(())
+        Error::check_param(self.functions > 0, "functions", 0, "at least 1")?;
+        Error::check_param(self.every > 0, "every", 0, "at least 1")?;
+        let known = task.squared || self.variant != Variant::PreFitting;
+        Error::check_param(known, "variant", "prefit", "backfit or basic for a loss that is not squared")?;
+        Error::check_param(self.sample != Some(0), "sample", 0, "at least 1")?;
+        let share = (0.0..1.0).contains(&self.tolerance);
+        Error::check_param(share, "tolerance", self.tolerance, "in [0, 1)")
     }
 }

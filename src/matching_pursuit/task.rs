@@ -55,9 +55,7 @@ impl Task<'_> {
 
     pub(super) fn check(&self) -> Result<()> {
         let (l, q) = self.targets.dim();
-        if q == 0 || l == 0 {
-            return Err(Error::param("targets", "[]", "at least one row and one output"));
-        }
+        Error::check_param(q * l > 0, "targets", "[]", "at least one row and one output")?;
         if let Some(row) = self.targets.rows().into_iter().position(|y| y.iter().any(|y| !y.is_finite())) {
             return Err(Error::NotFinite { what: "targets", row });
         }

@@ -60,12 +60,6 @@ impl<T: Real> Learner<T> {
         Ok(learner)
     }
 
-    /// Whether a vector can still be added without another one leaving.
-    pub(super) fn has_room(&self) -> bool {
-        matches!(self.params.policy, Policy::Unlimited | Policy::Projectron { .. })
-            || self.pool.len() < self.params.budget
-    }
-
     /// Multiplications of the policy at a mistake, beside kernel values.
     pub(super) fn cost_of_a_mistake(&self) -> u64 {
         let m = self.pool.len() as u64;

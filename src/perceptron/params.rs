@@ -60,28 +60,24 @@ impl PerceptronParams {
     pub fn check(&self) -> Result<()> {
         self.kernel.check()?;
         check_stream(&self.kernel, self.classes)?;
-        if self.budget == 0 {
-            return Err(Error::param("budget", 0, "at least 1"));
-        }
-        if let Policy::Projectron { eta, .. } = self.policy
-            && !(eta.is_finite() && eta >= 0.0)
-        {
-            return Err(Error::param("eta", eta, "finite and not negative"));
+        Error::check_param(self.budget > 0, "budget", 0, "at least 1")?;
+        if let Policy::Projectron { eta, .. } = self.policy {
+            Error::check_not_negative("eta", eta)?;
         }
         Ok(())
+    }
+
+    /// Whether the pool may have m vectors.
+    pub(super) fn has_room_for(&self, m: usize) -> bool {
+        matches!(self.policy, Policy::Unlimited | Policy::Projectron { .. }) || m <= self.budget
     }
 }
 
 /// Checks what is fixed along a stream.
 pub(super) fn check_stream(kernel: &Kernel, classes: usize) -> Result<()> {
-    if matches!(kernel, Kernel::Precomputed) {
-        let rule = "computed from rows: a stream has no fixed rows to which kernel values could refer";
-        return Err(Error::param("kernel", "precomputed", rule));
-    }
-    if classes < 2 {
-        return Err(Error::param("classes", classes, "at least 2"));
-    }
-    Ok(())
+    let rule = "computed from rows: a stream has no fixed rows to which kernel values could refer";
+    Error::check_param(*kernel != Kernel::Precomputed, "kernel", "precomputed", rule)?;
+    Error::check_param(classes > 1, "classes", classes, "at least 2")
 }
 
 /// Checks the rows and the labels of a piece of a stream.
@@ -94,15 +90,7 @@ pub(super) fn check_piece(
 ) -> Result<()> {
     Error::check_len("labels (one for each row)", rows.rows(), labels.len())?;
     Error::check_len("columns of X", features, rows.cols())?;
-    if let Some(label) = labels.iter().find(|&&label| label >= classes) {
-        return Err(Error::param("labels", label, format!("below {classes}, the number of classes")));
-    }
+    Error::check_below("labels", labels, classes, "the number of classes")?;
     rows.check_finite("X")?;
     kernel.check_rows("X", rows)
-}
-
-/// Checks the shape of an array of a state.
-pub(super) fn check_shape(what: &'static str, expected: (usize, usize), found: (usize, usize)) -> Result<()> {
-    Error::check_len(what, expected.0, found.0)?;
-    Error::check_len(what, expected.1, found.1)
 }

@@ -1,6 +1,6 @@
 //! Everything that the rest of a stream depends on: what is saved between two pieces.
 
-use super::params::{PerceptronParams, Policy, check_shape};
+use super::params::PerceptronParams;
 use super::update::outputs;
 use crate::data::OwnedRows;
 use crate::error::{Error, Result};
@@ -33,11 +33,8 @@ impl PerceptronState {
     pub(super) fn check(&self, params: &PerceptronParams) -> Result<()> {
         let (m, q) = (self.vectors.view().rows(), outputs(params.classes));
         Error::check_len("born of the state (one for each vector)", m, self.born.len())?;
-        let budgeted = !matches!(params.policy, Policy::Unlimited | Policy::Projectron { .. });
-        if budgeted && m > params.budget {
-            let rule = format!("at least {m}, the number of vectors that the model has already");
-            return Err(Error::param("budget", params.budget, rule));
-        }
+        let rule = format!("at least {m}, the number of vectors that the model has already");
+        Error::check_param(params.has_room_for(m), "budget", params.budget, rule)?;
         let pairs = if params.policy.keeps_pairs() { m } else { 0 };
         let scored = if params.policy.keeps_scores() { m } else { 0 };
         for (what, expected, found) in [
@@ -45,7 +42,7 @@ impl PerceptronState {
             ("matrix of the state", (pairs, pairs), self.matrix.dim()),
             ("scores of the state", (scored, q), self.scores.dim()),
         ] {
-            check_shape(what, expected, found)?;
+            Error::check_shape(what, expected, found)?;
         }
         Ok(())
     }

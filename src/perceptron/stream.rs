@@ -97,7 +97,7 @@ impl<T: Real> Stream<T> {
                 if mistake || (learn_margins && margin < 1.0) {
                     projection.learn(learner, update, margin, eta);
                 }
-            } else if mistake && learner.has_room() {
+            } else if mistake && learner.params.has_room_for(learner.pool.len() + 1) {
                 books.added(&Newcomer::of(learner, &scores, update));
                 learner.push(update);
             } else if mistake {

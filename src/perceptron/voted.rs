@@ -34,9 +34,8 @@ pub fn voted(
     let (m, q) = (expansion.len(), expansion.outputs());
     Error::check_len("born (one for each vector)", m, born.len())?;
     Error::check_len("outputs of the expansion", outputs(classes), q)?;
-    if born.windows(2).any(|pair| pair[0] > pair[1]) || born.last().is_some_and(|&last| last >= seen.max(1)) {
-        return Err(Error::param("born", "(...)", "rising and below the number of rows seen"));
-    }
+    let rises = born.is_sorted() && born.last().is_none_or(|&last| last < seen.max(1));
+    Error::check_param(rises, "born", "(...)", "rising and below the number of rows seen")?;
     let all: Vec<usize> = (0..rows.rows()).collect();
     let mut votes = Array2::zeros((rows.rows(), classes));
     if m == 0 {

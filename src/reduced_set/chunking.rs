@@ -123,11 +123,8 @@ pub fn reduce(
     };
     let chunk = match limits.chunk {
         Some(chunk) if chunk < (2 * most).max(4) && chunk < whole => {
-            return Err(Error::param(
-                "chunk",
-                chunk,
-                format!("at least {}, twice the number of vectors to choose", (2 * most).max(4)),
-            ));
+            let rule = format!("at least {}, twice the number of vectors to choose", (2 * most).max(4));
+            return Err(Error::param("chunk", chunk, rule));
         }
         Some(chunk) => chunk,
         None if fits(whole) => whole,
@@ -137,13 +134,8 @@ pub fn reduce(
         return Err(too_much(chunk.min(whole)));
     }
     if let (Some(rows), Reducer::Pursuit(params)) = (candidates, reducer) {
-        if chunk < rows.rows() && limits.chunk.is_some() {
-            return Err(Error::param(
-                "chunk",
-                chunk,
-                "None where the candidates are not the model's own vectors",
-            ));
-        }
+        let rule = "None where the candidates are not the model's own vectors";
+        Error::check_param(chunk >= rows.rows() || limits.chunk.is_none(), "chunk", chunk, rule)?;
         return if fits(whole) {
             pursuit(target, candidates, params, monitor, par)
         } else {

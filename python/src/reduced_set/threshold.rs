@@ -36,9 +36,7 @@ pub(crate) fn threshold_joint<'py>(
     let (n, q) = scores.dim();
     let labels = indices("labels", &labels)?;
     same_length("labels (one for each row of scores)", n, labels.len())?;
-    if let Some(label) = labels.iter().find(|&&label| label >= q) {
-        return Err(to_python(Error::param("labels", label, format!("below {q}, the number of outputs"))));
-    }
+    Error::check_below("labels", &labels, q, "the number of outputs").map_err(to_python)?;
     finite_scores(scores.as_slice().unwrap_or_default(), q).map_err(to_python)?;
     let shifts = run(py, 1, Cost::of(n, q, 32), None, |_, _| Ok(threshold::joint(scores, &labels)))?;
     Ok(PyArray1::from_vec(py, shifts))

@@ -79,18 +79,11 @@ pub fn from_expansion(
 ) -> Result<TreeState> {
     check_stream(&expansion.kernel, classes)?;
     check_piece(&expansion.kernel, classes, expansion.vectors.cols(), rows, labels)?;
-    if expansion.len() > MOST_VECTORS {
-        let rule = format!("an expansion of at most {MOST_VECTORS} vectors; compress it first");
-        return Err(Error::param("model", format!("{} vectors", expansion.len()), rule));
-    }
-    if rows.rows() == 0 {
-        return Err(Error::param("X", "(0 rows)", "at least one row"));
-    }
-    if let Some(alpha) = params.refit
-        && !(alpha.is_finite() && alpha >= 0.0)
-    {
-        return Err(Error::param("alpha", alpha, "finite and not negative"));
-    }
+    let rule = format!("an expansion of at most {MOST_VECTORS} vectors; compress it first");
+    let found = format!("{} vectors", expansion.len());
+    Error::check_param(expansion.len() <= MOST_VECTORS, "model", found, rule)?;
+    Error::check_param(rows.rows() > 0, "X", "(0 rows)", "at least one row")?;
+    Error::check_not_negative("alpha", params.refit.unwrap_or(0.0))?;
     let tree = TreeParams {
         kernel: expansion.kernel,
         classes,

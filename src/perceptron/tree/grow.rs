@@ -49,23 +49,13 @@ impl TreeParams {
     pub fn check(&self) -> Result<()> {
         self.kernel.check()?;
         check_stream(&self.kernel, self.classes)?;
-        if self.budget == 0 {
-            return Err(Error::param("budget", 0, "at least 1"));
-        }
-        if self.child_budget == 0 || self.child_budget > self.budget {
-            let rule = format!("between 1 and {}, the budget", self.budget);
-            return Err(Error::param("child_budget", self.child_budget, rule));
-        }
-        if self.sample < 2 {
-            return Err(Error::param("sample_size", self.sample, "at least 2"));
-        }
-        if self.max_leaves == 0 {
-            return Err(Error::param("max_leaves", 0, "at least 1"));
-        }
-        if self.draws == 0 {
-            return Err(Error::param("draws", 0, "at least 1"));
-        }
-        Ok(())
+        Error::check_param(self.budget > 0, "budget", 0, "at least 1")?;
+        let rule = format!("between 1 and {}, the budget", self.budget);
+        let fits = (1..=self.budget).contains(&self.child_budget);
+        Error::check_param(fits, "child_budget", self.child_budget, rule)?;
+        Error::check_param(self.sample > 1, "sample_size", self.sample, "at least 2")?;
+        Error::check_param(self.max_leaves > 0, "max_leaves", 0, "at least 1")?;
+        Error::check_param(self.draws > 0, "draws", 0, "at least 1")
     }
 }
 

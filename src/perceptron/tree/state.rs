@@ -13,7 +13,6 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{RowBuffer, RowWriter, VectorPool};
-use crate::perceptron::params::check_shape;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
 use std::collections::HashMap;
@@ -103,10 +102,10 @@ impl TreeState {
         for (what, expected, found) in lengths {
             Error::check_len(what, expected, found)?;
         }
-        check_shape("children of a tree", (n, 2), self.children.dim())?;
-        check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
-        check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
-        check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
+        Error::check_shape("children of a tree", (n, 2), self.children.dim())?;
+        Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
+        Error::check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
+        Error::check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
         let broken = |what: &str| Err(Error::param("tree", what, "the arrays that a fitted tree has kept"));
         for (starts, end) in [(&self.starts, self.members.len()), (&self.sample_starts, self.sample.len())] {
             if starts[0] != 0 || starts[n] != end as u64 || starts.windows(2).any(|w| w[0] > w[1]) {

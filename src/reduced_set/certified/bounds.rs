@@ -159,22 +159,15 @@ pub(super) fn stages(
     source.path().check()?;
     Error::check_len("factor of a path", m, source.factor.nrows())?;
     Error::check_len("outputs of a path", q, source.projections.ncols())?;
-    Error::check_len("products of the outputs", q, moments.products.nrows())?;
-    Error::check_len("products of the outputs", q, moments.products.ncols())?;
-    Error::check_len("products with the kept vectors", m, moments.at_kept.nrows())?;
-    Error::check_len("products with the kept vectors", q, moments.at_kept.ncols())?;
+    Error::check_shape("products of the outputs", (q, q), moments.products.dim())?;
+    Error::check_shape("products with the kept vectors", (m, q), moments.at_kept.dim())?;
     Error::check_len("masses of the outputs", q, moments.masses.len())?;
     Error::check_len("sums of the outputs", q, moments.sums.len())?;
     let grows = |w: &[StageSize]| w[0].vectors < w[1].vectors && w[0].directions <= w[1].directions;
-    if !sizes.windows(2).all(grows)
-        || sizes.iter().any(|s| s.directions > s.vectors || s.vectors > m || s.vectors == 0)
-    {
-        return Err(Error::param(
-            "stages",
-            format!("{sizes:?}"),
-            format!("increasing, with no more directions than vectors and at most {m} vectors"),
-        ));
-    }
+    let fits = |s: &StageSize| s.directions <= s.vectors && (1..=m).contains(&s.vectors);
+    let holds = sizes.windows(2).all(grows) && sizes.iter().all(fits);
+    let rule = format!("increasing, with no more directions than vectors and at most {m} vectors");
+    Error::check_param(holds, "stages", format!("{sizes:?}"), rule)?;
     let Some(last) = sizes.last() else { return Ok(Vec::new()) };
     let deltas = feature_space(&source.target)?;
     let shared = Shared::new(source, last, deltas, par)?;

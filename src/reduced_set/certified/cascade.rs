@@ -110,13 +110,8 @@ impl Cascade {
             Coding::Sign => q == 1,
             Coding::Pairs => classes * (classes - 1) / 2 == q,
         };
-        if !fits {
-            return Err(Error::param(
-                "coding",
-                format!("{:?}", decision.coding),
-                format!("one for {q} outputs"),
-            ));
-        }
+        let (coding, rule) = (format!("{:?}", decision.coding), format!("one for {q} outputs"));
+        Error::check_param(fits, "coding", coding, rule)?;
         let stages = stages(projection, sizes, decision.coding, par)?;
         let mut columns = Vec::with_capacity(stages.len());
         let mut from = 0;
@@ -200,9 +195,8 @@ impl Cascade {
         par: Par,
     ) -> Result<(Array2<f64>, Array2<f64>)> {
         self.check(x)?;
-        if stage >= self.stages.len() {
-            return Err(Error::param("stage", stage, format!("below {}", self.stages.len())));
-        }
+        let count = self.stages.len();
+        Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
         let mut found = vec![(0.0, 0.0); x.rows() * q];
         par.for_each_chunk(&mut found, BLOCK * q, |chunk, found| {

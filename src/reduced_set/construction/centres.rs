@@ -32,9 +32,8 @@ pub fn centres(
     par: Par,
 ) -> Result<Array2<f32>> {
     let (n, d) = (rows.rows(), rows.cols());
-    if count == 0 || count > n {
-        return Err(Error::param("n_vectors", count, format!("between 1 and {n}, the number of rows")));
-    }
+    let rule = format!("between 1 and {n}, the number of rows");
+    Error::check_param((1..=n).contains(&count), "n_vectors", count, rule)?;
     if let Some(groups) = groups {
         Error::check_len("groups (one for each row)", n, groups.len())?;
     }

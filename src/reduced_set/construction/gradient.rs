@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
 use crate::random::Random;
+use crate::reduced_set::pursuit::check_kernel;
 use crate::simd::adam;
 use std::ops::ControlFlow;
 
@@ -75,33 +76,21 @@ pub fn gradient_vectors(
     let Examples { rows, answers } = *examples;
     let (n, d, q) = (rows.rows(), rows.cols(), target.outputs());
     params.check()?;
-    if target.kernel == Kernel::Precomputed {
-        return Err(Error::param("kernel", "precomputed", "a function of two vectors to be reduced"));
-    }
+    check_kernel(&target.kernel)?;
     Error::check_len("columns of the rows", target.vectors.cols(), d)?;
-    if n == 0 || d == 0 || start.is_empty() {
-        return Err(Error::param(
-            "rows",
-            n,
-            "at least one, with at least one column and one vector to start from",
-        ));
-    }
+    let rule = "at least one, with at least one column and one vector to start from";
+    Error::check_param(n > 0 && d > 0 && !start.is_empty(), "rows", n, rule)?;
     Error::check_len("columns of the start", d, start.ncols())?;
     let given = start.nrows();
     if let Some(((row, _), _)) = start.indexed_iter().find(|(_, v)| !v.is_finite()) {
         return Err(Error::NotFinite { what: "start", row });
     }
-    let increasing = sizes.windows(2).all(|pair| pair[0] < pair[1]);
-    if !increasing || sizes.first().is_none_or(|&first| first == 0 || first > given) {
-        return Err(Error::param(
-            "sizes",
-            format!("{sizes:?}"),
-            format!("increasing, from 1 to {given} for the first, the number of vectors of the start"),
-        ));
-    }
-    if let Some(&last) = sizes.last().filter(|&&last| last > given + n) {
-        return Err(Error::param("sizes", last, format!("at most {}, the start and one a row", given + n)));
-    }
+    let increase = sizes.windows(2).all(|pair| pair[0] < pair[1]);
+    let fit = increase && sizes.first().is_some_and(|first| (1..=given).contains(first));
+    let rule = format!("increasing, from 1 to {given} for the first, the number of vectors of the start");
+    Error::check_param(fit, "sizes", format!("{sizes:?}"), rule)?;
+    let (last, rule) = (sizes[sizes.len() - 1], format!("at most {}, the start and one a row", given + n));
+    Error::check_param(last <= given + n, "sizes", last, rule)?;
     params.check_answers(examples, q)?;
     target.kernel.check_rows("rows", rows)?;
     target.kernel.check_rows("start", start.try_into()?)?;
@@ -292,13 +281,9 @@ impl Run<'_, '_> {
         }
         small.intercepts = moving.intercepts;
         let all = small.vectors.iter().chain(&small.coefficients).chain(&small.intercepts);
-        if all.into_iter().any(|v| !v.is_finite()) {
-            return Err(Error::param(
-                "vector_rate",
-                params.vector_rate,
-                "small enough for the vectors to stay finite",
-            ));
-        }
+        let (finite, rule) =
+            (all.copied().all(f32::is_finite), "small enough for the vectors to stay finite");
+        Error::check_param(finite, "vector_rate", params.vector_rate, rule)?;
         let gap = losses.last().copied().unwrap_or(f64::NAN);
         Ok((losses, Stop { reason, iterations: done as u64, gap }))
     }

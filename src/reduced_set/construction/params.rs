@@ -49,22 +49,16 @@ pub enum Answers<'a> {
 
 impl GradientParams {
     pub(super) fn check(&self) -> Result<()> {
-        let rule = |name, value: f64, holds: bool, rule: &str| {
-            if holds { Ok(()) } else { Err(Error::param(name, value, rule)) }
-        };
-        rule("batch", self.batch as f64, self.batch >= 1, "at least 1")?;
-        for (name, value) in [
-            ("vector_rate", self.vector_rate),
-            ("coefficient_rate", self.coefficient_rate),
-            ("noise", self.noise),
-        ] {
-            rule(name, value, value.is_finite() && value >= 0.0, "finite and not negative")?;
+        Error::check_param(self.batch > 0, "batch", self.batch, "at least 1")?;
+        Error::check_not_negative("vector_rate", self.vector_rate)?;
+        Error::check_not_negative("coefficient_rate", self.coefficient_rate)?;
+        Error::check_not_negative("noise", self.noise)?;
+        let (s, w) = (self.objective.sharpness, self.objective.label_weight);
+        Error::check_param(s.is_finite() && s > 0.0, "sharpness", s, "finite and positive")?;
+        for (name, share) in [("mixing", self.mixing), ("label_weight", w)] {
+            Error::check_param((0.0..=1.0).contains(&share), name, share, "in [0, 1]")?;
         }
-        rule("mixing", self.mixing, (0.0..=1.0).contains(&self.mixing), "in [0, 1]")?;
-        let s = self.objective.sharpness;
-        rule("sharpness", s, s.is_finite() && s > 0.0, "finite and positive")?;
-        let w = self.objective.label_weight;
-        rule("label_weight", w, (0.0..=1.0).contains(&w), "in [0, 1]")
+        Ok(())
     }
 
     /// The answers of n rows for q outputs.
@@ -74,13 +68,7 @@ impl GradientParams {
             Some(Answers::Classes(labels)) => {
                 let classes = self.objective.coding.classes(q).unwrap_or(usize::MAX);
                 Error::check_len("labels (one for each row)", n, labels.len())?;
-                if let Some(label) = labels.iter().find(|&&label| label >= classes) {
-                    return Err(Error::param(
-                        "labels",
-                        label,
-                        format!("below {classes}, the number of classes"),
-                    ));
-                }
+                Error::check_below("labels", labels, classes, "the number of classes")
             }
             Some(Answers::Values(values)) => {
                 Error::check_len("answers (one for each row)", n, values.nrows())?;
@@ -88,15 +76,13 @@ impl GradientParams {
                 if let Some(((row, _), _)) = values.indexed_iter().find(|(_, v)| !v.is_finite()) {
                     return Err(Error::NotFinite { what: "answers", row });
                 }
-                if self.objective.needs_labels() {
-                    return Err(Error::param("labels", "numbers", "classes for a loss on labels"));
-                }
+                let enough = !self.objective.needs_labels();
+                Error::check_param(enough, "labels", "numbers", "classes for a loss on labels")
             }
-            None if self.objective.needs_labels() => {
-                return Err(Error::param("labels", "None", "given for a loss on labels"));
+            None => {
+                let enough = !self.objective.needs_labels();
+                Error::check_param(enough, "labels", "None", "given for a loss on labels")
             }
-            None => {}
         }
-        Ok(())
     }
 }

@@ -10,9 +10,9 @@ use crate::control::{Monitor, Par, StopReason};
 use crate::data::flat;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Kernel, gram_symmetric};
+use crate::kernels::gram_symmetric;
 use crate::path::Path;
-use crate::reduced_set::pursuit::{PursuitParams, Selection, indefinite, pursuit};
+use crate::reduced_set::pursuit::{PursuitParams, Selection, check_kernel, indefinite, pursuit};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -67,16 +67,9 @@ pub fn select(
     par: Par,
 ) -> Result<Path> {
     let (m, q) = (target.len(), target.outputs());
-    if target.kernel == Kernel::Precomputed {
-        return Err(Error::param("kernel", "precomputed", "a function of two vectors to be reduced"));
-    }
-    if max_vectors == 0 || max_vectors > m {
-        return Err(Error::param(
-            "max_vectors",
-            max_vectors,
-            format!("between 1 and {m}, the number of vectors"),
-        ));
-    }
+    check_kernel(&target.kernel)?;
+    let rule = format!("between 1 and {m}, the number of vectors");
+    Error::check_param((1..=m).contains(&max_vectors), "max_vectors", max_vectors, rule)?;
     if let ControlFlow::Break(reason) = monitor.look("kernel matrix", 0, max_vectors) {
         return Ok(Path::empty(q, reason));
     }
@@ -132,23 +125,14 @@ pub(in crate::reduced_set) fn along(
 impl Method {
     fn check(self) -> Result<()> {
         match self {
-            Self::Rank { tolerance } => non_negative("rank_tolerance", tolerance),
-            Self::ZeroNorm { gamma, .. } => non_negative("gamma", gamma.unwrap_or(0.0)),
-            Self::L1 { penalty, .. } => non_negative("penalty", penalty.unwrap_or(0.0)),
+            Self::Rank { tolerance } => Error::check_not_negative("rank_tolerance", tolerance),
+            Self::ZeroNorm { gamma, .. } => Error::check_not_negative("gamma", gamma.unwrap_or(0.0)),
+            Self::L1 { penalty, .. } => Error::check_not_negative("penalty", penalty.unwrap_or(0.0)),
             Self::Lars { penalty, cost, .. } => {
-                if !(cost > 0.0 && cost.is_finite()) {
-                    return Err(Error::param("cost", cost, "finite and positive"));
-                }
-                non_negative("penalty", penalty.unwrap_or(0.0))
+                let holds = cost > 0.0 && cost.is_finite();
+                Error::check_param(holds, "cost", cost, "finite and positive")?;
+                Error::check_not_negative("penalty", penalty.unwrap_or(0.0))
             }
         }
-    }
-}
-
-fn non_negative(name: &'static str, value: f64) -> Result<()> {
-    if value.is_finite() && value >= 0.0 {
-        Ok(())
-    } else {
-        Err(Error::param(name, value, "finite and not negative"))
     }
 }

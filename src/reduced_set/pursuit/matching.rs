@@ -30,13 +30,12 @@
 
 use ndarray::Array2;
 
-use super::space::{Criterion, Halt, Halting, Space, Use};
+use super::space::{Criterion, Halt, Halting, Space, Use, check_kernel};
 use super::stepper::{Complete, Proposal, Rule, Sampled, Step};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::Kernel;
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -110,25 +109,16 @@ impl PursuitParams<'_> {
     }
 
     fn check(&self, candidates: usize) -> Result<()> {
-        if self.max_vectors == 0 || self.max_vectors > candidates {
-            return Err(Error::param(
-                "max_vectors",
-                self.max_vectors,
-                format!("between 1 and {candidates}, the number of candidates"),
-            ));
+        let rule = format!("between 1 and {candidates}, the number of candidates");
+        let fits = (1..=candidates).contains(&self.max_vectors);
+        Error::check_param(fits, "max_vectors", self.max_vectors, rule)?;
+        if let Selection::Given(order) = &self.selection {
+            Error::check_below("order", order, candidates, "the number of candidates")?;
         }
-        if let Selection::Given(order) = &self.selection
-            && let Some(p) = order.iter().find(|&&p| p >= candidates)
-        {
-            return Err(Error::param("order", p, format!("below {candidates}, the number of candidates")));
-        }
-        if !(self.tolerance >= 0.0 && self.tolerance < 1.0) {
-            return Err(Error::param("tolerance", self.tolerance, "in [0, 1)"));
-        }
-        if self.sample.is_some_and(|sample| sample.size == 0) {
-            return Err(Error::param("sample", 0, "at least 1"));
-        }
-        Ok(())
+        let share = (0.0..1.0).contains(&self.tolerance);
+        Error::check_param(share, "tolerance", self.tolerance, "in [0, 1)")?;
+        let some = self.sample.is_none_or(|sample| sample.size > 0);
+        Error::check_param(some, "sample", 0, "at least 1")
     }
 
     fn rule(&self) -> Rule {
@@ -153,9 +143,7 @@ pub fn pursuit(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Path> {
-    if target.kernel == Kernel::Precomputed {
-        return Err(Error::param("kernel", "precomputed", "a function of two vectors to be reduced"));
-    }
+    check_kernel(&target.kernel)?;
     params.check(candidates.map_or(target.len(), |rows| rows.rows()))?;
     // The union of what outputs choose apart is solved for among all candidates.
     let complete =

@@ -12,4 +12,4 @@ mod stepper;
 
 pub use matching::{PursuitParams, Sample, Selection, pursuit};
 pub use space::Criterion;
-pub(super) use space::indefinite;
+pub(super) use space::{check_kernel, indefinite};

@@ -147,14 +147,10 @@ impl<'a> Space<'a> {
                 (own, targets, norms, Kind::Features(source))
             }
             Criterion::Predictions(rows) => {
-                if rows.rows() == 0 {
-                    return Err(Error::param("rows", 0, "at least one row to compare predictions on").into());
-                }
-                Error::check_len(
-                    "columns of the rows to compare predictions on",
-                    target.vectors.cols(),
-                    rows.cols(),
-                )?;
+                let rule = "at least one row to compare predictions on";
+                Error::check_param(rows.rows() > 0, "rows", 0, rule)?;
+                let what = "columns of the rows to compare predictions on";
+                Error::check_len(what, target.vectors.cols(), rows.cols())?;
                 let mut outputs = in_blocks(&evaluator, rows, monitor, par)?;
                 let share = 1.0 / rows.rows() as f64;
                 let mut norms = vec![0.0; q];
@@ -249,6 +245,12 @@ impl<'a> Space<'a> {
     pub(super) fn kernel(&self, list: &[usize], taken: &[usize], par: Par) -> Result<Vec<f64>> {
         gram(&self.kernel, self.pool.gather(list).view(), self.pool.gather(taken).view(), par).map(flat)
     }
+}
+
+/// Refuses kernel values that are given: what is reduced is made of vectors.
+pub(in crate::reduced_set) fn check_kernel(kernel: &Kernel) -> Result<()> {
+    let rule = "a function of two vectors to be reduced";
+    Error::check_param(*kernel != Kernel::Precomputed, "kernel", "precomputed", rule)
 }
 
 /// The error for a kernel that has no feature space.
