@@ -15,6 +15,7 @@ use ndarray::Array2;
 use super::Kernel;
 use super::pack::method;
 use crate::data::{OwnedRows, Rows};
+use crate::error::{Error, Result};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::epilogue::Epilogue;
@@ -28,15 +29,15 @@ pub(crate) struct Formula<T> {
 }
 
 impl<T: Real> Formula<T> {
-    /// For a kernel; `None` where the rows are kernel values already.
-    pub(crate) fn of(kernel: &Kernel, sparse: bool) -> Option<Self> {
+    /// For a kernel that is computed from rows.
+    pub(crate) fn of(kernel: &Kernel, sparse: bool) -> Result<Self> {
         let (measure, epilogue) = match *kernel {
             Kernel::Rbf { gamma } if !sparse => {
                 (Measure::SquaredL2, Epilogue::Decay { gamma: T::from_f64(gamma) })
             }
-            _ => method(kernel)?,
+            _ => method(kernel).ok_or_else(|| Error::param("kernel", kernel.name(), "computed from rows"))?,
         };
-        Some(Self { measure, epilogue })
+        Ok(Self { measure, epilogue })
     }
 
     /// ||x - z||^2

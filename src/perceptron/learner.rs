@@ -3,7 +3,7 @@
 use super::params::{PerceptronParams, Policy};
 use super::state::PerceptronState;
 use super::update::Update;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Formula, RowBuffer, VectorPool, self_value};
 use crate::random::Random;
 use crate::simd::Real;
@@ -34,11 +34,9 @@ impl<T: Real> Learner<T> {
     pub(super) fn new(params: &PerceptronParams, state: &PerceptronState) -> Result<Self> {
         let vectors = state.vectors.view();
         let (sparse, features) = (vectors.is_sparse(), vectors.cols());
-        let formula = Formula::of(&params.kernel, sparse)
-            .ok_or_else(|| Error::param("kernel", params.kernel.name(), "computed from rows"))?;
         let mut learner = Self {
             params: *params,
-            formula,
+            formula: Formula::of(&params.kernel, sparse)?,
             pool: VectorPool::new(features, sparse),
             coefficients: state.coefficients.columns().into_iter().map(|column| column.to_vec()).collect(),
             born: state.born.clone(),

@@ -16,24 +16,23 @@
 use super::grow::{Tree, TreeParams};
 use super::node::{Leaf, Node};
 use super::program::lower_products;
-use super::rows::Store;
 use super::state::TreeState;
 use super::strategy::Strategy;
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, Formula, RowBuffer};
+use crate::kernels::{Evaluator, RowBuffer};
 use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
 use crate::perceptron::params::{check_piece, check_stream};
 use crate::perceptron::watch::Watch;
-use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use ndarray::{Array2, Axis, aview1};
+use std::collections::HashMap;
 
 /// Vectors of an expansion, at most: the program at the root has the square of them.
 const MOST_VECTORS: usize = 16_384;
@@ -111,16 +110,10 @@ pub fn from_expansion(
     let expansion = &expansion.reborrow();
     let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params };
     if expansion.vectors.is_f64() {
-        work.convert::<f64>(tree, &mut watch, par)
+        Conversion::<f64>::new(work, tree, watch, par)?.run()
     } else {
-        work.convert::<f32>(tree, &mut watch, par)
+        Conversion::<f32>::new(work, tree, watch, par)?.run()
     }
-}
-
-/// A node that is not finished, and the rows that reach it.
-struct Open {
-    at: usize,
-    list: Vec<usize>,
 }
 
 struct Work<'a> {
@@ -132,101 +125,85 @@ struct Work<'a> {
     params: &'a ConvertParams,
 }
 
-impl Work<'_> {
-    fn convert<T: Real>(&self, params: TreeParams, watch: &mut Watch<'_>, par: Par) -> Result<TreeState> {
-        let vectors = self.expansion.vectors;
-        let (features, sparse) = (vectors.cols(), vectors.is_sparse());
-        let formula = Formula::of(&params.kernel, sparse)
-            .ok_or_else(|| Error::param("kernel", params.kernel.name(), "computed from rows"))?;
-        let mut tree = Tree {
-            params,
-            formula,
-            nodes: Vec::new(),
-            store: Store::new(features, sparse),
-            random: Random::new(self.params.seed),
-            row: RowBuffer::<T>::new(features, sparse),
-            other: RowBuffer::new(features, sparse),
-            lines: Vec::new(),
-            scores: vec![0.0; self.expansion.outputs()],
-            leaves: 1,
-            par,
-        };
-        let (root, slots) = self.root(&mut tree);
-        let all = tree.child(&root, &vec![true; root.ids.len()]);
-        tree.nodes.push(Node::Leaf(all));
-        let mut open = vec![Open { at: 0, list: (0..self.rows.rows()).collect() }];
-        while let Some(Open { at, list }) = open.pop() {
-            let Node::Leaf(leaf) = &mut tree.nodes[at] else { continue };
-            let m = leaf.ids.len();
-            if m <= self.params.budget {
-                self.finish(&mut tree, &root, &slots, at, &list, watch)?;
-                watch.done(list.len());
-                continue;
-            }
-            let taken = std::mem::replace(leaf, Leaf::new(&tree.row, Vec::new()));
-            let most = m.div_ceil(2).max(self.params.budget);
-            self.divide(&mut tree, &taken, Open { at, list }, most, &mut open, watch)?;
-        }
-        let double = vectors.is_f64();
-        let mut state = TreeState::of(&tree.nodes, &tree.store, tree.scores.len(), &mut tree.row, double);
-        state.random = tree.random.state();
-        Ok(state)
-    }
+/// A tree in the making.
+struct Conversion<'a, T> {
+    work: Work<'a>,
+    tree: Tree<T>,
+    /// All vectors in one leaf, equal ones once.
+    root: Leaf<T>,
+    /// The place of each vector of the expansion in it.
+    slots: Vec<usize>,
+    /// Nodes that are not finished, and the rows that reach them.
+    open: Vec<(usize, Vec<usize>)>,
+    watch: Watch<'a>,
+}
 
-    /// All vectors in one leaf, equal ones once; and the place of each in it.
-    fn root<T: Real>(&self, tree: &mut Tree<T>) -> (Leaf<T>, Vec<usize>) {
-        let (vectors, q) = (self.expansion.vectors, self.expansion.outputs());
-        let mut leaf = Leaf::new(&tree.row, self.expansion.intercepts.to_vec());
-        let (mut slots, mut places) = (std::collections::HashMap::new(), Vec::with_capacity(vectors.rows()));
+impl<'a, T: Real> Conversion<'a, T> {
+    fn new(work: Work<'a>, params: TreeParams, watch: Watch<'a>, par: Par) -> Result<Self> {
+        let (vectors, q) = (work.expansion.vectors, work.expansion.outputs());
+        let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed, par)?;
+        let mut root = Leaf::new(&tree.row, work.expansion.intercepts.to_vec());
+        let (mut known, mut slots) = (HashMap::new(), Vec::with_capacity(vectors.rows()));
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
             let id = tree.store.intern(&tree.row);
-            let slot = *slots.entry(id).or_insert(leaf.ids.len());
-            places.push(slot);
-            if slot == leaf.ids.len() {
-                leaf.push(id, &tree.row, std::iter::repeat_n(0.0, q));
+            let slot = *known.entry(id).or_insert(root.ids.len());
+            slots.push(slot);
+            if slot == root.ids.len() {
+                root.push(id, &tree.row, std::iter::repeat_n(0.0, q));
             }
             for c in 0..q {
-                leaf.coefficients[slot * q + c] += self.expansion.coefficients[[i, c]];
+                root.coefficients[slot * q + c] += work.expansion.coefficients[[i, c]];
             }
         }
-        (leaf, places)
+        let all = tree.child(&root, &vec![true; root.ids.len()]);
+        tree.nodes.push(Node::Leaf(all));
+        let open = vec![(0, (0..work.rows.rows()).collect())];
+        Ok(Self { work, tree, root, slots, open, watch })
     }
 
-    fn divide<T: Real>(
-        &self,
-        tree: &mut Tree<T>,
-        leaf: &Leaf<T>,
-        node: Open,
-        most: usize,
-        open: &mut Vec<Open>,
-        watch: &mut Watch<'_>,
-    ) -> Result<()> {
-        let Open { at, list } = node;
+    fn run(mut self) -> Result<TreeState> {
+        let budget = self.work.params.budget;
+        while let Some((at, list)) = self.open.pop() {
+            let Node::Leaf(leaf) = &mut self.tree.nodes[at] else { continue };
+            let m = leaf.ids.len();
+            if m <= budget {
+                self.finish(at, &list)?;
+                self.watch.done(list.len());
+            } else {
+                let taken = std::mem::replace(leaf, Leaf::new(&self.tree.row, Vec::new()));
+                self.divide(&taken, at, list, m.div_ceil(2).max(budget))?;
+            }
+        }
+        Ok(self.tree.state())
+    }
+
+    fn divide(&mut self, leaf: &Leaf<T>, at: usize, list: Vec<usize>, most: usize) -> Result<()> {
+        let (work, tree) = (&self.work, &mut self.tree);
         let (features, sparse) = (tree.row.features(), tree.row.is_sparse());
-        let chosen = tree.random.sample(list.len(), list.len().min(self.params.sample));
+        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample));
         let load = |i: usize| {
             let mut row = RowBuffer::new(features, sparse);
-            row.load(&self.rows, list[i]);
+            row.load(&work.rows, list[i]);
             row
         };
         let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).collect();
-        let labels: Vec<u32> = chosen.iter().map(|&i| self.labels[list[i]] as u32).collect();
-        let (found, kept) = tree.divide(leaf, &sample, &labels, most, watch)?;
+        let labels: Vec<u32> = chosen.iter().map(|&i| work.labels[list[i]] as u32).collect();
+        let (found, kept) = tree.divide(leaf, &sample, &labels, most, &mut self.watch)?;
         let Some(split) = found else {
             tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept));
-            open.push(Open { at, list });
+            self.open.push((at, list));
             return Ok(());
         };
-        let stored: Vec<u32> = match self.params.strategy {
+        let stored: Vec<u32> = match work.params.strategy {
             Strategy::JointNearest => sample.iter().map(|row| tree.store.intern(row)).collect(),
             _ => Vec::new(),
         };
         let rule = tree.rule(leaf, &sample, &stored, &split);
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         for i in list {
-            watch.spend(rule.cost(features.max(8)) as u64)?;
-            tree.row.load(&self.rows, i);
+            self.watch.spend(rule.cost(features.max(8)) as u64)?;
+            tree.row.load(&work.rows, i);
             let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines);
             if goes_left { &mut left_rows } else { &mut right_rows }.push(i);
         }
@@ -234,42 +211,35 @@ impl Work<'_> {
         let left = tree.nodes.len();
         tree.nodes.extend(children.map(Node::Leaf));
         tree.nodes[at] = Node::Branch { rule, left, right: left + 1 };
-        open.push(Open { at: left + 1, list: right_rows });
-        open.push(Open { at: left, list: left_rows });
+        self.open.extend([(left + 1, right_rows), (left, left_rows)]);
         Ok(())
     }
 
     /// A leaf within the budget: its sample, and its coefficients fitted again.
-    fn finish<T: Real>(
-        &self,
-        tree: &mut Tree<T>,
-        root: &Leaf<T>,
-        slots: &[usize],
-        at: usize,
-        list: &[usize],
-        watch: &mut Watch<'_>,
-    ) -> Result<()> {
-        let chosen = tree.random.sample(list.len(), list.len().min(self.params.sample));
+    fn finish(&mut self, at: usize, list: &[usize]) -> Result<()> {
+        let (work, tree) = (&self.work, &mut self.tree);
+        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample));
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = list.len() as u64;
         for i in chosen {
-            tree.row.load(&self.rows, list[i]);
-            leaf.sample.push((tree.store.intern(&tree.row), self.labels[list[i]] as u32));
+            tree.row.load(&work.rows, list[i]);
+            leaf.sample.push((tree.store.intern(&tree.row), work.labels[list[i]] as u32));
         }
-        let Some(alpha) = self.params.refit else { return Ok(()) };
-        if root.ids.len() > self.params.budget {
-            self.select(tree, root, slots, at, list, watch)?;
+        let Some(alpha) = work.params.refit else { return Ok(()) };
+        if self.root.ids.len() > work.params.budget {
+            self.select(at, list)?;
         }
+        let (work, tree, watch) = (&self.work, &mut self.tree, &mut self.watch);
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
-        let (n, m, q) = (list.len(), leaf.ids.len(), self.expansion.outputs());
+        let (n, m, q) = (list.len(), leaf.ids.len(), work.expansion.outputs());
         if m == 0 || n == 0 {
             return Ok(());
         }
-        let values_of_a_row = (m * self.rows.cols().max(8)) as u64;
+        let values_of_a_row = (m * work.rows.cols().max(8)) as u64;
         let mut columns = vec![0.0; m * n];
         for (i, &row) in list.iter().enumerate() {
             watch.spend(values_of_a_row)?;
-            tree.row.load(&self.rows, row);
+            tree.row.load(&work.rows, row);
             leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns);
         }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
@@ -285,7 +255,7 @@ impl Work<'_> {
         }
         let mut solution = vec![0.0; m * q];
         for c in 0..q {
-            let target: Vec<f64> = list.iter().map(|&i| self.targets[[i, c]]).collect();
+            let target: Vec<f64> = list.iter().map(|&i| work.targets[[i, c]]).collect();
             for j in 0..m {
                 solution[j * q + c] = dot(column(j), &target);
             }
@@ -302,15 +272,8 @@ impl Work<'_> {
     }
 
     /// A leaf takes the vectors that explain f best on its rows.
-    fn select<T: Real>(
-        &self,
-        tree: &mut Tree<T>,
-        root: &Leaf<T>,
-        slots: &[usize],
-        at: usize,
-        list: &[usize],
-        watch: &Watch<'_>,
-    ) -> Result<()> {
+    fn select(&mut self, at: usize, list: &[usize]) -> Result<()> {
+        let (work, tree) = (&self.work, &mut self.tree);
         if list.is_empty() {
             return Ok(());
         }
@@ -319,14 +282,9 @@ impl Work<'_> {
         } else {
             list.to_vec()
         };
-        let rows = self.rows.gather(&some);
-        let functions = KernelFunctions::new(
-            self.expansion.kernel,
-            self.expansion.vectors.reborrow(),
-            rows.view(),
-            None,
-        )?;
-        let targets = self.targets.select(Axis(0), &some);
+        let (rows, vectors) = (work.rows.gather(&some), work.expansion.vectors.reborrow());
+        let functions = KernelFunctions::new(work.expansion.kernel, vectors, rows.view(), None)?;
+        let targets = work.targets.select(Axis(0), &some);
         let task = Task {
             functions: &[&functions],
             targets: targets.view(),
@@ -338,7 +296,7 @@ impl Work<'_> {
         };
         let params = MatchingParams {
             variant: Variant::PreFitting,
-            functions: self.params.budget,
+            functions: work.params.budget,
             steps: None,
             every: 1,
             tolerance: 0.0,
@@ -348,12 +306,12 @@ impl Work<'_> {
             sample: None,
             seed: 0,
         };
-        let fit = matching_pursuit(&task, &params, watch.monitor(), tree.par)?;
-        let mut chosen = vec![false; root.ids.len()];
+        let fit = matching_pursuit(&task, &params, self.watch.monitor(), tree.par)?;
+        let mut chosen = vec![false; self.root.ids.len()];
         for vector in fit.order {
-            chosen[slots[vector]] = true;
+            chosen[self.slots[vector]] = true;
         }
-        let child = tree.child(root, &chosen);
+        let child = tree.child(&self.root, &chosen);
         if let Node::Leaf(leaf) = &mut tree.nodes[at] {
             let sample = std::mem::take(&mut leaf.sample);
             *leaf = Leaf { sample, seen: leaf.seen, ..child };

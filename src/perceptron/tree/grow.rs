@@ -92,31 +92,15 @@ fn learn<T: Real>(
     par: Par,
 ) -> Result<(TreeState, Vec<u64>)> {
     let kept = state.rows.view();
-    let (nodes, store) = state.build::<T>(true)?;
-    for node in &nodes {
-        if let Node::Leaf(leaf) = node
-            && leaf.ids.len() > params.budget
-        {
-            let rule = format!("at least {}, the vectors of the largest leaf", leaf.ids.len());
-            return Err(Error::param("budget", params.budget, rule));
+    let mut tree = Tree::<T>::new(*params, kept, state.outputs(), state.random, par)?;
+    (tree.nodes, tree.store) = state.build(true)?;
+    for node in &tree.nodes {
+        if let Node::Leaf(leaf) = node {
+            let m = leaf.ids.len();
+            let rule = format!("at least {m}, the vectors of the largest leaf");
+            Error::check_param(m <= params.budget, "budget", params.budget, rule)?;
         }
     }
-    let formula = Formula::of(&params.kernel, kept.is_sparse())
-        .ok_or_else(|| Error::param("kernel", params.kernel.name(), "computed from rows"))?;
-    let mut tree = Tree {
-        params: *params,
-        formula,
-        nodes,
-        store,
-        random: Random::new(state.random),
-        row: RowBuffer::new(kept.cols(), kept.is_sparse()),
-        other: RowBuffer::new(kept.cols(), kept.is_sparse()),
-        lines: Vec::new(),
-        scores: vec![0.0; state.outputs()],
-        // A binary tree of n nodes has (n + 1) / 2 leaves.
-        leaves: state.kinds.len().div_ceil(2),
-        par,
-    };
     let mut watch = Watch::new(monitor, "stream", labels.len());
     let mut wrong = Vec::new();
     for (i, &label) in labels.iter().enumerate() {
@@ -126,10 +110,11 @@ fn learn<T: Real>(
             wrong.push(i as u64);
         }
     }
-    let mut next = TreeState::of(&tree.nodes, &tree.store, state.outputs(), &mut tree.row, kept.is_f64());
-    next.random = tree.random.state();
-    next.seen = state.seen + labels.len() as u64;
-    next.mistakes = state.mistakes + wrong.len() as u64;
+    let next = TreeState {
+        seen: state.seen + labels.len() as u64,
+        mistakes: state.mistakes + wrong.len() as u64,
+        ..tree.state()
+    };
     Ok((next, wrong))
 }
 
@@ -145,14 +130,38 @@ pub(super) struct Tree<T> {
     pub(super) other: RowBuffer<T>,
     pub(super) lines: Vec<T>,
     pub(super) scores: Vec<f64>,
-    pub(super) leaves: usize,
     pub(super) par: Par,
 }
 
 impl<T: Real> Tree<T> {
+    /// Without nodes, for rows laid out like those given.
+    pub(super) fn new(params: TreeParams, like: Rows<'_>, q: usize, seed: u64, par: Par) -> Result<Self> {
+        let (features, sparse) = (like.cols(), like.is_sparse());
+        Ok(Self {
+            params,
+            formula: Formula::of(&params.kernel, sparse)?,
+            nodes: Vec::new(),
+            store: Store::new(features, sparse),
+            random: Random::new(seed),
+            row: RowBuffer::new(features, sparse),
+            other: RowBuffer::new(features, sparse),
+            lines: Vec::new(),
+            scores: vec![0.0; q],
+            par,
+        })
+    }
+
+    /// Its arrays; rows seen and mistakes are left at 0.
+    pub(super) fn state(&mut self) -> TreeState {
+        let arrays = TreeState::of(&self.nodes, &self.store, self.scores.len(), &mut self.row);
+        TreeState { random: self.random.state(), ..arrays }
+    }
+
     /// The current row is answered and learnt from; whether it was a mistake.
     fn learn(&mut self, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
         let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
+        // A binary tree of n nodes has (n + 1) / 2 leaves.
+        let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
         leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
         let (update, margin) = Update::of(&self.scores, label);
@@ -172,21 +181,18 @@ impl<T: Real> Tree<T> {
         }
         let id = self.store.intern(&self.row);
         let q = self.scores.len();
-        let grown = self.leaves >= self.params.max_leaves;
         let known = leaf.ids.iter().position(|&known| known == id);
         let slot = known.unwrap_or(leaf.ids.len());
-        if known.is_none() && grown && leaf.ids.len() >= self.params.budget {
-            self.store.release(id, &mut self.other);
-            return Ok(true);
-        }
-        if known.is_some() {
-            // The leaf holds its one reference already.
+        if known.is_some() || grown && leaf.ids.len() >= self.params.budget {
+            // The leaf holds its one reference already, or learns no new vectors.
             self.store.release(id, &mut self.other);
         } else {
             leaf.push(id, &self.row, std::iter::repeat_n(0.0, q));
         }
-        for (output, value) in update.coefficients() {
-            leaf.coefficients[slot * q + output] += value;
+        if slot < leaf.ids.len() {
+            for (output, value) in update.coefficients() {
+                leaf.coefficients[slot * q + output] += value;
+            }
         }
         if leaf.ids.len() > self.params.budget {
             self.split(at, watch)?;
@@ -206,12 +212,8 @@ impl<T: Real> Tree<T> {
             return Ok(());
         }
         let child = self.child(&leaf, &kept);
-        let child = Leaf { sample: leaf.sample.clone(), seen: leaf.seen, ..child };
-        for &(id, _) in &child.sample {
-            self.store.retain(id);
-        }
-        self.forget(&leaf);
-        self.nodes[at] = Node::Leaf(child);
+        self.forget(&leaf.ids);
+        self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child });
         Ok(())
     }
 
@@ -275,11 +277,10 @@ impl<T: Real> Tree<T> {
     pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Leaf<T> {
         let q = self.scores.len();
         let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
-        let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
         for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
             self.store.retain(id);
-            self.store.read(id, &mut row);
-            child.push(id, &row, leaf.coefficients[j * q..(j + 1) * q].iter().copied());
+            self.store.read(id, &mut self.other);
+            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied());
         }
         child
     }
@@ -292,7 +293,6 @@ impl<T: Real> Tree<T> {
         sample: &[u32],
         split: &Split<T>,
     ) -> Rule<T> {
-        let (features, sparse) = (self.row.features(), self.row.is_sparse());
         match &split.cut {
             Cut::Linear { direction, threshold } => {
                 Rule::Linear { direction: direction.clone(), threshold: *threshold }
@@ -304,7 +304,7 @@ impl<T: Real> Tree<T> {
                 Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold }
             }
             Cut::Nearest => {
-                let mut pool = VectorPool::new(features, sparse);
+                let mut pool = VectorPool::new(self.row.features(), self.row.is_sparse());
                 for (row, &id) in rows.iter().zip(sample) {
                     pool.push(row);
                     self.store.retain(id);
@@ -318,26 +318,23 @@ impl<T: Real> Tree<T> {
         let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).collect();
         let rule = self.rule(&leaf, &rows, &sample, split);
         let mut children = [self.child(&leaf, &split.left), self.child(&leaf, &split.right)];
-        for (&(id, label), &left) in leaf.sample.iter().zip(&split.rows) {
-            self.store.retain(id);
-            children[usize::from(!left)].sample.push((id, label));
+        for (&kept, &left) in leaf.sample.iter().zip(&split.rows) {
+            children[usize::from(!left)].sample.push(kept);
         }
         for child in &mut children {
             child.seen =
                 (leaf.seen as f64 * child.sample.len() as f64 / leaf.sample.len() as f64).round() as u64;
         }
-        self.forget(&leaf);
-        self.leaves += 1;
+        self.forget(&leaf.ids);
         let left = self.nodes.len();
         self.nodes[at] = Node::Branch { rule, left, right: left + 1 };
         self.nodes.extend(children.map(Node::Leaf));
     }
 
-    /// Gives back what a leaf refers to.
-    fn forget(&mut self, leaf: &Leaf<T>) {
-        let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
-        for &id in leaf.ids.iter().chain(leaf.sample.iter().map(|(id, _)| id)) {
-            self.store.release(id, &mut row);
+    /// Gives the vectors of a leaf back.
+    fn forget(&mut self, ids: &[u32]) {
+        for &id in ids {
+            self.store.release(id, &mut self.other);
         }
     }
 }

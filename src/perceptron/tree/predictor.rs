@@ -24,10 +24,8 @@ struct Ready<T> {
 impl<T: Real> Ready<T> {
     fn new(kernel: &Kernel, state: &TreeState) -> Result<Self> {
         let rows = state.rows.view();
-        let formula = Formula::of(kernel, rows.is_sparse())
-            .ok_or_else(|| Error::param("kernel", kernel.name(), "computed from rows"))?;
-        let (nodes, _) = state.build::<T>(false)?;
         let (features, sparse) = (rows.cols(), rows.is_sparse());
+        let (formula, (nodes, _)) = (Formula::of(kernel, sparse)?, state.build(false)?);
         Ok(Self { formula, nodes, features, sparse, outputs: state.outputs() })
     }
 
@@ -52,16 +50,11 @@ impl<T: Real> Ready<T> {
 
 /// What a tree answers in any precision.
 trait Answers: Send + Sync {
-    fn features(&self) -> usize;
     fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64>;
     fn routes(&self, x: Rows<'_>, par: Par) -> Vec<Route>;
 }
 
 impl<T: Real> Answers for Ready<T> {
-    fn features(&self) -> usize {
-        self.features
-    }
-
     fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64> {
         let values = self.each(x, self.outputs, par, |tree, row, lines, out| {
             let way = route(&tree.nodes, &tree.formula, row, lines);
@@ -83,6 +76,7 @@ impl<T: Real> Answers for Ready<T> {
 /// A tree made ready for prediction: vectors packed. Computes in the precision of its rows.
 pub struct TreePredictor {
     kernel: Kernel,
+    features: usize,
     tree: Box<dyn Answers>,
 }
 
@@ -93,16 +87,17 @@ impl TreePredictor {
     /// [`Error::Shape`] and [`Error::Param`] for arrays that contradict each other.
     pub fn new(kernel: Kernel, state: &TreeState) -> Result<Self> {
         kernel.check()?;
-        let tree: Box<dyn Answers> = if state.rows.view().is_f64() {
+        let rows = state.rows.view();
+        let tree: Box<dyn Answers> = if rows.is_f64() {
             Box::new(Ready::<f64>::new(&kernel, state)?)
         } else {
             Box::new(Ready::<f32>::new(&kernel, state)?)
         };
-        Ok(Self { kernel, tree })
+        Ok(Self { kernel, features: rows.cols(), tree })
     }
 
     fn check(&self, x: Rows<'_>) -> Result<()> {
-        Error::check_len("columns of X", self.tree.features(), x.cols())?;
+        Error::check_len("columns of X", self.features, x.cols())?;
         self.kernel.check_rows("X", x)
     }
 

@@ -197,9 +197,9 @@ impl TreeState {
         store: &Store<T>,
         outputs: usize,
         row: &mut RowBuffer<T>,
-        double: bool,
     ) -> Self {
-        let (features, sparse) = (row.features(), row.is_sparse());
+        let (features, sparse, double) =
+            (row.features(), row.is_sparse(), size_of::<T>() == size_of::<f64>());
         let mut writer = RowWriter::new(features, sparse, double);
         let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0);
         let mut numbers: HashMap<u32, u64> = HashMap::new();
