@@ -1,10 +1,10 @@
-//! Losses along a path, and when to stop: the capacity of a pursuit is its number of functions, and validation rows say
+//! A finished pursuit: coefficients, losses along the path,  and when to stop: the capacity of a pursuit is its number of functions, and validation rows say
 //! how many are enough (Vincent and Bengio, 2.1).
 
-use super::params::{MatchingParams, Measure};
-use super::task::{Task, Validation};
+use super::task::{MatchingParams, Measure, Task, Validation};
+use crate::control::Stop;
 use crate::largest::largest;
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 /// Sizes and losses, for every step from none on.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,42 @@ pub struct Curve {
     pub validation_loss: Vec<f64>,
     /// Share of the validation rows whose class is wrong; empty where targets are not classes.
     pub validation_error: Vec<f64>,
+}
+
+/// Coefficients of every size.
+#[derive(Debug, Clone)]
+pub enum Coefficients {
+    /// Those of the first t functions of the basis solve L_t' A = G_t; see [`path_coefficients`](crate::path::path_coefficients).
+    Factor {
+        /// L, (m, m), lower triangular.
+        factor: Array2<f64>,
+        /// G, (m, q).
+        projections: Array2<f64>,
+    },
+    /// Those after every step from none on, one after the other: (1 or 0 for the constant + size, q) each.
+    Steps(Array2<f64>),
+}
+
+/// A finished pursuit.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    /// Candidates in the order in which they joined the basis, after the constant where it is there from the start.
+    pub order: Vec<usize>,
+    /// Coefficients.
+    pub coefficients: Coefficients,
+    /// Sizes and losses.
+    pub curve: Curve,
+    /// Why the pursuit ended.
+    pub stop: Stop,
+}
+
+impl Fit {
+    /// A pursuit that was stopped before its first step.
+    pub(super) fn nothing(outputs: usize, stop: Stop) -> Self {
+        let (factor, projections) = (Array2::zeros((0, 0)), Array2::zeros((0, outputs)));
+        let coefficients = Coefficients::Factor { factor, projections };
+        Self { order: Vec::new(), coefficients, curve: Curve::default(), stop }
+    }
 }
 
 /// The curve so far, and whether to go on.

@@ -7,12 +7,10 @@
 
 use super::backfit::Backfit;
 use super::basis::{Basis, INSIDE};
-use super::curve::Stopping;
+use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
-use super::fit::{Coefficients, Fit};
 use super::loss::{Derivative, Objective};
-use super::params::{MatchingParams, Variant};
-use super::task::Task;
+use super::task::{MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::{flat, matrix};
 use crate::error::Result;

@@ -4,9 +4,8 @@
 //! and a step looks at a sample of the candidates: the best of 59 is among the best twentieth of all with a probability
 //! of .95 (Smola and Schoelkopf, 2000; TR-132, 3.2).
 
-use super::params::MatchingParams;
 use super::source::{Functions, RowSet};
-use super::task::Task;
+use super::task::{MatchingParams, Task};
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
 use crate::random::Random;

@@ -5,7 +5,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `task`, `params` | what is to be learnt, and how |
+//! | `task` | what is to be learnt, and how |
 //! | `source` | where the functions' values come from: kernels around points, given columns, the caller |
 //! | `dictionary` | the values on the training rows, kept or drawn anew at each step |
 //! | `basis` | an orthonormal basis of the chosen functions |
@@ -15,8 +15,7 @@
 //! | `descent` | any loss: basic pursuit (fig. 1) and back-fitting every few steps (fig. 4) |
 //! | `backfit` | all coefficients at their best for any loss |
 //! | `loss` | losses, and the search along one function |
-//! | `curve` | losses along the path, early stopping |
-//! | `fit` | a finished pursuit |
+//! | `curve` | a finished pursuit: losses along the path, early stopping |
 //!
 //! Several outputs choose their functions together (Weston and Bakir, TR-132, eq. 13). Row weights w are folded into the
 //! values: with s = sqrt(w), the dictionary holds s d and the targets are s y.
@@ -27,20 +26,16 @@ mod curve;
 mod descent;
 mod dictionary;
 mod field;
-mod fit;
 mod loss;
 mod orthogonal;
-mod params;
 mod source;
 mod state;
 mod task;
 
-pub use curve::Curve;
-pub use fit::{Coefficients, Fit};
+pub use curve::{Coefficients, Curve, Fit};
 pub use loss::{BuiltIn, Derivative, Loss};
-pub use params::{MatchingParams, Measure, Storage, Variant};
 pub use source::{Columns, Functions, KernelFunctions, RowSet};
-pub use task::{Task, Validation};
+pub use task::{MatchingParams, Measure, Storage, Task, Validation, Variant};
 
 use crate::control::{Monitor, Par};
 use crate::error::Result;

@@ -14,13 +14,11 @@
 //! but never the fit.
 
 use super::basis::INSIDE;
-use super::curve::Stopping;
+use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
 use super::field::Field;
-use super::fit::{Coefficients, Fit};
-use super::params::{MatchingParams, Variant};
 use super::state::State;
-use super::task::Task;
+use super::task::{MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
 use crate::random::Random;

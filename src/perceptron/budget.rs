@@ -16,9 +16,8 @@
 //! (0, 1] with Psi + Q <= 15/32 M, Q the sum of the earlier Psi and M the number of mistakes. The guarantee holds for
 //! k(x, x) <= 1.
 
-use super::learner::Learner;
+use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
-use super::state::PerceptronState;
 use super::update::Update;
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};

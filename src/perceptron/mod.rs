@@ -6,9 +6,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `params` | what is fixed along a stream, and what its pieces must keep to |
-//! | `state` | what is kept between two pieces |
 //! | `update` | answers, and what a mistake adds |
-//! | `learner` | the pool and its numbers |
+//! | `learner` | the pool and its numbers, kept between two pieces |
 //! | `stream` | the kernel perceptron: the loop over a piece |
 //! | `budget` | what leaves when the budget is spent: oldest, Forgetron, margin, random, tighter budget |
 //! | `projection` | Projectron and Projectron++ |
@@ -23,14 +22,13 @@ mod budget;
 mod learner;
 mod params;
 mod projection;
-mod state;
 mod stream;
 pub mod tree;
 mod update;
 mod voted;
 mod watch;
 
+pub use learner::PerceptronState;
 pub use params::{PerceptronParams, Policy};
-pub use state::PerceptronState;
 pub use stream::partial_fit;
 pub use voted::voted;

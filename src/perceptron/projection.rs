@@ -10,9 +10,8 @@
 //! Invariant: `inverse` is symmetric and K inverse = 1 to the accuracy of double precision: a row closer to the span than
 //! 1e-6 of its length is projected whatever eta is. Cost: O(m^2) at a mistake, m^2 numbers.
 
-use super::learner::Learner;
+use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
-use super::state::PerceptronState;
 use super::update::Update;
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};

@@ -9,10 +9,9 @@
 //! are computed once, O(m d), and serve the answer, the update and the policy.
 
 use super::budget::{Bookkeeping, Newcomer, make_room};
-use super::learner::Learner;
+use super::learner::{Learner, PerceptronState};
 use super::params::{PerceptronParams, Policy, check_piece};
 use super::projection::Projection;
-use super::state::PerceptronState;
 use super::update::Update;
 use super::watch::Watch;
 use crate::control::Monitor;

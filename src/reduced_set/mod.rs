@@ -18,7 +18,6 @@ mod coding;
 mod construction;
 mod penalised;
 mod pursuit;
-mod row_times;
 pub mod threshold;
 
 pub use certified::{Cascade, CertainAnswers, Decision, Moments, Projection, StageSize, UNDECIDED, moments};

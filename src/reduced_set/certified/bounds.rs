@@ -32,8 +32,7 @@ use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, diagonal, gram_symmetric, growth, rounding};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
-use crate::reduced_set::row_times::row_times;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::{axpy, dot, row_times};
 
 /// Inner products of the machine that is approximated.
 #[derive(Debug, Clone, PartialEq)]

@@ -25,8 +25,7 @@ use super::rank;
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::Result;
 use crate::linalg::cholesky;
-use crate::reduced_set::row_times::row_times;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::{axpy, dot, row_times};
 use std::ops::ControlFlow;
 
 /// Rounds; the paper finds 10 to 20 enough.

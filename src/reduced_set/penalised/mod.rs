@@ -4,14 +4,12 @@
 //! |---|---|---|
 //! | `rank` | a basis of the span of all vectors: lossless | TR-132, eq. 3, after Downs, Gates and Masters, 2001 |
 //! | `l0` | as few vectors as keep w, gamma lets w change | TR-132, alg. 3.4 and 3.5 |
-//! | `l1` | the penalised path | TR-132, eq. 4 and 5 |
-//! | `lars` | the penalised path of an SVM trained again on its own vectors | compressed SVM, eq. 6 to 9 |
+//! | `l1` | the penalised path, also of an SVM trained again on its own vectors | TR-132, eq. 4 and 5; compressed SVM, eq. 6 to 9 |
 //! | `selection` | by one of these, and gives the path along its order | TR-132, eq. 7 |
 //! | `problem` | what they are given and give | |
 
 mod l0;
 mod l1;
-mod lars;
 mod problem;
 mod rank;
 mod selection;

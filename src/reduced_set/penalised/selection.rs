@@ -5,7 +5,7 @@
 //! Cost and memory grow with the square of the number of vectors, and more for some: see the methods' files.
 
 use super::problem::{Norm, Order, Problem};
-use super::{l0, l1, lars, rank};
+use super::{l0, l1, rank};
 use crate::control::{Monitor, Par, StopReason};
 use crate::data::flat;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ pub fn select(
         Method::Rank { tolerance } => rank::order(&problem, tolerance),
         Method::ZeroNorm { norm, gamma, levels } => l0::order(&problem, norm, gamma, levels),
         Method::L1 { norm, inverse_weights, penalty } => l1::order(&problem, norm, inverse_weights, penalty),
-        Method::Lars { norm, cost, penalty } => lars::order(&problem, norm, cost, penalty),
+        Method::Lars { norm, cost, penalty } => l1::lars_order(&problem, norm, cost, penalty),
     }?;
     let mut path = along(target, &order, tolerance, None, monitor, par)?;
     // Vectors inside the span of earlier ones have left the order.

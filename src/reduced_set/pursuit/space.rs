@@ -19,8 +19,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::reduced_set::row_times::row_times;
-use crate::simd::blas::dot;
+use crate::simd::blas::{dot, row_times};
 use std::ops::{ControlFlow, Range};
 
 /// Multiplications between two looks at the monitor.

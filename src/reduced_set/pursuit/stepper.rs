@@ -15,8 +15,7 @@ use super::space::{Halting, Space};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::random::Random;
-use crate::reduced_set::row_times::row_times;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::{axpy, dot, row_times};
 use std::collections::HashMap;
 use std::ops::Range;
 
