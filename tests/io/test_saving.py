@@ -379,13 +379,20 @@ def test_it_pickles_and_clones_too(name, examples, tmp_path):
         assert_same(clone(svmarrow.load(tmp_path / "model")).get_params(), clone(model).get_params())
 
 
+#: Its functions are chosen among all rows; one output a pair has no mistakes of its own.
+CANNOT_LEARN_ON = {"LowRankRLSRegressor", "PerceptronTreeClassifier of pairs"}
+
+
 @pytest.mark.parametrize(
-    "name", [name for name in EXAMPLES if hasattr(getattr(svmarrow, name.split()[0]), "partial_fit")]
+    "name",
+    [
+        name
+        for name in EXAMPLES
+        if hasattr(getattr(svmarrow, name.split()[0]), "partial_fit") and name not in CANNOT_LEARN_ON
+    ],
 )
 def test_a_stream_goes_on_bit_for_bit(name, examples, tmp_path):
     stream, X = examples(name), EXAMPLES[name][1]
-    if not hasattr(stream, "partial_fit") or getattr(stream, "_coding", "") == "ovo":
-        pytest.skip("this one cannot learn on")
     stream.save(tmp_path / "model")
     on, off = pickle.loads(pickle.dumps(stream)), svmarrow.load(tmp_path / "model")
     rows = X if not isinstance(X, pd.DataFrame) else X.iloc

@@ -287,6 +287,9 @@ def test_losses_and_variants_are_refused_by_name(problem):
         ({"functions": 3}, "functions=3"),
         ({"kernel": ["rbf", "precomputed"]}, "alone, not in a list"),
         ({"tol": -1.0}, "tol=-1"),
+        ({"max_iter": None}, "max_iter=None .* -1 for no limit"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"random_state": "seed"}, "random_state='seed'"),
     ]:
         with pytest.raises(ValueError, match=message):
             KMPRegressor(5, **options).fit(X, y)

@@ -62,6 +62,22 @@ def test_a_learner_comes_back_as_it_was(model, tmp_path):
     again.fit(X, y)  # it can begin anew
 
 
+def test_a_random_state_comes_back_where_it_stood(tmp_path):
+    X, y = rows()
+    model = BudgetPerceptron(budget=9, removal="random", random_state=np.random.RandomState(3)).fit(X, y)
+    svmarrow.save(model, tmp_path / "model")
+    loaded = svmarrow.load(tmp_path / "model")
+    assert loaded.random_state.randint(2**31) == model.random_state.randint(2**31)
+
+
+def test_passes_are_counted():
+    X, y = rows()
+    model = Stoptron(budget=9, n_epochs=3).fit(X, y)
+    assert (model.n_epochs_, model.n_seen_) == (3, 3 * len(y))
+    assert model.partial_fit(X, y).n_epochs_ == 3
+    assert Stoptron(budget=9, n_epochs=3).partial_fit(X, y, classes=np.unique(y)).n_epochs_ == 0
+
+
 def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
     X, y = rows(600, 2)
     tree = PerceptronTreeClassifier.from_expansion(
