@@ -14,6 +14,7 @@ from svmarrow._support.parameters import (
     either,
     function,
     integer,
+    kernel_rules,
     none,
     one_of,
     real,
@@ -34,14 +35,13 @@ def _several(rule: Rule, what: str) -> Rule:
 
 #: Rules of the parameters that both have.
 RULES: dict[str, Rule] = {
+    **kernel_rules(),
     "n_vectors": integer(least=1),
     "variant": one_of("auto", "prefit", "backfit", "basic"),
     "max_iter": MAX_ITER,
     "backfit_every": integer(least=1),
     "kernel": either(_ONE_KERNEL, _several(_ONE_KERNEL, "such kernels")),
     "gamma": either(_ONE_GAMMA, _several(_ONE_GAMMA, "such values")),
-    "coef0": real(),
-    "degree": integer(least=0, most=2**31 - 1),
     "fit_intercept": either(boolean, one_of("candidate")),
     "functions": either(none, Rule("a function of rows", callable)),
     "tol": real(least=0.0, most=0.99),

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.parameters import THREADS, VERBOSE, check, either, integer, one_of, real, seed_of
+from svmarrow._support.parameters import THREADS, VERBOSE, check, integer, kernel_rules, one_of, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.decoded import LabelledOutputs
@@ -33,10 +33,8 @@ __all__ = ["KERNELS", "STREAM_RULES", "StreamClassifier"]
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
 
 STREAM_RULES = {
+    **kernel_rules(),
     "kernel": one_of(*KERNELS),
-    "degree": integer(least=0, most=2**31 - 1),
-    "gamma": either(one_of("scale", "auto"), real(least=0.0)),
-    "coef0": real(),
     "n_epochs": integer(least=1),
     "n_jobs": THREADS,
     "verbose": VERBOSE,

@@ -47,6 +47,7 @@ _TREE_RULES: dict[str, Rule] = {
     "split": one_of(*SPLITS),
     "sample_size": integer(least=2, most=2**31 - 1),
     "draws": integer(least=1, most=2**31 - 1),
+    "random_state": RANDOM_STATE,
 }
 
 
@@ -176,7 +177,6 @@ class PerceptronTreeClassifier(StreamClassifier):
         "child_budget": either(none, integer(least=1)),
         "max_leaves": either(none, integer(least=1, most=2**31 - 1)),
         **STREAM_RULES,
-        "random_state": RANDOM_STATE,
     }
 
     def __init__(
@@ -418,17 +418,15 @@ class PerceptronTreeClassifier(StreamClassifier):
             For parameters outside their rules, rows that do not fit the model, too many vectors, a
             precomputed kernel.
         """
-        values = {
+        given: dict[str, Any] = {
             "budget": budget,
             "split": split,
             "sample_size": sample_size,
             "draws": draws,
-            "refit": refit,
-            "alpha": alpha,
             "random_state": random_state,
         }
-        rules = {"refit": boolean, "alpha": real(least=0.0), "random_state": RANDOM_STATE}
-        check(values, {**_TREE_RULES, **rules})
+        rules = {**_TREE_RULES, "refit": boolean, "alpha": real(least=0.0)}
+        check({**given, "refit": refit, "alpha": alpha}, rules)
         source = as_expansion(model)
         if not isinstance(source, ExpansionClassifier):
             raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
@@ -440,15 +438,11 @@ class PerceptronTreeClassifier(StreamClassifier):
         rows = _like(as_rows(X), f.vectors)
         labels = source.decode(f._evaluate(rows, n_jobs)).astype(np.int64)
         tree = cls(
-            budget=budget,
-            split=split,
-            sample_size=sample_size,
-            draws=draws,
+            **given,
             kernel=f.kernel,
             gamma=f.gamma,
             coef0=f.coef0,
             degree=f.degree,
-            random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
         )
