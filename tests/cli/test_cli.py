@@ -372,7 +372,7 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["train", "x"], "--output"),
         (["train", "x", "-o", "y", "--kernel", "magic"], "magic"),
         (["train", "x", "-o", "y", "-g", "wide"], "neither a number nor"),
-        (["train", "x", "-o", "y", "-C", "much"], "much"),
+        (["train", "x", "-o", "y", "-C", "much"], "Invalid value for '--C'"),
         (["compress", "x", "-o", "y"], "give --n-vectors, or --max-loss"),
         (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1", "-m", "gradient"], "makes vectors"),
