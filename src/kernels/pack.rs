@@ -8,7 +8,7 @@
 use crate::control::Par;
 use crate::data::{Rows, row as dense_row};
 use crate::kernels::{Kernel, KernelFunction};
-use crate::simd::micro::{Block, Measure, SlotMap, SparseBlock, panel_width};
+use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
 use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
 
@@ -180,26 +180,16 @@ impl<T: Real> Panels<T> {
         values + size_of_val(self.norms.as_slice())
     }
 
-    pub(super) fn panel(&self, p: usize) -> &[T] {
-        match &self.data {
+    /// One panel, as the micro-kernel reads it.
+    pub(super) fn panel(&self, p: usize) -> PanelView<'_, T> {
+        let (values, baseline) = match &self.data {
             Data::Dense(values) => {
                 let size = self.features * self.width;
-                &values[p * size..(p + 1) * size]
+                (&values[p * size..(p + 1) * size], None)
             }
-            Data::Sparse(panels) => &panels[p].values,
-        }
-    }
-
-    pub(super) fn norms(&self, p: usize) -> &[T] {
-        &self.norms[p * self.width..(p + 1) * self.width]
-    }
-
-    /// The sum of absolute values of each column of a sparse panel.
-    pub(super) fn baseline(&self, p: usize) -> Option<&[T]> {
-        match &self.data {
-            Data::Dense(_) => None,
-            Data::Sparse(panels) => Some(&panels[p].baseline),
-        }
+            Data::Sparse(panels) => (&*panels[p].values, Some(&*panels[p].baseline)),
+        };
+        PanelView { values, norms: &self.norms[p * self.width..(p + 1) * self.width], baseline }
     }
 
     /// The features of a sparse panel.

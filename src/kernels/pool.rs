@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::epilogue::Epilogue;
-use crate::simd::micro::{Block, Measure, PanelTile, SlotMap, SparseBlock, panel_width};
+use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
 
 /// How a pool's values are computed.
 #[derive(Debug, Clone, Copy)]
@@ -265,27 +265,15 @@ impl<T: Real> VectorPool<T> {
         if out.len() < self.panels.len() * self.width {
             out.resize(self.panels.len() * self.width, T::ZERO);
         }
-        let needs_baseline = self.sparse && !matches!(formula.measure, Measure::Inner);
         for (panel, out) in self.panels.iter().zip(out.chunks_exact_mut(self.width)) {
             let block = if self.sparse {
                 Block::Sparse { entries: &row.entries, slots: &panel.slots }
             } else {
                 Block::Dense { data: &row.values, stride: self.features, depth: self.features }
             };
-            PanelTile {
-                measure: formula.measure,
-                epilogue: formula.epilogue,
-                block,
-                first: 0,
-                rows: 1,
-                block_norms: &row.norm,
-                panel: &panel.data,
-                panel_norms: &panel.norms,
-                baseline: needs_baseline.then_some(panel.baseline.as_slice()),
-                out,
-                out_stride: self.width,
-            }
-            .compute();
+            let baseline = self.sparse.then_some(&*panel.baseline);
+            let panel = PanelView { values: &panel.data, norms: &panel.norms, baseline };
+            panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, panel, out);
         }
         &out[..self.len]
     }

@@ -23,10 +23,12 @@ use super::pack::method;
 use crate::control::Par;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
-use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelTile, panel_width};
+use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
 
 /// Rows of a task: a multiple of every register tile's height.
 const BLOCK: usize = 48;
+/// A tile of plain products.
+const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
 
 /// The vectors of one panel and what belongs to them, all as lines of one panel's width.
 #[derive(Debug, Clone)]
@@ -221,7 +223,7 @@ impl MovingExpansion {
         work: &mut BlockWork,
         loss: &(impl Fn(usize, &mut [f32]) -> f32 + Sync),
     ) {
-        let Some((measure, epilogue)) = method::<f32>(&self.kernel) else { return };
+        let Some(method) = method::<f32>(&self.kernel) else { return };
         let (q, width, lanes) = (self.intercepts.len(), panel_width::<f32>(), lanes::<f32>());
         let (rows, tile) = (work.rows, work.rows * width);
         let groups = q.div_ceil(lanes);
@@ -230,29 +232,11 @@ impl MovingExpansion {
         work.sums.clear();
         work.sums.resize(rows * groups * lanes, 0.0);
         let inputs = Block::Dense { data: &batch.by_row, stride: self.features, depth: self.features };
+        let inputs = (inputs, &*batch.norms);
         for (panel, kernel) in self.panels.iter().zip(work.kernel.chunks_exact_mut(tile)) {
-            PanelTile {
-                measure,
-                epilogue,
-                block: inputs,
-                first: work.first,
-                rows,
-                block_norms: &batch.norms,
-                panel: &panel.vectors,
-                panel_norms: &panel.norms,
-                baseline: None,
-                out: kernel,
-                out_stride: width,
-            }
-            .compute();
-            ApplyCoefficients {
-                tile: kernel,
-                rows,
-                coefficients: &panel.packed,
-                groups,
-                out: &mut work.sums,
-            }
-            .compute();
+            panel_tile(method, inputs, work.first, panel.view(&panel.vectors), kernel);
+            let (coefficients, out) = (&*panel.packed, &mut *work.sums);
+            ApplyCoefficients { tile: kernel, rows, coefficients, groups, out }.compute();
         }
         work.outputs.clear();
         for sums in work.sums.chunks_exact(groups * lanes) {
@@ -262,25 +246,12 @@ impl MovingExpansion {
         for (i, outputs) in work.outputs.chunks_exact_mut(q).enumerate() {
             work.loss += f64::from(loss(work.first + i, outputs));
         }
-        let slopes = Block::Dense { data: &work.outputs, stride: q, depth: q };
+        let slopes = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
         let mut derivative =
             vec![0.0; if matches!(self.kernel, Kernel::Polynomial { .. }) { tile } else { 0 }];
         let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
         for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
-            PanelTile {
-                measure: Measure::Inner,
-                epilogue: Epilogue::Identity,
-                block: slopes,
-                first: 0,
-                rows,
-                block_norms: &batch.norms[..rows],
-                panel: &panel.coefficients,
-                panel_norms: &panel.norms,
-                baseline: None,
-                out: weights,
-                out_stride: width,
-            }
-            .compute();
+            panel_tile(PRODUCT, slopes, 0, panel.view(&panel.coefficients), weights);
             let values = weights.iter_mut().zip(kernel);
             match self.kernel {
                 Kernel::Linear | Kernel::Precomputed => {}
@@ -293,25 +264,11 @@ impl MovingExpansion {
                 }
                 Kernel::Polynomial { degree: 0, .. } => weights.fill(0.0),
                 Kernel::Polynomial { degree, gamma, coef0 } => {
-                    PanelTile {
-                        measure,
-                        epilogue: Epilogue::Power {
-                            gamma: gamma as f32,
-                            coef0: coef0 as f32,
-                            degree: degree - 1,
-                        },
-                        block: inputs,
-                        first: work.first,
-                        rows,
-                        block_norms: &batch.norms,
-                        panel: &panel.vectors,
-                        panel_norms: &panel.norms,
-                        baseline: None,
-                        out: &mut derivative,
-                        out_stride: width,
-                    }
-                    .compute();
-                    scale(weights, &derivative, gamma as f32 * degree as f32);
+                    let (gamma, coef0) = (gamma as f32, coef0 as f32);
+                    let power = Epilogue::Power { gamma, coef0, degree: degree - 1 };
+                    let vectors = panel.view(&panel.vectors);
+                    panel_tile((Measure::Inner, power), inputs, work.first, vectors, &mut derivative);
+                    scale(weights, &derivative, gamma * degree as f32);
                 }
             }
         }
@@ -335,26 +292,13 @@ impl MovingExpansion {
             all
         };
         let zeros = vec![0.0; self.features.max(q)];
-        let sum_over_rows = |by_feature: &[f32], lines: usize, weights: &[f32], out: &mut [f32]| {
-            if lines == 0 {
-                return;
+        let sum_over_rows = |by_feature: &[f32], weights: &[f32], out: &mut [f32]| {
+            if !out.is_empty() {
+                let block = (Block::Dense { data: by_feature, stride: n, depth: n }, &*zeros);
+                panel_tile(PRODUCT, block, 0, panel.view(weights), out);
             }
-            PanelTile {
-                measure: Measure::Inner,
-                epilogue: Epilogue::Identity,
-                block: Block::Dense { data: by_feature, stride: n, depth: n },
-                first: 0,
-                rows: lines,
-                block_norms: &zeros[..lines],
-                panel: weights,
-                panel_norms: &panel.norms,
-                baseline: None,
-                out,
-                out_stride: width,
-            }
-            .compute();
         };
-        sum_over_rows(slopes_by_output, q, &gather(|block| &block.kernel), &mut slopes.coefficients);
+        sum_over_rows(slopes_by_output, &gather(|block| &block.kernel), &mut slopes.coefficients);
         // Behind the last vector there are zero vectors, whose coefficients must stay zero.
         for line in slopes.coefficients.chunks_exact_mut(width) {
             line[panel.used..].fill(0.0);
@@ -377,7 +321,7 @@ impl MovingExpansion {
                     }
                 }
             }
-            _ => sum_over_rows(&batch.by_feature, self.features, &weights, &mut slopes.vectors),
+            _ => sum_over_rows(&batch.by_feature, &weights, &mut slopes.vectors),
         }
         if matches!(self.kernel, Kernel::Rbf { .. }) {
             let mut totals = vec![0.0_f32; width];
@@ -424,6 +368,11 @@ fn chi_squared_slope(x: f32, z: f32) -> f32 {
 }
 
 impl MovingPanel {
+    /// Lines of the panel, its own or others, as the micro-kernel reads them.
+    fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
+        PanelView { values, norms: &self.norms, baseline: None }
+    }
+
     /// Brings what follows from vectors and coefficients up to date after they were moved; vectors that left the
     /// kernel's domain are put back on its border.
     pub(crate) fn refresh(&mut self, kernel: Kernel) {
@@ -509,25 +458,23 @@ mod tests {
                     "{kernel:?} {loss} {expected}"
                 );
                 let width = panel_width::<f32>();
-                let step = 1e-5;
+                let check = |what: &str, at: usize, found: f32, value: &dyn Fn(f64) -> f64| {
+                    let expected = (value(1e-5) - value(-1e-5)) / 2e-5;
+                    let error = (f64::from(found) - expected).abs();
+                    assert!(error < 1e-3 * (1.0 + expected.abs()), "{kernel:?} {what}{at}: {found} {expected}");
+                };
+                let moved = |values: &[f64], at: usize, by: f64| {
+                    let mut values = values.to_vec();
+                    values[at] += by;
+                    values
+                };
                 for at in [0, d + 1, m * d - 1] {
-                    let (mut up, mut down) = (z64.clone(), z64.clone());
-                    up[at] += step;
-                    down[at] -= step;
-                    let expected = (value(&up, &b64) - value(&down, &b64)) / (2.0 * step);
                     let found = work.slopes[at / d / width].vectors[at % d * width + at / d % width];
-                    assert!(
-                        (f64::from(found) - expected).abs() < 1e-3 * (1.0 + expected.abs()),
-                        "{kernel:?} z{at}: {found} {expected}"
-                    );
+                    check("z", at, found, &|by| value(&moved(&z64, at, by), &b64));
                 }
                 for at in [0, m * q - 1] {
-                    let (mut up, mut down) = (b64.clone(), b64.clone());
-                    up[at] += step;
-                    down[at] -= step;
-                    let expected = (value(&z64, &up) - value(&z64, &down)) / (2.0 * step);
                     let found = work.slopes[at / q / width].coefficients[at % q * width + at / q % width];
-                    assert!((f64::from(found) - expected).abs() < 1e-3 * (1.0 + expected.abs()));
+                    check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
                 }
                 let alone = work.slopes[0].clone();
                 expansion.slopes(&batch, &mut work, linear, Par::Sequential);

@@ -7,7 +7,7 @@ use crate::control::Par;
 use crate::data::Rows;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
-use crate::simd::micro::{PanelTile, SlotMap};
+use crate::simd::micro::{SlotMap, panel_tile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ pub(super) fn for_each_tile<T: Real>(
     features: usize,
     mut sink: impl FnMut(usize, usize, usize, &[T]),
 ) {
-    let Some((measure, epilogue)) = method::<T>(kernel) else { return };
+    let Some(method) = method::<T>(kernel) else { return };
     let width = panels.width();
     // Half of a second-level cache for the rows, so that they stay while the panels pass by.
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, TILE_ROWS);
@@ -37,20 +37,8 @@ pub(super) fn for_each_tile<T: Real>(
             if let Some(present) = panels.present(p) {
                 slots.enter(present);
             }
-            PanelTile {
-                measure,
-                epilogue,
-                block: block.view(&slots),
-                first,
-                rows,
-                block_norms: &block.norms,
-                panel: panels.panel(p),
-                panel_norms: panels.norms(p),
-                baseline: panels.baseline(p).filter(|_| measure != crate::simd::micro::Measure::Inner),
-                out: &mut tile,
-                out_stride: width,
-            }
-            .compute();
+            let block = (block.view(&slots), &*block.norms);
+            panel_tile(method, block, first, panels.panel(p), &mut tile[..rows * width]);
             sink(first, rows, p, &tile);
             if let Some(present) = panels.present(p) {
                 slots.leave(present);

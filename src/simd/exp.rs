@@ -19,11 +19,7 @@ pub(super) unsafe fn exp<V: Vector>(x: V) -> V {
         let minus_n = V::zero().sub(n);
         let r = minus_n.mul_add(V::splat(V::Elem::LN2_HIGH), x);
         let r = minus_n.mul_add(V::splat(V::Elem::LN2_LOW), r);
-        let coefficients = V::Elem::EXP_POLYNOMIAL;
-        let mut p = V::splat(coefficients[coefficients.len() - 1]);
-        for &c in coefficients[..coefficients.len() - 1].iter().rev() {
-            p = p.mul_add(r, V::splat(c));
-        }
+        let p = polynomial(V::Elem::EXP_POLYNOMIAL, r);
         let value = p.mul_add(r.mul(r), r).add(V::splat(V::Elem::ONE));
         value.scale_pow2(n)
     }
@@ -41,12 +37,21 @@ pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
         let t = t.max(V::splat(V::Elem::EXP2_MIN));
         let n = t.round();
         let r = t.sub(n);
-        let coefficients = V::Elem::EXP2_POLYNOMIAL;
+        let p = polynomial(V::Elem::EXP2_POLYNOMIAL, r);
+        p.mul_add(r, V::splat(V::Elem::ONE)).scale_pow2(n)
+    }
+}
+
+/// By Horner's rule; coefficients lowest power first.
+#[inline(always)]
+unsafe fn polynomial<V: Vector>(coefficients: &[V::Elem], r: V) -> V {
+    // SAFETY: the caller's promise is this function's.
+    unsafe {
         let mut p = V::splat(coefficients[coefficients.len() - 1]);
         for &c in coefficients[..coefficients.len() - 1].iter().rev() {
             p = p.mul_add(r, V::splat(c));
         }
-        p.mul_add(r, V::splat(V::Elem::ONE)).scale_pow2(n)
+        p
     }
 }
 
@@ -55,78 +60,53 @@ mod tests {
     use super::*;
     use crate::simd::{Isa, Operation, lanes, run};
 
-    struct Exp<'a, T>(&'a mut [T]);
+    struct Exp<'a, T, const BASE_TWO: bool>(&'a mut [T]);
 
-    struct Exp2<'a, T>(&'a mut [T]);
-
-    impl<T: Real> Operation for Exp2<'_, T> {
+    impl<T: Real, const BASE_TWO: bool> Operation for Exp<'_, T, BASE_TWO> {
         type Output = ();
         #[inline(always)]
         unsafe fn run<I: Isa>(self) {
             for chunk in self.0.chunks_exact_mut(<T::Of<I> as Vector>::LANES) {
                 // SAFETY: the chunk has LANES elements; the set is the caller's promise.
-                unsafe { exp2_of_negative(T::Of::<I>::load(chunk.as_ptr())).store(chunk.as_mut_ptr()) }
+                unsafe {
+                    let x = T::Of::<I>::load(chunk.as_ptr());
+                    let y = if BASE_TWO { exp2_of_negative(x) } else { exp(x) };
+                    y.store(chunk.as_mut_ptr());
+                }
             }
         }
     }
 
-    #[test]
-    fn base_two_is_close_to_libm() {
-        fn largest_error<T: Real>(from: f64) -> f64 {
-            let n = 100_000 * lanes::<T>();
-            let x: Vec<T> = (0..n).map(|i| T::from_f64(from * i as f64 / n as f64)).collect();
-            let mut y = x.clone();
-            // SAFETY: any slice is allowed.
-            unsafe { run(Exp2(&mut y)) };
-            x.iter().zip(&y).map(|(x, y)| (y.to_f64() / x.to_f64().exp2() - 1.0).abs()).fold(0.0, f64::max)
-        }
-        assert!(largest_error::<f32>(-125.9) < 1.5 * f64::from(f32::EPSILON));
-        assert!(largest_error::<f64>(-1021.0) < 1.5 * f64::EPSILON);
-        let mut x = vec![0.0_f64; lanes::<f64>()];
+    fn values<T: Real, const BASE_TWO: bool>(x: &[T]) -> Vec<f64> {
+        let mut y = x.to_vec();
         // SAFETY: any slice is allowed.
-        unsafe { run(Exp2(&mut x)) };
-        assert!(x.iter().all(|&v| v == 1.0));
+        unsafe { run(Exp::<_, BASE_TWO>(&mut y)) };
+        y.into_iter().map(T::to_f64).collect()
     }
 
-    impl<T: Real> Operation for Exp<'_, T> {
-        type Output = ();
-        #[inline(always)]
-        unsafe fn run<I: Isa>(self) {
-            for chunk in self.0.chunks_exact_mut(<T::Of<I> as Vector>::LANES) {
-                // SAFETY: the chunk has LANES elements; the set is the caller's promise.
-                unsafe { exp(T::Of::<I>::load(chunk.as_ptr())).store(chunk.as_mut_ptr()) }
-            }
-        }
-    }
-
-    fn largest_error<T: Real>(from: f64, to: f64) -> f64 {
+    fn largest_error<T: Real, const BASE_TWO: bool>(from: f64, to: f64) -> f64 {
         let n = 100_000 * lanes::<T>();
         let x: Vec<T> = (0..n).map(|i| T::from_f64(from + (to - from) * i as f64 / n as f64)).collect();
-        let mut y = x.clone();
-        // SAFETY: any slice is allowed.
-        unsafe { run(Exp(&mut y)) };
-        x.iter().zip(&y).map(|(x, y)| (y.to_f64() / x.to_f64().exp() - 1.0).abs()).fold(0.0, f64::max)
+        let exact = |x: f64| if BASE_TWO { x.exp2() } else { x.exp() };
+        let y = values::<T, BASE_TWO>(&x);
+        x.iter().zip(y).map(|(x, y)| (y / exact(x.to_f64()) - 1.0).abs()).fold(0.0, f64::max)
     }
 
     #[test]
     fn close_to_libm() {
-        assert!(largest_error::<f32>(-86.9, 87.9) < 1.5 * f64::from(f32::EPSILON));
-        assert!(largest_error::<f64>(-707.0, 708.0) < 2.0 * f64::EPSILON);
+        assert!(largest_error::<f32, false>(-86.9, 87.9) < 1.5 * f64::from(f32::EPSILON));
+        assert!(largest_error::<f64, false>(-707.0, 708.0) < 2.0 * f64::EPSILON);
+        assert!(largest_error::<f32, true>(-125.9, 0.0) < 1.5 * f64::from(f32::EPSILON));
+        assert!(largest_error::<f64, true>(-1021.0, 0.0) < 1.5 * f64::EPSILON);
     }
 
     #[test]
     fn one_at_zero_and_clamped_outside() {
-        let mut x = vec![0.0_f32; lanes::<f32>()];
-        // SAFETY: any slice is allowed.
-        unsafe { run(Exp(&mut x)) };
-        assert!(x.iter().all(|&v| v == 1.0));
-        let mut x = vec![-1e30_f32; lanes::<f32>()];
-        // SAFETY: any slice is allowed.
-        unsafe { run(Exp(&mut x)) };
-        assert!(x.iter().all(|&v| v > 0.0 && v < 1e-37));
-        let mut x = vec![-1e300_f64; lanes::<f64>()];
-        // SAFETY: any slice is allowed.
-        unsafe { run(Exp(&mut x)) };
-        assert!(x.iter().all(|&v| v > 0.0 && v < 1e-300));
+        assert!(values::<_, true>(&vec![0.0_f64; lanes::<f64>()]).iter().all(|&v| v == 1.0));
+        assert!(values::<_, false>(&vec![0.0_f32; lanes::<f32>()]).iter().all(|&v| v == 1.0));
+        let below = values::<_, false>(&vec![-1e30_f32; lanes::<f32>()]);
+        assert!(below.iter().all(|&v| v > 0.0 && v < 1e-37));
+        let below = values::<_, false>(&vec![-1e300_f64; lanes::<f64>()]);
+        assert!(below.iter().all(|&v| v > 0.0 && v < 1e-300));
     }
 }

@@ -39,69 +39,42 @@ trait Step {
     unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V;
 }
 
-struct InnerStep;
-struct L1Step;
-struct ChiSquaredStep;
-struct SquaredL2Step;
+macro_rules! step {
+    ($name:ident, |$sum:ident, $a:ident, $b:ident| step: $step:expr, replace: $replace:expr) => {
+        struct $name;
 
-impl Step for InnerStep {
-    #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe { a.mul_add(b, sum) }
-    }
-    #[inline(always)]
-    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe { a.mul_add(b, sum) }
-    }
-}
-
-impl Step for L1Step {
-    #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe { sum.add(a.sub(b).abs()) }
-    }
-    #[inline(always)]
-    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe { sum.add(a.sub(b).abs().sub(b.abs())) }
-    }
-}
-
-impl Step for ChiSquaredStep {
-    #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe {
-            let difference = a.sub(b);
-            let total = a.add(b).max(V::splat(V::Elem::TINY));
-            sum.add(difference.mul(difference).div(total))
+        impl Step for $name {
+            #[inline(always)]
+            unsafe fn step<V: Vector>($sum: V, $a: V, $b: V) -> V {
+                // SAFETY: the caller's promise is this function's.
+                unsafe { $step }
+            }
+            #[inline(always)]
+            unsafe fn replace<V: Vector>($sum: V, $a: V, $b: V) -> V {
+                // SAFETY: the caller's promise is this function's.
+                unsafe { $replace }
+            }
         }
-    }
-    #[inline(always)]
-    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe { Self::step(sum, a, b).sub(b) }
-    }
+    };
 }
 
-impl Step for SquaredL2Step {
-    #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe {
-            let difference = a.sub(b);
-            difference.mul_add(difference, sum)
-        }
-    }
-    #[inline(always)]
-    unsafe fn replace<V: Vector>(sum: V, a: V, b: V) -> V {
-        // SAFETY: the caller's promise is this function's.
-        unsafe { Self::step(sum, a, b).sub(b.mul(b)) }
-    }
-}
+step!(InnerStep, |sum, a, b| step: a.mul_add(b, sum), replace: a.mul_add(b, sum));
+step!(L1Step, |sum, a, b| step: sum.add(a.sub(b).abs()), replace: sum.add(a.sub(b).abs().sub(b.abs())));
+step!(ChiSquaredStep, |sum, a, b|
+    step: {
+        let difference = a.sub(b);
+        let total = a.add(b).max(V::splat(V::Elem::TINY));
+        sum.add(difference.mul(difference).div(total))
+    },
+    replace: Self::step(sum, a, b).sub(b)
+);
+step!(SquaredL2Step, |sum, a, b|
+    step: {
+        let difference = a.sub(b);
+        difference.mul_add(difference, sum)
+    },
+    replace: Self::step(sum, a, b).sub(b.mul(b))
+);
 
 /// Where a panel keeps each feature: 0 is a row of zeros, for the features that it lacks.
 ///
@@ -193,46 +166,57 @@ pub(crate) enum Block<'a, T> {
     Sparse { entries: &'a SparseBlock<T>, slots: &'a SlotMap },
 }
 
-/// Kernel values of rows `first..first + rows` of a block against one panel.
-pub(crate) struct PanelTile<'a, T> {
-    pub(crate) measure: Measure,
-    pub(crate) epilogue: Epilogue<T>,
-    pub(crate) block: Block<'a, T>,
-    pub(crate) first: usize,
-    pub(crate) rows: usize,
-    /// Squared norms of all the block's rows.
-    pub(crate) block_norms: &'a [T],
+/// Some vectors as columns, and what is known of them.
+#[derive(Clone, Copy)]
+pub(crate) struct PanelView<'a, T> {
     /// Features times the panel's width; for a sparse panel slot 0 is zeros.
-    pub(crate) panel: &'a [T],
-    /// Squared norms of the panel's columns.
-    pub(crate) panel_norms: &'a [T],
-    /// What an all-zero row would sum to, where `measure` needs it.
+    pub(crate) values: &'a [T],
+    /// Squared norms of the columns.
+    pub(crate) norms: &'a [T],
+    /// What an all-zero row would sum to, for a sparse panel.
     pub(crate) baseline: Option<&'a [T]>,
-    /// Row i of the result goes to `out[i * out_stride..][..width]`.
-    pub(crate) out: &'a mut [T],
-    pub(crate) out_stride: usize,
 }
 
-impl<T: Real> PanelTile<'_, T> {
-    /// Checks the sizes and computes.
-    pub(crate) fn compute(self) {
-        let width = panel_width::<T>();
-        assert!(self.rows > 0 && self.first + self.rows <= self.block_norms.len());
-        assert!(self.panel_norms.len() == width && self.baseline.is_none_or(|b| b.len() == width));
-        assert!(self.out_stride >= width && self.out.len() >= (self.rows - 1) * self.out_stride + width);
-        match self.block {
-            Block::Dense { data, stride, depth } => {
-                assert!(stride >= depth && data.len() >= (self.first + self.rows - 1) * stride + depth);
-                assert!(self.panel.len() >= depth * width);
-            }
-            Block::Sparse { entries, slots } => {
-                assert!(entries.starts.len() > self.first + self.rows && slots.slots.len() >= entries.width);
-                assert!(self.panel.len() >= slots.panel_rows * width);
-            }
-        }
-        // SAFETY: the assertions above are what the loop relies on.
-        unsafe { run(self) };
+/// Writes the kernel values of the rows from `first` of a block, whose squared norms are given, against one panel: as many
+/// lines of the panel's width as `out` holds.
+pub(crate) fn panel_tile<T: Real>(
+    (measure, epilogue): (Measure, Epilogue<T>),
+    (block, block_norms): (Block<'_, T>, &[T]),
+    first: usize,
+    mut panel: PanelView<'_, T>,
+    out: &mut [T],
+) {
+    let width = panel_width::<T>();
+    let rows = out.len() / width;
+    if measure == Measure::Inner {
+        panel.baseline = None;
     }
+    assert!(rows > 0 && first + rows <= block_norms.len());
+    assert!(panel.norms.len() == width && panel.baseline.is_none_or(|b| b.len() == width));
+    match block {
+        Block::Dense { data, stride, depth } => {
+            assert!(stride >= depth && data.len() >= (first + rows - 1) * stride + depth);
+            assert!(panel.values.len() >= depth * width);
+        }
+        Block::Sparse { entries, slots } => {
+            assert!(entries.starts.len() > first + rows && slots.slots.len() >= entries.width);
+            assert!(panel.values.len() >= slots.panel_rows * width);
+        }
+    }
+    // SAFETY: the assertions above are what the loop relies on.
+    unsafe { run(PanelTile { measure, epilogue, block, block_norms, first, rows, panel, out }) };
+}
+
+/// Invariant: the sizes are as [`panel_tile`] has checked them.
+struct PanelTile<'a, T> {
+    measure: Measure,
+    epilogue: Epilogue<T>,
+    block: Block<'a, T>,
+    block_norms: &'a [T],
+    first: usize,
+    rows: usize,
+    panel: PanelView<'a, T>,
+    out: &'a mut [T],
 }
 
 impl<T: Real> Operation for PanelTile<'_, T> {
@@ -240,7 +224,7 @@ impl<T: Real> Operation for PanelTile<'_, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) {
-        // SAFETY: `compute` has checked every size.
+        // SAFETY: `panel_tile` has checked every size.
         unsafe {
             match self.measure {
                 Measure::Inner => self.with_step::<I, InnerStep>(),
@@ -258,7 +242,7 @@ impl<T: Real> PanelTile<'_, T> {
         let mut done = 0;
         while done < self.rows {
             let left = self.rows - done;
-            // SAFETY: `compute` has checked every size; the tile ends at or before the last row.
+            // SAFETY: `panel_tile` has checked every size; the tile ends at or before the last row.
             unsafe {
                 let tile = if matches!(self.block, Block::Sparse { .. }) {
                     let tile = left.min(I::TILE_ROWS);
@@ -273,12 +257,13 @@ impl<T: Real> PanelTile<'_, T> {
                 } else {
                     self.dense::<T::Of<I>, S, 1>(done)
                 };
+                let width = 2 * <T::Of<I> as Vector>::LANES;
                 epilogue::apply::<T::Of<I>>(
                     &self.epilogue,
-                    self.out.as_mut_ptr().add(done * self.out_stride),
-                    self.out_stride,
+                    self.out.as_mut_ptr().add(done * width),
+                    width,
                     &self.block_norms[self.first + done..self.first + done + tile],
-                    self.panel_norms,
+                    self.panel.norms,
                 );
                 done += tile;
             }
@@ -289,11 +274,11 @@ impl<T: Real> PanelTile<'_, T> {
     #[inline(always)]
     unsafe fn dense<V: Vector<Elem = T>, S: Step, const R: usize>(&mut self, done: usize) -> usize {
         let Block::Dense { data, stride, depth } = self.block else { return R };
-        // SAFETY: `compute` has checked that rows, panel and output are long enough.
+        // SAFETY: `panel_tile` has checked that rows, panel and output are long enough.
         unsafe {
             let mut sums = [[V::zero(); 2]; R];
             let a = data.as_ptr().add((self.first + done) * stride);
-            let mut b = self.panel.as_ptr();
+            let mut b = self.panel.values.as_ptr();
             for k in 0..depth {
                 let b0 = V::load(b);
                 let b1 = V::load(b.add(V::LANES));
@@ -305,7 +290,7 @@ impl<T: Real> PanelTile<'_, T> {
                 }
             }
             for (i, sum) in sums.iter().enumerate() {
-                let out = self.out.as_mut_ptr().add((done + i) * self.out_stride);
+                let out = self.out.as_mut_ptr().add((done + i) * 2 * V::LANES);
                 sum[0].store(out);
                 sum[1].store(out.add(V::LANES));
             }
@@ -319,11 +304,11 @@ impl<T: Real> PanelTile<'_, T> {
         else {
             return;
         };
-        // SAFETY: `compute` has checked the sizes; the invariants of the block and of the map bound every feature
+        // SAFETY: `panel_tile` has checked the sizes; the invariants of the block and of the map bound every feature
         // and every slot.
         unsafe {
             for i in 0..rows {
-                let (mut sum0, mut sum1) = match self.baseline {
+                let (mut sum0, mut sum1) = match self.panel.baseline {
                     Some(baseline) => (V::load(baseline.as_ptr()), V::load(baseline.as_ptr().add(V::LANES))),
                     None => (V::zero(), V::zero()),
                 };
@@ -331,12 +316,12 @@ impl<T: Real> PanelTile<'_, T> {
                 for entry in *starts.get_unchecked(row)..*starts.get_unchecked(row + 1) {
                     let feature = *features.get_unchecked(entry) as usize;
                     let slot = *slots.slots.get_unchecked(feature) as usize;
-                    let b = self.panel.as_ptr().add(slot * 2 * V::LANES);
+                    let b = self.panel.values.as_ptr().add(slot * 2 * V::LANES);
                     let a = V::splat(*values.get_unchecked(entry));
                     sum0 = S::replace(sum0, a, V::load(b));
                     sum1 = S::replace(sum1, a, V::load(b.add(V::LANES)));
                 }
-                let out = self.out.as_mut_ptr().add((done + i) * self.out_stride);
+                let out = self.out.as_mut_ptr().add((done + i) * 2 * V::LANES);
                 sum0.store(out);
                 sum1.store(out.add(V::LANES));
             }

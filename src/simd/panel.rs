@@ -151,91 +151,71 @@ pub(crate) fn update_rows<T: Real>(
     unsafe { run(tile) };
 }
 
-/// L X = B for one panel of right-hand sides, in place; L (n, n) lower triangular in lines of `stride`.
-struct Forward<'a, A, T> {
+/// L X = B or, from the last line up, L' X = B for one panel of right-hand sides, in place; L (n, n) lower triangular in
+/// lines of `stride`.
+struct Substitution<'a, A, T, const TRANSPOSED: bool> {
     l: &'a [A],
     stride: usize,
     n: usize,
     x: &'a mut [T],
 }
 
-impl<A: Real, T: Real> Operation for Forward<'_, A, T> {
+impl<A: Real, T, const TRANSPOSED: bool> Substitution<'_, A, T, TRANSPOSED> {
+    #[inline(always)]
+    unsafe fn entry(&self, i: usize, k: usize) -> f64 {
+        let at = if TRANSPOSED { k * self.stride + i } else { i * self.stride + k };
+        // SAFETY: `substitute` has checked the sizes; i and k are below n.
+        unsafe { (*self.l.as_ptr().add(at)).to_f64() }
+    }
+}
+
+impl<A: Real, T: Real, const TRANSPOSED: bool> Operation for Substitution<'_, A, T, TRANSPOSED> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) {
         let lanes = <T::Of<I> as Vector>::LANES;
         let x = self.x.as_mut_ptr();
-        // SAFETY: `forward` has checked the sizes.
+        // SAFETY: `substitute` has checked the sizes.
         unsafe {
-            for i in 0..self.n {
-                let line = self.l.as_ptr().add(i * self.stride);
+            for done in 0..self.n {
+                let i = if TRANSPOSED { self.n - 1 - done } else { done };
                 let at = x.add(i * 2 * lanes);
                 let (mut s0, mut s1) = (T::Of::<I>::load(at), T::Of::<I>::load(at.add(lanes)));
-                for k in 0..i {
-                    let value = T::Of::<I>::splat(T::from_f64(-(*line.add(k)).to_f64()));
+                for k in if TRANSPOSED { i + 1..self.n } else { 0..i } {
+                    let value = T::Of::<I>::splat(T::from_f64(-self.entry(i, k)));
                     let b = x.add(k * 2 * lanes).cast_const();
                     s0 = value.mul_add(T::Of::<I>::load(b), s0);
                     s1 = value.mul_add(T::Of::<I>::load(b.add(lanes)), s1);
                 }
-                let pivot = T::Of::<I>::splat(T::from_f64((*line.add(i)).to_f64()));
+                let pivot = T::Of::<I>::splat(T::from_f64(self.entry(i, i)));
                 s0.div(pivot).store(at);
                 s1.div(pivot).store(at.add(lanes));
             }
         }
     }
+}
+
+fn substitute<A: Real, T: Real, const TRANSPOSED: bool>(
+    l: &[A],
+    stride: usize,
+    n: usize,
+    x: &mut [T],
+) {
+    assert!(n == 0 || l.len() >= (n - 1) * stride + n);
+    assert!(x.len() >= n * panel_width::<T>());
+    // SAFETY: triangle and right-hand sides are as long as the assertions say.
+    unsafe { run(Substitution::<A, T, TRANSPOSED> { l, stride, n, x }) };
 }
 
 /// Solves L X = B for a panel B of `n` lines.
 pub(crate) fn forward<A: Real, T: Real>(l: &[A], stride: usize, n: usize, x: &mut [T]) {
-    assert!(n == 0 || l.len() >= (n - 1) * stride + n);
-    assert!(x.len() >= n * panel_width::<T>());
-    // SAFETY: triangle and right-hand sides are as long as the assertions say.
-    unsafe { run(Forward { l, stride, n, x }) };
-}
-
-/// L' X = B for one panel, in place.
-struct Backward<'a, A, T> {
-    l: &'a [A],
-    stride: usize,
-    n: usize,
-    x: &'a mut [T],
-}
-
-impl<A: Real, T: Real> Operation for Backward<'_, A, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let lanes = <T::Of<I> as Vector>::LANES;
-        let x = self.x.as_mut_ptr();
-        // SAFETY: `backward` has checked the sizes.
-        unsafe {
-            for i in (0..self.n).rev() {
-                let at = x.add(i * 2 * lanes);
-                let (mut s0, mut s1) = (T::Of::<I>::load(at), T::Of::<I>::load(at.add(lanes)));
-                for k in i + 1..self.n {
-                    let entry = *self.l.as_ptr().add(k * self.stride + i);
-                    let value = T::Of::<I>::splat(T::from_f64(-entry.to_f64()));
-                    let b = x.add(k * 2 * lanes).cast_const();
-                    s0 = value.mul_add(T::Of::<I>::load(b), s0);
-                    s1 = value.mul_add(T::Of::<I>::load(b.add(lanes)), s1);
-                }
-                let pivot =
-                    T::Of::<I>::splat(T::from_f64((*self.l.as_ptr().add(i * self.stride + i)).to_f64()));
-                s0.div(pivot).store(at);
-                s1.div(pivot).store(at.add(lanes));
-            }
-        }
-    }
+    substitute::<A, T, false>(l, stride, n, x);
 }
 
 /// Solves L' X = B for a panel B of `n` lines.
 pub(crate) fn backward<A: Real, T: Real>(l: &[A], stride: usize, n: usize, x: &mut [T]) {
-    assert!(n == 0 || l.len() >= (n - 1) * stride + n);
-    assert!(x.len() >= n * panel_width::<T>());
-    // SAFETY: triangle and right-hand sides are as long as the assertions say.
-    unsafe { run(Backward { l, stride, n, x }) };
+    substitute::<A, T, true>(l, stride, n, x);
 }
 
 #[cfg(test)]

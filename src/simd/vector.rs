@@ -186,6 +186,26 @@ impl Isa for Scalar {
 #[repr(transparent)]
 pub(crate) struct Portable<T, const N: usize>([T; N]);
 
+/// A vector from a table of its operations, one expression each. What the expressions need is in the trait's contract.
+macro_rules! vector {
+    ($v:ty, $t:ty, $lanes:literal, { $(fn $name:ident($($argument:tt)*) $(-> $out:ty)? = $value:expr;)* }) => {
+        impl Vector for $v {
+            type Elem = $t;
+            const LANES: usize = $lanes;
+            $(
+                #[inline(always)]
+                #[allow(unused_unsafe)] // Some operations of the portable vectors are safe.
+                unsafe fn $name($($argument)*) $(-> $out)? {
+                    // SAFETY: the trait's contract puts the instruction set and the pointers on the caller.
+                    unsafe { $value }
+                }
+            )*
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use vector;
+
 macro_rules! portable {
     ($t:ident, $n:literal, $bits:ident, $bias:literal, $mantissa:literal) => {
         impl Portable<$t, $n> {
@@ -195,85 +215,33 @@ macro_rules! portable {
             }
         }
 
-        impl Vector for Portable<$t, $n> {
-            type Elem = $t;
-            const LANES: usize = $n;
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> Self {
-                Self([x; $n])
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> Self {
-                // SAFETY: the caller promises LANES readable elements.
-                Self(unsafe { p.cast::<[$t; $n]>().read_unaligned() })
-            }
-            #[inline(always)]
-            unsafe fn load_f32(p: *const f32) -> Self {
-                // SAFETY: the caller promises LANES readable elements.
-                let values = unsafe { p.cast::<[f32; $n]>().read_unaligned() };
-                Self(values.map($t::from))
-            }
-            #[inline(always)]
-            unsafe fn store(self, p: *mut $t) {
-                // SAFETY: the caller promises LANES writable elements.
-                unsafe { p.cast::<[$t; $n]>().write_unaligned(self.0) }
-            }
-            #[inline(always)]
-            unsafe fn add(self, o: Self) -> Self {
-                self.zip(o, |a, b| a + b)
-            }
-            #[inline(always)]
-            unsafe fn sub(self, o: Self) -> Self {
-                self.zip(o, |a, b| a - b)
-            }
-            #[inline(always)]
-            unsafe fn mul(self, o: Self) -> Self {
-                self.zip(o, |a, b| a * b)
-            }
-            #[inline(always)]
-            unsafe fn div(self, o: Self) -> Self {
-                self.zip(o, |a, b| a / b)
-            }
-            #[inline(always)]
-            unsafe fn mul_add(self, a: Self, b: Self) -> Self {
-                // Rounded twice on machines without a fused instruction, where a fused call would be a library's.
-                Self(std::array::from_fn(|i| {
-                    if cfg!(target_arch = "aarch64") {
-                        self.0[i].mul_add(a.0[i], b.0[i])
-                    } else {
-                        self.0[i] * a.0[i] + b.0[i]
-                    }
-                }))
-            }
-            #[inline(always)]
-            unsafe fn min(self, o: Self) -> Self {
-                self.zip(o, |a, b| if a < b { a } else { b })
-            }
-            #[inline(always)]
-            unsafe fn max(self, o: Self) -> Self {
-                self.zip(o, |a, b| if a > b { a } else { b })
-            }
-            #[inline(always)]
-            unsafe fn abs(self) -> Self {
-                Self(self.0.map($t::abs))
-            }
-            #[inline(always)]
-            unsafe fn round(self) -> Self {
-                Self(self.0.map($t::round_ties_even))
-            }
-            #[inline(always)]
-            unsafe fn scale_pow2(self, n: Self) -> Self {
-                self.zip(n, |a, n| a * $t::from_bits(((n as i64 + $bias) as $bits) << $mantissa))
-            }
-            #[inline(always)]
-            unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self {
-                Self(std::array::from_fn(|i| if a.0[i] < b.0[i] { x.0[i] } else { y.0[i] }))
-            }
-            #[inline(always)]
-            unsafe fn sum(self) -> $t {
-                self.0.iter().sum()
-            }
-        }
+        vector! { Portable<$t, $n>, $t, $n, {
+            fn splat(x: $t) -> Self = Self([x; $n]);
+            fn load(p: *const $t) -> Self = Self(p.cast::<[$t; $n]>().read_unaligned());
+            fn load_f32(p: *const f32) -> Self = Self(p.cast::<[f32; $n]>().read_unaligned().map($t::from));
+            fn store(self, p: *mut $t) = p.cast::<[$t; $n]>().write_unaligned(self.0);
+            fn add(self, o: Self) -> Self = self.zip(o, |a, b| a + b);
+            fn sub(self, o: Self) -> Self = self.zip(o, |a, b| a - b);
+            fn mul(self, o: Self) -> Self = self.zip(o, |a, b| a * b);
+            fn div(self, o: Self) -> Self = self.zip(o, |a, b| a / b);
+            // Rounded twice on machines without a fused instruction, where a fused call would be a library's.
+            fn mul_add(self, a: Self, b: Self) -> Self = Self(std::array::from_fn(|i| {
+                if cfg!(target_arch = "aarch64") {
+                    self.0[i].mul_add(a.0[i], b.0[i])
+                } else {
+                    self.0[i] * a.0[i] + b.0[i]
+                }
+            }));
+            fn min(self, o: Self) -> Self = self.zip(o, |a, b| if a < b { a } else { b });
+            fn max(self, o: Self) -> Self = self.zip(o, |a, b| if a > b { a } else { b });
+            fn abs(self) -> Self = Self(self.0.map($t::abs));
+            fn round(self) -> Self = Self(self.0.map($t::round_ties_even));
+            fn scale_pow2(self, n: Self) -> Self =
+                self.zip(n, |a, n| a * $t::from_bits(((n as i64 + $bias) as $bits) << $mantissa));
+            fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
+                Self(std::array::from_fn(|i| if a.0[i] < b.0[i] { x.0[i] } else { y.0[i] }));
+            fn sum(self) -> $t = self.0.iter().sum();
+        } }
     };
 }
 

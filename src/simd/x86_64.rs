@@ -1,26 +1,10 @@
 //! AVX2 + FMA and AVX-512 for x86-64.
 
 use super::Operation;
-use super::vector::{Isa, Vector};
-use std::arch::x86_64::{
-    __m256, __m256d, __m512, __m512d, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm_add_pd,
-    _mm_add_ps, _mm_add_sd, _mm_add_ss, _mm_cvtsd_f64, _mm_cvtss_f32, _mm_loadu_ps, _mm_movehdup_ps,
-    _mm_movehl_ps, _mm_unpackhi_pd, _mm256_add_epi32, _mm256_add_epi64, _mm256_add_pd, _mm256_add_ps,
-    _mm256_andnot_pd, _mm256_andnot_ps, _mm256_blendv_pd, _mm256_blendv_ps, _mm256_castpd256_pd128,
-    _mm256_castps256_ps128, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmp_pd, _mm256_cmp_ps,
-    _mm256_cvtepi32_epi64, _mm256_cvtpd_epi32, _mm256_cvtps_epi32, _mm256_cvtps_pd, _mm256_div_pd,
-    _mm256_div_ps, _mm256_extractf128_pd, _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_fmadd_ps,
-    _mm256_loadu_pd, _mm256_loadu_ps, _mm256_max_pd, _mm256_max_ps, _mm256_min_pd, _mm256_min_ps,
-    _mm256_mul_pd, _mm256_mul_ps, _mm256_round_pd, _mm256_round_ps, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_set1_pd, _mm256_set1_ps, _mm256_slli_epi32, _mm256_slli_epi64, _mm256_storeu_pd, _mm256_storeu_ps,
-    _mm256_sub_pd, _mm256_sub_ps, _mm512_abs_pd, _mm512_abs_ps, _mm512_add_pd, _mm512_add_ps,
-    _mm512_cmp_pd_mask, _mm512_cmp_ps_mask, _mm512_cvtps_pd, _mm512_div_pd, _mm512_div_ps, _mm512_fmadd_pd,
-    _mm512_fmadd_ps, _mm512_loadu_pd, _mm512_loadu_ps, _mm512_mask_blend_pd, _mm512_mask_blend_ps,
-    _mm512_max_pd, _mm512_max_ps, _mm512_min_pd, _mm512_min_ps, _mm512_mul_pd, _mm512_mul_ps,
-    _mm512_reduce_add_pd, _mm512_reduce_add_ps, _mm512_roundscale_pd, _mm512_roundscale_ps, _mm512_scalef_pd,
-    _mm512_scalef_ps, _mm512_set1_pd, _mm512_set1_ps, _mm512_storeu_pd, _mm512_storeu_ps, _mm512_sub_pd,
-    _mm512_sub_ps,
-};
+use super::vector::{Isa, Vector, vector};
+// A list would say every intrinsic once more.
+#[allow(clippy::wildcard_imports)]
+use std::arch::x86_64::*;
 
 /// AVX-512 F, DQ, VL.
 #[derive(Clone, Copy)]
@@ -60,247 +44,96 @@ pub(super) unsafe fn run_avx2<O: Operation>(operation: O) -> O::Output {
 
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
-/// The operations that differ between types in nothing but the intrinsic's name.
-macro_rules! vector {
-    ($v:ident, $t:ident, $lanes:literal, $set1:ident, $loadu:ident, $storeu:ident, $add:ident, $sub:ident, $mul:ident,
-     $div:ident, $fma:ident, $min:ident, $max:ident, { $($rest:item)* }) => {
-        // SAFETY (whole implementation): the trait's contract puts the instruction set and the pointers on the caller.
-        impl Vector for $v {
-            type Elem = $t;
-            const LANES: usize = $lanes;
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $set1(x) }
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $loadu(p) }
-            }
-            #[inline(always)]
-            unsafe fn store(self, p: *mut $t) {
-                // SAFETY: the trait's contract.
-                unsafe { $storeu(p, self) }
-            }
-            #[inline(always)]
-            unsafe fn add(self, o: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $add(self, o) }
-            }
-            #[inline(always)]
-            unsafe fn sub(self, o: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $sub(self, o) }
-            }
-            #[inline(always)]
-            unsafe fn mul(self, o: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $mul(self, o) }
-            }
-            #[inline(always)]
-            unsafe fn div(self, o: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $div(self, o) }
-            }
-            #[inline(always)]
-            unsafe fn mul_add(self, a: Self, b: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $fma(self, a, b) }
-            }
-            #[inline(always)]
-            unsafe fn min(self, o: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $min(self, o) }
-            }
-            #[inline(always)]
-            unsafe fn max(self, o: Self) -> Self {
-                // SAFETY: the trait's contract.
-                unsafe { $max(self, o) }
-            }
-            $(#[inline(always)] $rest)*
-        }
+vector! { __m512, f32, 16, {
+    fn splat(x: f32) -> Self = _mm512_set1_ps(x);
+    fn load(p: *const f32) -> Self = _mm512_loadu_ps(p);
+    fn store(self, p: *mut f32) = _mm512_storeu_ps(p, self);
+    fn add(self, o: Self) -> Self = _mm512_add_ps(self, o);
+    fn sub(self, o: Self) -> Self = _mm512_sub_ps(self, o);
+    fn mul(self, o: Self) -> Self = _mm512_mul_ps(self, o);
+    fn div(self, o: Self) -> Self = _mm512_div_ps(self, o);
+    fn mul_add(self, a: Self, b: Self) -> Self = _mm512_fmadd_ps(self, a, b);
+    fn min(self, o: Self) -> Self = _mm512_min_ps(self, o);
+    fn max(self, o: Self) -> Self = _mm512_max_ps(self, o);
+    fn load_f32(p: *const f32) -> Self = _mm512_loadu_ps(p);
+    fn abs(self) -> Self = _mm512_abs_ps(self);
+    fn round(self) -> Self = _mm512_roundscale_ps::<NEAREST>(self);
+    fn scale_pow2(self, n: Self) -> Self = _mm512_scalef_ps(self, n);
+    fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
+        _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), y, x);
+    fn sum(self) -> f32 = _mm512_reduce_add_ps(self);
+} }
+
+vector! { __m512d, f64, 8, {
+    fn splat(x: f64) -> Self = _mm512_set1_pd(x);
+    fn load(p: *const f64) -> Self = _mm512_loadu_pd(p);
+    fn store(self, p: *mut f64) = _mm512_storeu_pd(p, self);
+    fn add(self, o: Self) -> Self = _mm512_add_pd(self, o);
+    fn sub(self, o: Self) -> Self = _mm512_sub_pd(self, o);
+    fn mul(self, o: Self) -> Self = _mm512_mul_pd(self, o);
+    fn div(self, o: Self) -> Self = _mm512_div_pd(self, o);
+    fn mul_add(self, a: Self, b: Self) -> Self = _mm512_fmadd_pd(self, a, b);
+    fn min(self, o: Self) -> Self = _mm512_min_pd(self, o);
+    fn max(self, o: Self) -> Self = _mm512_max_pd(self, o);
+    fn load_f32(p: *const f32) -> Self = _mm512_cvtps_pd(_mm256_loadu_ps(p));
+    fn abs(self) -> Self = _mm512_abs_pd(self);
+    fn round(self) -> Self = _mm512_roundscale_pd::<NEAREST>(self);
+    fn scale_pow2(self, n: Self) -> Self = _mm512_scalef_pd(self, n);
+    fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
+        _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), y, x);
+    fn sum(self) -> f64 = _mm512_reduce_add_pd(self);
+} }
+
+vector! { __m256, f32, 8, {
+    fn splat(x: f32) -> Self = _mm256_set1_ps(x);
+    fn load(p: *const f32) -> Self = _mm256_loadu_ps(p);
+    fn store(self, p: *mut f32) = _mm256_storeu_ps(p, self);
+    fn add(self, o: Self) -> Self = _mm256_add_ps(self, o);
+    fn sub(self, o: Self) -> Self = _mm256_sub_ps(self, o);
+    fn mul(self, o: Self) -> Self = _mm256_mul_ps(self, o);
+    fn div(self, o: Self) -> Self = _mm256_div_ps(self, o);
+    fn mul_add(self, a: Self, b: Self) -> Self = _mm256_fmadd_ps(self, a, b);
+    fn min(self, o: Self) -> Self = _mm256_min_ps(self, o);
+    fn max(self, o: Self) -> Self = _mm256_max_ps(self, o);
+    fn load_f32(p: *const f32) -> Self = _mm256_loadu_ps(p);
+    fn abs(self) -> Self = _mm256_andnot_ps(_mm256_set1_ps(-0.0), self);
+    fn round(self) -> Self = _mm256_round_ps::<NEAREST>(self);
+    fn scale_pow2(self, n: Self) -> Self = {
+        let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+        _mm256_mul_ps(self, _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent)))
     };
-}
+    fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
+        _mm256_blendv_ps(y, x, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b));
+    fn sum(self) -> f32 = {
+        let half = _mm_add_ps(_mm256_castps256_ps128(self), _mm256_extractf128_ps::<1>(self));
+        let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
+        _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
+    };
+} }
 
-vector!(
-    __m512,
-    f32,
-    16,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_div_ps,
-    _mm512_fmadd_ps,
-    _mm512_min_ps,
-    _mm512_max_ps,
-    {
-        unsafe fn load_f32(p: *const f32) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_loadu_ps(p) }
-        }
-        unsafe fn abs(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_abs_ps(self) }
-        }
-        unsafe fn round(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_roundscale_ps::<NEAREST>(self) }
-        }
-        unsafe fn scale_pow2(self, n: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_scalef_ps(self, n) }
-        }
-        unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), y, x) }
-        }
-        unsafe fn sum(self) -> f32 {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_reduce_add_ps(self) }
-        }
-    }
-);
-
-vector!(
-    __m512d,
-    f64,
-    8,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_div_pd,
-    _mm512_fmadd_pd,
-    _mm512_min_pd,
-    _mm512_max_pd,
-    {
-        unsafe fn load_f32(p: *const f32) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(p)) }
-        }
-        unsafe fn abs(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_abs_pd(self) }
-        }
-        unsafe fn round(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_roundscale_pd::<NEAREST>(self) }
-        }
-        unsafe fn scale_pow2(self, n: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_scalef_pd(self, n) }
-        }
-        unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), y, x) }
-        }
-        unsafe fn sum(self) -> f64 {
-            // SAFETY: the trait's contract.
-            unsafe { _mm512_reduce_add_pd(self) }
-        }
-    }
-);
-
-vector!(
-    __m256,
-    f32,
-    8,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_div_ps,
-    _mm256_fmadd_ps,
-    _mm256_min_ps,
-    _mm256_max_ps,
-    {
-        unsafe fn load_f32(p: *const f32) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_loadu_ps(p) }
-        }
-        unsafe fn abs(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), self) }
-        }
-        unsafe fn round(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_round_ps::<NEAREST>(self) }
-        }
-        unsafe fn scale_pow2(self, n: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe {
-                let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-                _mm256_mul_ps(self, _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent)))
-            }
-        }
-        unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_blendv_ps(y, x, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) }
-        }
-        unsafe fn sum(self) -> f32 {
-            // SAFETY: the trait's contract.
-            unsafe {
-                let half = _mm_add_ps(_mm256_castps256_ps128(self), _mm256_extractf128_ps::<1>(self));
-                let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
-                _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
-            }
-        }
-    }
-);
-
-vector!(
-    __m256d,
-    f64,
-    4,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_div_pd,
-    _mm256_fmadd_pd,
-    _mm256_min_pd,
-    _mm256_max_pd,
-    {
-        unsafe fn load_f32(p: *const f32) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_cvtps_pd(_mm_loadu_ps(p)) }
-        }
-        unsafe fn abs(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_andnot_pd(_mm256_set1_pd(-0.0), self) }
-        }
-        unsafe fn round(self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_round_pd::<NEAREST>(self) }
-        }
-        unsafe fn scale_pow2(self, n: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe {
-                let exponent = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n));
-                let biased = _mm256_add_epi64(exponent, _mm256_set1_epi64x(1023));
-                _mm256_mul_pd(self, _mm256_castsi256_pd(_mm256_slli_epi64::<52>(biased)))
-            }
-        }
-        unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self {
-            // SAFETY: the trait's contract.
-            unsafe { _mm256_blendv_pd(y, x, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b)) }
-        }
-        unsafe fn sum(self) -> f64 {
-            // SAFETY: the trait's contract.
-            unsafe {
-                let half = _mm_add_pd(_mm256_castpd256_pd128(self), _mm256_extractf128_pd::<1>(self));
-                _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)))
-            }
-        }
-    }
-);
+vector! { __m256d, f64, 4, {
+    fn splat(x: f64) -> Self = _mm256_set1_pd(x);
+    fn load(p: *const f64) -> Self = _mm256_loadu_pd(p);
+    fn store(self, p: *mut f64) = _mm256_storeu_pd(p, self);
+    fn add(self, o: Self) -> Self = _mm256_add_pd(self, o);
+    fn sub(self, o: Self) -> Self = _mm256_sub_pd(self, o);
+    fn mul(self, o: Self) -> Self = _mm256_mul_pd(self, o);
+    fn div(self, o: Self) -> Self = _mm256_div_pd(self, o);
+    fn mul_add(self, a: Self, b: Self) -> Self = _mm256_fmadd_pd(self, a, b);
+    fn min(self, o: Self) -> Self = _mm256_min_pd(self, o);
+    fn max(self, o: Self) -> Self = _mm256_max_pd(self, o);
+    fn load_f32(p: *const f32) -> Self = _mm256_cvtps_pd(_mm_loadu_ps(p));
+    fn abs(self) -> Self = _mm256_andnot_pd(_mm256_set1_pd(-0.0), self);
+    fn round(self) -> Self = _mm256_round_pd::<NEAREST>(self);
+    fn scale_pow2(self, n: Self) -> Self = {
+        let exponent = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n));
+        let biased = _mm256_add_epi64(exponent, _mm256_set1_epi64x(1023));
+        _mm256_mul_pd(self, _mm256_castsi256_pd(_mm256_slli_epi64::<52>(biased)))
+    };
+    fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
+        _mm256_blendv_pd(y, x, _mm256_cmp_pd::<_CMP_LT_OQ>(a, b));
+    fn sum(self) -> f64 = {
+        let half = _mm_add_pd(_mm256_castpd256_pd128(self), _mm256_extractf128_pd::<1>(self));
+        _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)))
+    };
+} }
