@@ -83,18 +83,29 @@ impl<T: Real> PackedVectors<T> {
     }
 
     /// Whether these rows have as many columns as Z, whatever they hold.
-    pub(super) fn check_width(&self, x: Rows<'_>) -> Result<()> {
+    fn check_width(&self, x: Rows<'_>) -> Result<()> {
         Error::check_len("columns of the rows", self.features, x.cols())
     }
 
-    /// Vectors of whole panels.
-    pub(super) fn padded(&self) -> usize {
+    /// Length of a line as the factorisations read it: the vectors, up to a whole panel.
+    pub(crate) fn stride(&self) -> usize {
         self.len.next_multiple_of(self.panels.width())
     }
 
-    /// Number of vectors.
-    pub(super) fn len(&self) -> usize {
-        self.len
+    /// Writes k(x_i, z_j) for the rows from `first`, one line of [`PackedVectors::stride`] values each, zeros behind the
+    /// last vector. The rows may be outside the kernel's domain.
+    pub(crate) fn fill(&self, x: Rows<'_>, first: usize, out: &mut [T], par: Par) -> Result<()> {
+        self.check_width(x)?;
+        let stride = self.stride();
+        par.for_each_chunk(out, BLOCK / 2 * stride, |task, out| {
+            let from = first + task * (BLOCK / 2);
+            let rows: Vec<usize> = (from..from + out.len() / stride).collect();
+            self.values(x, &rows, out, stride);
+            for line in out.chunks_exact_mut(stride) {
+                line[self.len..].fill(T::ZERO);
+            }
+        });
+        Ok(())
     }
 
     /// The kernel values of the listed rows of X: those of the i-th go to `out[i * stride..]`.
@@ -293,13 +304,7 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((10, 4), &x).unwrap();
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let order: Vec<usize> = (0..10).collect();
-        let source = crate::kernels::KernelRows::new(
-            kernel,
-            rows,
-            &order,
-            crate::kernels::Precision::Single,
-            Par::Sequential,
-        );
+        let source = KernelRows::new(kernel, rows, &order, Precision::Single, Par::Sequential);
         let mut row = vec![0.0_f32; 10];
         source.compute(&[3], &mut [&mut row], Par::Sequential);
         for j in 0..10 {

@@ -6,14 +6,12 @@
 //! | `pack` | rows of any layout repacked into column panels of one precision |
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
-//! | `gram` | K(X, Z) written out |
-//! | `cross` | K(X, Z) for fixed vectors and blocks of rows |
+//! | `gram` | K(X, Z) written out; for fixed vectors Z, packed once, and blocks of rows X that come and go |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
 //! | `product` | K(X, Z) B without ever storing K |
 //! | `rounding` | how far a computed kernel value may be from the exact one |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
 
-mod cross;
 mod function;
 mod gram;
 mod pack;
@@ -25,10 +23,8 @@ mod slope;
 mod tile;
 
 pub use crate::kernel::Kernel;
-pub(crate) use cross::CrossKernel;
 pub use function::{KernelBlocks, KernelFunction};
-pub(crate) use gram::PackedVectors;
-pub(crate) use gram::gram_lower;
+pub(crate) use gram::{PackedVectors, gram_lower};
 pub use gram::{diagonal, gram, gram_symmetric};
 pub use pack::packed_bytes;
 pub use pair::pair;

@@ -461,7 +461,10 @@ mod tests {
                 let check = |what: &str, at: usize, found: f32, value: &dyn Fn(f64) -> f64| {
                     let expected = (value(1e-5) - value(-1e-5)) / 2e-5;
                     let error = (f64::from(found) - expected).abs();
-                    assert!(error < 1e-3 * (1.0 + expected.abs()), "{kernel:?} {what}{at}: {found} {expected}");
+                    assert!(
+                        error < 1e-3 * (1.0 + expected.abs()),
+                        "{kernel:?} {what}{at}: {found} {expected}"
+                    );
                 };
                 let moved = |values: &[f64], at: usize, by: f64| {
                     let mut values = values.to_vec();

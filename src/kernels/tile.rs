@@ -78,7 +78,8 @@ enum Packed<'a> {
 
 /// Kernel rows k(x_i, x_t) of one training set against a fixed list of columns, computed in batches.
 pub struct KernelRows<'a> {
-    kernel: Kernel,
+    function: KernelFunction<'a>,
+    precision: Precision,
     source: Rows<'a>,
     centre: Centre,
     packed: Packed<'a>,
@@ -97,34 +98,24 @@ impl<'a> KernelRows<'a> {
         par: Par,
     ) -> Self {
         let (function, source) = (kernel.into(), source.reborrow());
-        let kernel = function.built_in();
-        let centre = Centre::of(&kernel, source);
-        let packed = match (function, precision) {
-            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
-            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
-            (_, Precision::Single) => Packed::Single(Panels::pack(source, columns, &centre, par)),
-            (_, Precision::Double) => Packed::Double(Panels::pack(source, columns, &centre, par)),
-        };
-        Self { kernel, source, centre, packed, columns: columns.len(), computed: Arc::default() }
+        let centre = Centre::of(&function.built_in(), source);
+        let packed = Packed::Precomputed(Vec::new());
+        let empty =
+            Self { function, precision, source, centre, packed, columns: 0, computed: Arc::default() };
+        empty.with_columns(columns, par)
     }
 
     /// The same kernel, rows and centre with other columns.
     #[must_use]
     pub fn with_columns(&self, columns: &[usize], par: Par) -> Self {
-        let packed = match &self.packed {
-            Packed::Single(_) => Packed::Single(Panels::pack(self.source, columns, &self.centre, par)),
-            Packed::Double(_) => Packed::Double(Panels::pack(self.source, columns, &self.centre, par)),
-            Packed::Precomputed(_) => Packed::Precomputed(columns.to_vec()),
-            Packed::Blocks(blocks, _) => Packed::Blocks(*blocks, columns.to_vec()),
+        let packed = match (self.function, self.precision) {
+            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
+            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
+            (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.centre, par)),
+            (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.centre, par)),
         };
-        Self {
-            kernel: self.kernel,
-            source: self.source,
-            centre: self.centre.clone(),
-            packed,
-            columns: columns.len(),
-            computed: Arc::clone(&self.computed),
-        }
+        let (centre, computed) = (self.centre.clone(), Arc::clone(&self.computed));
+        Self { packed, columns: columns.len(), centre, computed, ..*self }
     }
 
     /// Number of columns.
@@ -198,7 +189,7 @@ impl<'a> KernelRows<'a> {
         par.for_each_chunk(&mut parts, 1, |task, part| {
             let panel_range = task * group..panels.count().min((task + 1) * group);
             for_each_tile(
-                &self.kernel,
+                &self.function.built_in(),
                 &block,
                 panels,
                 panel_range,
@@ -266,7 +257,15 @@ impl<'a> KernelRows<'a> {
                 }
                 add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
             };
-            for_each_tile(&self.kernel, &block, panels, range, TILE_ROWS, self.source.cols(), add);
+            for_each_tile(
+                &self.function.built_in(),
+                &block,
+                panels,
+                range,
+                TILE_ROWS,
+                self.source.cols(),
+                add,
+            );
         });
     }
 
@@ -286,7 +285,8 @@ impl<'a> KernelRows<'a> {
     }
 
     fn diagonal_value(&self, row: usize) -> f64 {
-        if matches!(self.kernel, Kernel::Precomputed) {
+        let kernel = self.function.built_in();
+        if kernel == Kernel::Precomputed {
             let mut value = 0.0;
             self.source.for_each_in_row(row, |k, v| {
                 if k == row {
@@ -295,8 +295,6 @@ impl<'a> KernelRows<'a> {
             });
             return value;
         }
-        self.kernel
-            .constant_diagonal()
-            .unwrap_or_else(|| pair(&self.kernel, self.source, row, self.source, row))
+        kernel.constant_diagonal().unwrap_or_else(|| pair(&kernel, self.source, row, self.source, row))
     }
 }

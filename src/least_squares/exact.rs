@@ -11,11 +11,10 @@
 //! many more in single precision for the factor that is refined.
 
 use super::intercept::right_hand_sides;
-use super::problem::{Problem, check_alpha};
+use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
 use crate::control::{Monitor, Par, StopReason};
 use crate::error::{Error, Result};
-use crate::kernels::gram_lower;
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
@@ -61,11 +60,9 @@ pub fn solve(
             return Ok(solution);
         }
     }
-    let (mut k, diagonal) = kernel_matrix::<f64>(problem, monitor, par)?;
-    let (n, stride) = (k.len(), k.stride());
-    for i in 0..n {
-        k.values_mut()[i * stride + i] += problem.shift(alpha, i);
-    }
+    let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
+    let diagonal = k.diagonal();
+    k.shift(|i| problem.shift(alpha, i));
     factored(problem, k, diagonal, leave_one_out, monitor, par)
 }
 
@@ -89,20 +86,6 @@ pub(super) fn factored(
     Ok(Solution::new(problem, solved, diagonal, inverse))
 }
 
-/// The lower triangle of K, and its diagonal in double precision.
-pub(super) fn kernel_matrix<T: Real>(
-    problem: &Problem<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<(Square<T>, Vec<f64>)> {
-    let n = problem.rows.rows();
-    let mut k = Square::<T>::new(n);
-    let stride = k.stride();
-    gram_lower(problem.kernel, problem.rows, k.values_mut(), stride, monitor, par)?;
-    let diagonal = (0..n).map(|i| k.values()[i * stride + i].to_f64()).collect();
-    Ok((k, diagonal))
-}
-
 /// A factor in single precision, refined; `None` where that does not reach the accuracy.
 fn refined<T: Real>(
     problem: &Problem<'_>,
@@ -110,7 +93,7 @@ fn refined<T: Real>(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Option<Solution>> {
-    let (k, diagonal) = kernel_matrix::<T>(problem, monitor, par)?;
+    let k = kernel_matrix::<T>(problem.kernel, problem.rows, monitor, par)?;
     let mut l = k.shifted::<f32>(|i| problem.shift(alpha, i), par);
     match dense::factor(&mut l, monitor, par) {
         Err(Error::NotPositiveDefinite { .. }) => return Ok(None),
@@ -151,12 +134,10 @@ fn refined<T: Real>(
     let outcome = conjugate::solve(right, values, q, limits, apply, precondition, monitor)?;
     match outcome.reason {
         StopReason::Converged => {}
-        StopReason::Interrupted | StopReason::MaxTime => {
-            return Err(Error::Cancelled);
-        }
+        StopReason::Interrupted | StopReason::MaxTime => return Err(Error::Cancelled),
         // What rounding alone leaves is what a factor in double precision leaves, too.
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Ok(Some(Solution::new(problem, solved, diagonal, None)))
+    Ok(Some(Solution::new(problem, solved, k.diagonal(), None)))
 }

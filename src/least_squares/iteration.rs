@@ -1,12 +1,20 @@
 //! What the iterative solvers share: conjugate gradients on the system with its intercept, when they stop, how they ended.
+//!
+//! Rows may have weights: with S the square roots of the weights and c = S u,
+//!
+//! ```text
+//! (K + alpha S^-2) c = y     is     (S K S + alpha I) u = S y
+//! ```
+//!
+//! whose matrix is symmetric and has no large numbers where weights are small.
 
 use super::intercept::{coefficients_and_intercepts, right_hand_sides};
 use super::problem::Problem;
-use super::weighting::Roots;
 use crate::control::{Budget, Monitor, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
 use ndarray::Array2;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// When to stop.
@@ -32,8 +40,7 @@ pub struct Ending {
 }
 
 /// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
-/// weights that of S K S + alpha I, and p,
-/// `precondition(r, out, columns)` an approximation of what its inverse makes of r.
+/// weights that of S K S + alpha I, and p, `precondition(r, out, columns)` an approximation of what its inverse makes of r.
 pub(super) fn conjugate_gradients(
     problem: &Problem<'_>,
     roots: &Roots,
@@ -63,4 +70,36 @@ pub(super) fn conjugate_gradients(
     let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved);
     let residual = outcome.residuals.iter().copied().fold(0.0, f64::max);
     Ok((coefficients, intercepts, Ending { products: outcome.products, residual, reason: outcome.reason }))
+}
+
+/// The square roots of the weights; nothing is multiplied where there are none.
+pub(super) struct Roots(Option<Vec<f64>>);
+
+impl Roots {
+    pub(super) fn new(problem: &Problem<'_>) -> Self {
+        Self(problem.weights.map(|weights| weights.iter().map(|w| w.sqrt()).collect()))
+    }
+
+    /// The root of the i-th weight.
+    pub(super) fn root(&self, i: usize) -> f64 {
+        self.0.as_ref().map_or(1.0, |roots| roots[i])
+    }
+
+    /// S V for some rows of V from `start` on, of `width` numbers each.
+    pub(super) fn scale(&self, start: usize, values: &mut [f64], width: usize) {
+        for (line, root) in values.chunks_exact_mut(width).zip(self.0.iter().flat_map(|r| &r[start..])) {
+            for v in line {
+                *v *= root;
+            }
+        }
+    }
+
+    /// S V, of all rows.
+    pub(super) fn scaled<'a>(&self, values: &'a [f64], width: usize) -> Cow<'a, [f64]> {
+        let mut values = Cow::Borrowed(values);
+        if self.0.is_some() {
+            self.scale(0, values.to_mut(), width);
+        }
+        values
+    }
 }

@@ -9,16 +9,15 @@
 //!
 //! It takes the largest eigenvalues of K out of the way, on which the number of iterations depends. Cost n^2 d an
 //! iteration; memory n m numbers for the preconditioner. Where rows have weights, K is S K S and F is S F: see
-//! `weighting`.
+//! `iteration`.
 
-use super::iteration::{Ending, Stopping, conjugate_gradients};
-use super::problem::Problem;
-use super::weighting::Roots;
+use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
+use super::problem::{Problem, kernel_matrix};
 use crate::control::{Monitor, Par};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{CrossKernel, Evaluator, Kernel, KernelFunction, diagonal, gram_lower};
+use crate::kernels::{Evaluator, Kernel, KernelFunction, PackedVectors, diagonal};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::random::Random;
@@ -134,27 +133,24 @@ impl Preconditioner {
         par: Par,
     ) -> Result<Self> {
         let (n, m) = (rows.rows(), drawn.count.min(rows.rows()));
+        let none = Self { alpha, features: Vec::new(), stride: 0, factor: None };
         if m == 0 {
-            return Ok(Self { alpha, features: Vec::new(), stride: 0, factor: None });
+            return Ok(none);
         }
         let mut chosen = Random::new(drawn.seed).sample(n, m);
         chosen.sort_unstable();
         let points = rows.gather(&chosen);
-        let mut own = Square::<f64>::new(m);
-        let stride = own.stride();
-        gram_lower(kernel.into(), points.view(), own.values_mut(), stride, monitor, par)?;
+        let own = kernel_matrix::<f64>(kernel.into(), points.view(), monitor, par)?;
         // Points that depend on each other: what is lost is lost for the preconditioner alone.
-        let trace: f64 = (0..m).map(|i| own.values()[i * stride + i]).sum();
+        let trace: f64 = own.diagonal().iter().sum();
         let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, par);
         match dense::factor(&mut shifted, monitor, par) {
             // A kernel that is not positive definite gets none.
-            Err(Error::NotPositiveDefinite { .. }) => {
-                return Ok(Self { alpha, features: Vec::new(), stride: 0, factor: None });
-            }
+            Err(Error::NotPositiveDefinite { .. }) => return Ok(none),
             other => other?,
         }
         let solver = RowSolver::new(&shifted, par);
-        let cross = CrossKernel::<f64>::new(kernel, points.view(), par)?;
+        let cross = PackedVectors::<f64>::new(kernel, points.view(), par)?;
         let stride = cross.stride();
         let mut features = vec![0.0; n * stride];
         let mut inner = Square::<f64>::new(m);
@@ -165,13 +161,10 @@ impl Preconditioner {
             roots.scale(block * 4096, lines, stride);
             subtract_gram(&mut inner, lines, stride, par);
         }
-        let lines = inner.stride();
         for v in inner.values_mut().iter_mut() {
             *v = -*v;
         }
-        for i in 0..m {
-            inner.values_mut()[i * lines + i] += alpha;
-        }
+        inner.shift(|_| alpha);
         dense::factor(&mut inner, monitor, par)?;
         Ok(Self { alpha, features, stride, factor: Some(inner) })
     }

@@ -9,9 +9,8 @@
 //!
 //! Cost twice the stored entries times the outputs an iteration; memory a second copy of the entries, by columns, and d q.
 
-use super::iteration::{Ending, Stopping, conjugate_gradients};
+use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
 use super::problem::Problem;
-use super::weighting::Roots;
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -57,9 +56,7 @@ pub fn solve(
                 for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
                     *out = alpha * p;
                 }
-                rows.for_each_in_row(i, |k, v| {
-                    axpy(v, &inner[k * q..(k + 1) * q], out);
-                });
+                rows.for_each_in_row(i, |k, v| axpy(v, &inner[k * q..(k + 1) * q], out));
             }
             roots.scale(task * ROWS, out, q);
         });

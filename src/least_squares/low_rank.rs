@@ -15,11 +15,11 @@
 //! Kernel values are computed in the precision of the rows, their products in double. Cost n m d + n m^2 / 2
 //! multiply-adds and m^3 / 6 to solve; memory m^2 and a block of rows.
 
-use super::problem::check_alpha;
+use super::problem::{check_alpha, kernel_matrix};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{CrossKernel, Kernel, gram_lower};
+use crate::kernels::{Kernel, PackedVectors};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::simd::Real;
@@ -105,21 +105,20 @@ impl Sums {
         Error::check_len("columns of the targets (outputs)", self.targets.len(), y.ncols())?;
         kernel.check_rows("X", x)?;
         if x.is_f64() {
-            self.add_in::<f64>(kernel, vectors, piece, monitor, par)
+            self.add_at(&PackedVectors::<f64>::new(kernel, vectors, par)?, piece, monitor, par)
         } else {
-            self.add_in::<f32>(kernel, vectors, piece, monitor, par)
+            self.add_at(&PackedVectors::<f32>::new(kernel, vectors, par)?, piece, monitor, par)
         }
     }
 
-    fn add_in<T: Real>(
+    fn add_at<T: Real>(
         &mut self,
-        kernel: Kernel,
-        vectors: Rows<'_>,
+        cross: &PackedVectors<T>,
         Piece { rows: x, targets, weights }: Piece<'_>,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<()> {
-        let (n, m, q) = (x.rows(), vectors.rows(), self.targets.len());
+        let (n, m, q) = (x.rows(), self.columns.len(), self.targets.len());
         // W (Y, 1).
         let mut y = Vec::with_capacity(n * (q + 1));
         for (i, line) in targets.rows().into_iter().enumerate() {
@@ -127,7 +126,6 @@ impl Sums {
             y.extend(line.iter().map(|y| w * y));
             y.push(w);
         }
-        let cross = CrossKernel::<T>::new(kernel, vectors, par)?;
         let stride = cross.stride();
         let mut gram = Square::<f64>::new(m);
         let lines = gram.stride();
@@ -205,10 +203,8 @@ impl System {
         if sums.rows == 0 {
             return Err(Error::param("rows", 0, "at least 1 before a solution is asked for"));
         }
-        let mut own = Square::<f64>::new(m);
-        let stride = own.stride();
-        gram_lower(kernel.into(), vectors, own.values_mut(), stride, monitor, par)?;
-        let rows = sums.weight;
+        let mut own = kernel_matrix::<f64>(kernel.into(), vectors, monitor, par)?;
+        let (stride, rows) = (own.stride(), sums.weight);
         let centred =
             fit_intercept.then(|| (sums.columns.iter().map(|sum| sum / rows).collect::<Vec<_>>(), rows));
         for i in 0..m {
@@ -218,7 +214,7 @@ impl System {
                 *at = sums.gram[[i, j]] - mean + alpha * *at;
             }
         }
-        let largest = (0..m).map(|i| own.values()[i * stride + i]).fold(0.0, f64::max);
+        let largest = own.diagonal().into_iter().fold(0.0, f64::max);
         let mut jitter = 0.0;
         loop {
             let mut factor = own.shifted::<f64>(|_| jitter, par);
@@ -269,7 +265,7 @@ impl System {
     ) -> Result<Vec<f64>> {
         let n = x.rows();
         kernel.check_rows("X", x)?;
-        let cross = CrossKernel::<f64>::new(kernel, vectors, par)?;
+        let cross = PackedVectors::<f64>::new(kernel, vectors, par)?;
         let solver = RowSolver::new(&self.factor, par);
         let (stride, m) = (cross.stride(), vectors.rows());
         let mut hat = Vec::with_capacity(n);

@@ -14,10 +14,10 @@
 //! | `exact` | the system by Cholesky factorisation |
 //! | `spectral` | many alphas from one eigendecomposition |
 //! | `path` | many alphas, and the best of them |
-//! | `solution`, `leave_one_out` | what the direct solvers find; exact leave-one-out values and scores |
+//! | `solution` | what the direct solvers find; exact leave-one-out values and scores |
 //! | `iterative` | the system by conjugate gradients, the kernel matrix never stored |
 //! | `linear` | the linear kernel on many sparse columns, by conjugate gradients |
-//! | `iteration`, `weighting` | what these two share; weights of rows in it |
+//! | `iteration` | what these two share |
 //! | `low_rank` | coefficients at a few points, from sums over rows |
 //! | `selection` | points chosen by the kernel matrix |
 
@@ -25,7 +25,6 @@ pub mod exact;
 mod intercept;
 mod iteration;
 pub mod iterative;
-mod leave_one_out;
 pub mod linear;
 pub mod low_rank;
 mod path;
@@ -33,12 +32,10 @@ mod problem;
 pub mod selection;
 mod solution;
 mod spectral;
-mod weighting;
 
 pub use exact::solve;
 pub use iteration::{Ending, Stopping};
-pub use leave_one_out::LeaveOneOut;
 pub use path::{PathPoint, solve_path};
 pub use problem::Problem;
-pub use solution::Solution;
+pub use solution::{LeaveOneOut, Solution};
 pub use spectral::Spectrum;

@@ -4,8 +4,8 @@
 //! spectrum is given (`spectral`). A decomposition takes as long as 7 of the former for 1,000 rows, and cannot be
 //! interrupted.
 
-use super::exact::{factored, kernel_matrix};
-use super::problem::{Problem, check_alpha};
+use super::exact::factored;
+use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
 use super::spectral::{Spectral, Spectrum};
 use crate::control::{Monitor, Par};
@@ -41,24 +41,23 @@ pub fn solve_path(
     for &alpha in alphas {
         check_alpha(alpha)?;
     }
-    let (k, diagonal) = kernel_matrix::<f64>(problem, monitor, par)?;
+    let k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
+    let diagonal = k.diagonal();
     let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
     let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
     for (place, &alpha) in alphas.iter().enumerate() {
-        let nothing = PathPoint { alpha, squared_error: f64::NAN, error_rate: f64::NAN, gcv: f64::NAN };
         monitor.go_on("path", place, alphas.len())?;
         let known = spectral.as_ref().and_then(|spectral| spectral.solve(problem, alpha, &diagonal, par));
-        let solution = known.map_or_else(
-            || {
-                let shifted = k.shifted::<f64>(|i| problem.shift(alpha, i), par);
-                factored(problem, shifted, diagonal.clone(), true, monitor, par)
-            },
-            Ok,
-        );
+        let shifted = || k.shifted::<f64>(|i| problem.shift(alpha, i), par);
+        let solution = match known {
+            Some(solution) => Ok(solution),
+            None => factored(problem, shifted(), diagonal.clone(), true, monitor, par),
+        };
         let solution = match solution {
             Err(error @ Error::NotPositiveDefinite { .. }) => {
-                points.push(nothing);
+                let nan = f64::NAN;
+                points.push(PathPoint { alpha, squared_error: nan, error_rate: nan, gcv: nan });
                 refused = Some(error);
                 continue;
             }

@@ -1,8 +1,11 @@
 //! What every solver of this folder is given.
 
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::KernelFunction;
+use crate::kernels::{KernelFunction, gram_lower};
+use crate::linalg::dense::Square;
+use crate::simd::Real;
 use ndarray::ArrayView2;
 
 /// What is to be fitted.
@@ -66,6 +69,19 @@ impl Problem<'_> {
     pub(super) fn weight(&self, i: usize) -> f64 {
         self.weights.map_or(1.0, |weights| weights[i])
     }
+}
+
+/// The lower triangle of K.
+pub(super) fn kernel_matrix<T: Real>(
+    kernel: KernelFunction<'_>,
+    rows: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Square<T>> {
+    let mut k = Square::<T>::new(rows.rows());
+    let stride = k.stride();
+    gram_lower(kernel, rows, k.values_mut(), stride, monitor, par)?;
+    Ok(k)
 }
 
 /// Checks alpha.

@@ -1,9 +1,18 @@
-//! What the direct solvers find.
+//! What the direct solvers find: coefficients, and what each row would be given if it were left out, without refitting (Rifkin 2002, section 3.3).
+//!
+//! With G = (K + alpha W^-1)^-1, W the weights of the rows, alpha held fixed when a row leaves,
+//!
+//! ```text
+//! y_i - f^(-i)(x_i) = c_i / G_ii
+//! ```
+//!
+//! An intercept that is not penalised borders the system; the inverse of the bordered matrix has
+//! G - G 1 1' G / (1' G 1) in the place of G, and the formula holds with its diagonal.
 
 use super::intercept::coefficients_and_intercepts;
-use super::leave_one_out::LeaveOneOut;
 use super::problem::Problem;
-use ndarray::Array2;
+use crate::largest::largest;
+use ndarray::{Array2, ArrayView1};
 
 /// Coefficients, and what is known about them.
 #[derive(Debug, Clone)]
@@ -35,5 +44,53 @@ impl Solution {
             LeaveOneOut::new(problem, &coefficients, inverse)
         });
         Self { coefficients, intercepts, leave_one_out, diagonal }
+    }
+}
+
+/// Leave-one-out values for one alpha.
+#[derive(Debug, Clone)]
+pub struct LeaveOneOut {
+    /// f^(-i)(x_i), (n, q).
+    pub values: Array2<f64>,
+    /// The diagonal of the inverse, (n,).
+    pub inverse_diagonal: Vec<f64>,
+    /// Generalised cross-validation: the mean squared residual, weighted, divided by (1 - tr(H) / n)^2, (q,), H the
+    /// matrix that turns targets into fitted values.
+    pub gcv: Vec<f64>,
+}
+
+impl LeaveOneOut {
+    /// From coefficients (n, q) and the diagonal of the inverse (n,).
+    pub(super) fn new(problem: &Problem<'_>, coefficients: &Array2<f64>, inverse_diagonal: Vec<f64>) -> Self {
+        let n = inverse_diagonal.len();
+        let mut gcv = vec![0.0; problem.outputs()];
+        let values = Array2::from_shape_fn(coefficients.dim(), |(i, j)| {
+            let (c, g) = (coefficients[[i, j]], inverse_diagonal[i]);
+            gcv[j] += c * c / problem.weight(i);
+            // A row that alone decides its own value (n = 1 with an intercept) has none when it is gone.
+            if g > 0.0 { problem.targets[[i, j]] - c / g } else { f64::NAN }
+        });
+        // Residuals are alpha c / w, and 1 - tr(H) / n is alpha tr(G / w) / n: alpha cancels.
+        let trace: f64 = inverse_diagonal.iter().enumerate().map(|(i, g)| g / problem.weight(i)).sum();
+        for gcv in &mut gcv {
+            *gcv *= n as f64 / (trace * trace);
+        }
+        Self { values, inverse_diagonal, gcv }
+    }
+
+    /// Mean squared error over all outputs, and the share of rows that are decoded to another class than their targets.
+    pub(super) fn errors(&self, problem: &Problem<'_>) -> (f64, f64) {
+        let q = problem.outputs();
+        let decode = |line: ArrayView1<'_, f64>| {
+            if q == 1 { usize::from(line[0] >= 0.0) } else { largest(line.iter().copied()) }
+        };
+        let (mut sum, mut wrong, mut total) = (0.0, 0.0, 0.0);
+        for (i, (value, target)) in self.values.rows().into_iter().zip(problem.targets.rows()).enumerate() {
+            let weight = problem.weight(i);
+            sum += weight * value.iter().zip(&target).map(|(v, t)| (v - t) * (v - t)).sum::<f64>();
+            wrong += if decode(value) == decode(target) { 0.0 } else { weight };
+            total += weight;
+        }
+        (sum / (total * q as f64), wrong / total)
     }
 }

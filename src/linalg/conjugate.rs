@@ -73,6 +73,10 @@ pub(crate) fn solve(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     let size: Vec<f64> = dots(b, b, q).into_iter().map(f64::sqrt).collect();
+    let relative = |r: &[f64]| -> Vec<f64> {
+        let of_size = |(r, b): (&f64, &f64)| if *b > 0.0 { r.sqrt() / b } else { 0.0 };
+        dots(r, r, q).iter().zip(&size).map(of_size).collect()
+    };
     let (mut products, mut norm) = (0, 0.0_f64);
     let mut r = vec![0.0; b.len()];
     let (mut z, mut ap) = (vec![0.0; b.len()], vec![0.0; b.len()]);
@@ -95,11 +99,7 @@ pub(crate) fn solve(
                 .map(|j| r[j].sqrt() <= limits.relative * size[j] + limits.backward * norm * x[j].sqrt())
                 .collect()
         };
-        residuals = dots(&r, &r, q)
-            .iter()
-            .zip(&size)
-            .map(|(r, b)| if *b > 0.0 { r.sqrt() / b } else { 0.0 })
-            .collect();
+        residuals = relative(&r);
         let worst = residuals.iter().copied().fold(0.0, f64::max);
         let mut done = small(&r, x, norm);
         if done.iter().all(|&done| done) || reason != StopReason::Converged {
@@ -115,11 +115,7 @@ pub(crate) fn solve(
         let mut p = z.clone();
         let mut rz = dots(&r, &z, q);
         while !done.iter().all(|&done| done) {
-            let gap = dots(&r, &r, q)
-                .iter()
-                .zip(&size)
-                .map(|(r, b)| if *b > 0.0 { r.sqrt() / b } else { 0.0 })
-                .fold(0.0, f64::max);
+            let gap = relative(&r).into_iter().fold(0.0, f64::max);
             let progress =
                 Progress { phase: "conjugate gradients", done: products, total: None, gap, steps: products };
             if let ControlFlow::Break(why) = monitor.tick(&progress) {

@@ -67,6 +67,19 @@ impl<T: Real> Square<T> {
         self.values.values_mut()
     }
 
+    /// The entries on the diagonal.
+    pub(crate) fn diagonal(&self) -> Vec<f64> {
+        self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64()).collect()
+    }
+
+    /// Adds to the entries on the diagonal.
+    pub(crate) fn shift(&mut self, shift: impl Fn(usize) -> f64) {
+        let (n, step) = (self.n, self.stride + 1);
+        for (i, v) in self.values_mut().iter_mut().step_by(step).take(n).enumerate() {
+            *v = T::from_f64(v.to_f64() + shift(i));
+        }
+    }
+
     /// The lower triangle rounded to another precision, `shift` of the row added to the diagonal.
     pub(crate) fn shifted<U: Real>(&self, shift: impl Fn(usize) -> f64 + Sync, par: Par) -> Square<U> {
         let mut out = Square::<U>::new(self.n);
@@ -343,9 +356,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
         // The block's own inverse.
         let mut identity = Square::<T>::new(size);
         let lines = identity.stride;
-        for i in 0..size {
-            identity.values_mut()[i * lines + i] = T::ONE;
-        }
+        identity.shift(|_| 1.0);
         block.substitute(identity.values_mut(), lines, 0);
         for i in 0..size {
             let line = &identity.values()[i * lines + i + 1..i * lines + size];

@@ -62,11 +62,8 @@ pub fn leave_one_out_margins(
         return Err(Error::param("labels", label, format!("below {classes}")));
     }
     if matches!(decoder, Decoder::Dag | Decoder::Confidence) {
-        return Err(Error::param(
-            "decoder",
-            "dag",
-            "a loss, hamming or votes: this bound is for sums over machines",
-        ));
+        let rule = "a loss, hamming or votes: this bound is for sums over machines";
+        return Err(Error::param("decoder", "dag", rule));
     }
     if matches!(decoder, Decoder::MeanLoss(_)) {
         let rule = "the total loss, hamming or votes: terms of mean losses need not be least at an end";

@@ -27,42 +27,32 @@ impl CodeMatrix {
     /// # Errors
     /// [`Error::Param`] where an invariant of the type does not hold.
     pub fn new(entries: ArrayView2<'_, i8>) -> Result<Self> {
+        let refused = |found: String, rule: &str| Err(Error::param("code", found, rule));
         let (classes, columns) = entries.dim();
         if classes < 2 {
-            return Err(Error::param("code", format!("{classes} rows"), "of at least 2 rows, one a class"));
+            return refused(format!("{classes} rows"), "of at least 2 rows, one a class");
         }
         if columns == 0 {
-            return Err(Error::param("code", "no columns", "of at least one column"));
+            return refused("no columns".into(), "of at least one column");
         }
         let code = Self { entries: entries.as_standard_layout().into_owned() };
         if let Some(entry) = code.entries.iter().find(|e| !(-1..=1).contains(*e)) {
-            return Err(Error::param("code", format!("an entry {entry}"), "made of -1, 0 and 1"));
+            return refused(format!("an entry {entry}"), "made of -1, 0 and 1");
         }
-        for column in 0..columns {
-            for sign in [-1, 1] {
-                if (0..classes).all(|class| code.entry(class, column) != sign) {
-                    let value = format!("column {column} without {sign:+}");
-                    return Err(Error::param(
-                        "code",
-                        value,
-                        "of columns with both signs, or nothing is told apart",
-                    ));
-                }
+        for (column, sign) in (0..columns).flat_map(|column| [(column, -1), (column, 1)]) {
+            if (0..classes).all(|class| code.entry(class, column) != sign) {
+                let rule = "of columns with both signs, or nothing is told apart";
+                return refused(format!("column {column} without {sign:+}"), rule);
             }
         }
         if let Some(class) = (0..classes).find(|&class| code.row(class).iter().all(|entry| *entry == 0)) {
-            let value = format!("row {class} of zeros");
-            return Err(Error::param("code", value, "of rows that take part in a column"));
+            return refused(format!("row {class} of zeros"), "of rows that take part in a column");
         }
         let mut order: Vec<usize> = (0..classes).collect();
         order.sort_by_key(|&class| code.row(class));
         if let Some(pair) = order.windows(2).find(|pair| code.row(pair[0]) == code.row(pair[1])) {
-            let value = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
-            return Err(Error::param(
-                "code",
-                value,
-                "of distinct rows, or no decoder can tell the classes apart",
-            ));
+            let found = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
+            return refused(found, "of distinct rows, or no decoder can tell the classes apart");
         }
         Ok(code)
     }

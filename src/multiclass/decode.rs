@@ -283,23 +283,15 @@ impl<'a> Table<'a> {
         let offset = self.decoder.offset(columns);
         let mut table = vec![[0.0; LANES]; 2 * columns];
         for (outputs, scores) in outputs.chunks(LANES * columns).zip(scores.chunks_mut(LANES * classes)) {
-            self.sums(
-                outputs,
-                &mut table,
-                |f| self.decoder.gains(f),
-                |lane, class, sum| {
-                    scores[lane * classes + class] = sum * self.scale(class) - offset;
-                },
-            );
+            let gains = |f| self.decoder.gains(f);
+            self.sums(outputs, &mut table, gains, |lane, class, sum| {
+                scores[lane * classes + class] = sum * self.scale(class) - offset;
+            });
             if self.decoder == Decoder::Confidence {
-                self.sums(
-                    outputs,
-                    &mut table,
-                    |f| (f, -f),
-                    |lane, class, sum| {
-                        scores[lane * classes + class] += sum / (3.0 * (sum.abs() + 1.0));
-                    },
-                );
+                let itself = |f: f64| (f, -f);
+                self.sums(outputs, &mut table, itself, |lane, class, sum| {
+                    scores[lane * classes + class] += sum / (3.0 * (sum.abs() + 1.0));
+                });
             }
         }
     }

@@ -196,12 +196,7 @@ impl<A: Real, T: Real, const TRANSPOSED: bool> Operation for Substitution<'_, A,
     }
 }
 
-fn substitute<A: Real, T: Real, const TRANSPOSED: bool>(
-    l: &[A],
-    stride: usize,
-    n: usize,
-    x: &mut [T],
-) {
+fn substitute<A: Real, T: Real, const TRANSPOSED: bool>(l: &[A], stride: usize, n: usize, x: &mut [T]) {
     assert!(n == 0 || l.len() >= (n - 1) * stride + n);
     assert!(x.len() >= n * panel_width::<T>());
     // SAFETY: triangle and right-hand sides are as long as the assertions say.

@@ -29,8 +29,7 @@
 //! | `leave_one_out` | bounds for the errors on rows left out |
 //! | `memory` | what a fit will take |
 //! | `classifier` | the machines of a code on shared kernel rows |
-//! | `single` | the fit of one machine of one output |
-//! | `regression`, `one_class` | the members of the family that are single machines |
+//! | `single` | the members of the family that are one machine of one output: regression, one-class |
 
 mod certificate;
 mod classifier;
@@ -41,10 +40,8 @@ mod leave_one_out;
 mod machine;
 mod memory;
 mod nested;
-mod one_class;
 mod params;
 mod problem;
-mod regression;
 mod sharing;
 mod shrinking;
 mod single;
@@ -58,8 +55,6 @@ pub use classifier::{Classification, ClassifierLoss, Coding, SvcModel, fit_class
 pub use columns::Effort;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
-pub use one_class::{OneClass, fit_one_class};
 pub use params::{SvmParams, Tuning};
-pub use regression::{Regression, RegressionLoss, fit_regression};
-pub use single::MachineModel;
+pub use single::{MachineModel, OneClass, Regression, RegressionLoss, fit_one_class, fit_regression};
 pub use start::Start;

@@ -1,13 +1,19 @@
-//! The fit of one machine of one output, which regression and the one-class machine share.
+//! The members of the family that are one machine of one output: support vector regression, epsilon-SVR and nu-SVR
+//! (Chang and Lin 2011), and the one-class machine, which finds where most of the rows lie (Schoelkopf et al. 2001); see
+//! `problem` for the duals.
 
 use super::certificate::Certificate;
 use super::columns::{Columns, Effort};
 use super::decomposition::solve;
 use super::machine::Machine;
+use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::start::Start;
-use super::training::Training;
-use crate::error::Result;
+use super::training::{Training, check_nu};
+use crate::control::{Monitor, Par};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::KernelFunction;
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -29,7 +35,7 @@ pub struct MachineModel {
 
 /// Fits one machine over the rows named by `order` (each once, or twice for nu-SVR, whose halves are added), its
 /// problem built from their K_ii.
-pub(super) fn fit_single(
+fn fit_single(
     training: &Training<'_>,
     order: Vec<usize>,
     start: Option<Start<'_>>,
@@ -52,4 +58,94 @@ pub(super) fn fit_single(
     let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
     let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: columns.effort() })
+}
+
+/// How far off an output may be for nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RegressionLoss {
+    /// max(0, |y - f(x)| - epsilon).
+    Epsilon(f64),
+    /// epsilon is found so that at most a share nu of the rows lies outside it, and at least that share on its edge or
+    /// outside.
+    Nu(f64),
+}
+
+/// What a regression is fitted to.
+#[derive(Debug, Clone, Copy)]
+pub struct Regression<'a> {
+    /// y, one a row.
+    pub targets: &'a [f64],
+    /// C of each row.
+    pub upper: &'a [f64],
+    /// The loss.
+    pub loss: RegressionLoss,
+    /// Coefficients to start from.
+    pub start: Option<Start<'a>>,
+}
+
+/// Fits a support vector regression. `rho` of the model is minus the epsilon found by nu-SVR.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Param`] for inputs that contradict each other or their rules.
+pub fn fit_regression<'a>(
+    kernel: impl Into<KernelFunction<'a>>,
+    rows: Rows<'_>,
+    task: &Regression<'_>,
+    params: &SvmParams,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<MachineModel> {
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
+    let &Regression { targets, upper, loss, start } = task;
+    training.check(upper)?;
+    let n = rows.rows();
+    Error::check_len("targets", n, targets.len())?;
+    if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
+        return Err(Error::NotFinite { what: "y", row });
+    }
+    match loss {
+        RegressionLoss::Epsilon(epsilon) => {
+            if !(epsilon >= 0.0 && epsilon.is_finite()) {
+                return Err(Error::param("epsilon", epsilon, "finite and not negative"));
+            }
+            let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
+            fit_single(&training, (0..n).collect(), start, build)
+        }
+        RegressionLoss::Nu(nu) => {
+            check_nu(nu)?;
+            let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
+            fit_single(&training, (0..n).chain(0..n).collect(), start, build)
+        }
+    }
+}
+
+/// What a one-class machine is fitted to.
+#[derive(Debug, Clone, Copy)]
+pub struct OneClass<'a> {
+    /// Weight of each row.
+    pub weights: &'a [f64],
+    /// Share of the rows' weight that may lie outside.
+    pub nu: f64,
+    /// Coefficients to start from.
+    pub start: Option<Start<'a>>,
+}
+
+/// Fits a one-class machine: f(x) = sum b_i k(x, x_i) + b is negative for at most a share `nu` of the weight of the
+/// rows. Coefficients add up to nu times the weights' sum, as LIBSVM's do.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Param`] for inputs outside their rules.
+pub fn fit_one_class<'a>(
+    kernel: impl Into<KernelFunction<'a>>,
+    rows: Rows<'_>,
+    task: &OneClass<'_>,
+    params: &SvmParams,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<MachineModel> {
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
+    training.check(task.weights)?;
+    check_nu(task.nu)?;
+    let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
+    fit_single(&training, (0..rows.rows()).collect(), task.start, build)
 }
