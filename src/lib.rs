@@ -14,36 +14,25 @@
 //! use ndarray::Array2;
 //! use svmarrow::control::{Par, Silent};
 //! use svmarrow::data::Rows;
-//! use svmarrow::expansion::ExpansionView;
+//! use svmarrow::expansion::KernelExpansion;
 //! use svmarrow::kernels::{Evaluator, Kernel};
 //! use svmarrow::path::path_coefficients;
 //! use svmarrow::reduced_set::{PursuitParams, pursuit};
-//! use svmarrow::svm::{Classification, ClassifierLoss, Coding, SvmParams, fit_classifier};
+//! use svmarrow::svm::{Classification, SvmParams, fit_classifier};
 //!
 //! let labels: Vec<usize> = (0..200).map(|i| i % 2).collect();
 //! let angle = |i: usize, k: usize| 0.7 * i as f64 + 1.57 * k as f64;
 //! let x = Array2::from_shape_fn((200, 2), |(i, k)| (0.5 + labels[i] as f64) * angle(i, k).sin());
 //! let (rows, kernel) = (Rows::try_from(&x)?, Kernel::Rbf { gamma: 1.0 });
 //!
-//! let upper = vec![10.0; labels.len()];
-//! let task = Classification {
-//!     labels: &labels,
-//!     classes: 2,
-//!     upper: &upper,
-//!     coding: Coding::OneVsOne,
-//!     loss: ClassifierLoss::Hinge,
-//!     fit_intercept: true,
-//!     start: None,
-//! };
-//! let model = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
-//! let vectors = rows.gather(&model.support);
-//! let machine = ExpansionView::new(kernel, vectors.view(), model.coefficients.view(), &model.intercepts)?;
+//! let task = Classification::new(&labels, 2, &[10.0; 200]);
+//! let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
+//! let machine = KernelExpansion::new(kernel, rows.gather(&fit.support), fit.coefficients, fit.intercepts)?;
 //!
-//! let path = pursuit(&machine, None, &PursuitParams::new(8), &Silent, Par::Threads)?;
-//! let kept = machine.vectors.gather(&path.order);
-//! let coefficients = path_coefficients(&path.view(), 8)?;
-//! let small = ExpansionView::new(kernel, kept.view(), coefficients.view(), &model.intercepts)?;
-//! let f = Evaluator::new(&small)?.evaluate(rows, Par::Threads)?;
+//! let path = pursuit(&machine.view(), None, &PursuitParams::new(8), &Silent, Par::Threads)?;
+//! let (kept, coefficients) = (machine.view().vectors.gather(&path.order), path_coefficients(&path.view(), 8)?);
+//! let small = KernelExpansion::new(kernel, kept, coefficients, machine.intercepts)?;
+//! let f = Evaluator::new(&small.view())?.evaluate(rows, Par::Threads)?;
 //! assert!(f.column(0).iter().zip(&labels).all(|(&f, &class)| (f > 0.0) == (class == 1)));
 //! # Ok::<(), svmarrow::Error>(())
 //! ```

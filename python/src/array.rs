@@ -13,8 +13,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use svmarrow::Error;
 use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
-use svmarrow::{Error, Result};
 
 use crate::error::to_python;
 
@@ -160,14 +160,6 @@ pub(crate) fn vector<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyRe
     array.as_slice().map_err(|_| PyValueError::new_err("a vector must be contiguous and aligned"))
 }
 
-/// The elements of a C-ordered matrix and its shape.
-pub(crate) fn matrix<'a, T: Element>(
-    array: &'a PyReadonlyArray2<'_, T>,
-) -> PyResult<(&'a [T], usize, usize)> {
-    let view = matrix_view(array)?;
-    Ok((view.to_slice().unwrap_or_default(), view.nrows(), view.ncols()))
-}
-
 /// A C-ordered matrix as the core takes it.
 pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
     if array.is_c_contiguous() && array.is_aligned() {
@@ -221,16 +213,14 @@ pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_,
         OwnedRows::DenseF64(array) => PyArray2::from_owned_array(py, array).into_any(),
         OwnedRows::CsrF32 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
         OwnedRows::CsrF64 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
-        _ => return Err(to_python(unknown_layout())),
+        _ => {
+            let message = "a layout that this version of the Python package does not know";
+            return Err(to_python(Error::Sparse(message.to_owned())));
+        }
     })
-}
-
-fn unknown_layout() -> Error {
-    Error::Sparse("a layout that this version of the Python package does not know".to_owned())
 }
 
 /// Checks that two counts agree.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> PyResult<()> {
-    let check: Result<()> = Error::check_len(what, expected, found);
-    check.map_err(to_python)
+    Error::check_len(what, expected, found).map_err(to_python)
 }

@@ -10,11 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::control::{Monitor, Progress, StopReason};
+use svmarrow::control::{Monitor, Par, Progress, StopReason};
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction};
 
 use crate::error::to_python;
 use crate::params::KernelArg;
+use crate::run::run_and_keep;
 
 /// The kernel of a fit, from the tuple of [`KernelArg`] or from a function.
 pub(crate) enum FunctionArg {
@@ -51,12 +52,23 @@ impl FunctionArg {
         }
     }
 
-    /// What the function raised.
-    pub(crate) fn raised(&self) -> Option<PyErr> {
-        match self {
-            Self::BuiltIn(_) => None,
-            Self::Function(function) => function.raised.lock().unwrap_or_else(PoisonError::into_inner).take(),
+    /// Runs a fit as [`run_and_keep`] does; what the function raised is the error.
+    pub(crate) fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        n_jobs: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+        work: impl FnOnce(KernelFunction<'_>, &dyn Monitor, Par) -> svmarrow::Result<R> + Send,
+    ) -> PyResult<(R, Option<PyErr>)> {
+        let outcome = run_and_keep(py, n_jobs, progress, |monitor, par| {
+            work(self.function(), &WithKernel { monitor, kernel: self }, par)
+        });
+        if let Self::Function(function) = self
+            && let Some(raised) = function.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            return Err(raised);
         }
+        outcome
     }
 }
 
@@ -93,9 +105,9 @@ impl KernelBlocks for PythonKernel {
 }
 
 /// A monitor that also ends the work when the kernel has raised.
-pub(crate) struct WithKernel<'a> {
-    pub(crate) monitor: &'a dyn Monitor,
-    pub(crate) kernel: &'a FunctionArg,
+struct WithKernel<'a> {
+    monitor: &'a dyn Monitor,
+    kernel: &'a FunctionArg,
 }
 
 impl Monitor for WithKernel<'_> {

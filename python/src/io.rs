@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
@@ -19,9 +19,9 @@ use svmarrow::io::safetensors::{self, Array, Contents, Dtype};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 
 use crate::array::{RowsArg, index_array, indices, rows_object, vector};
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
-use crate::params::kernel_tuple;
 use crate::run::{Cost, run};
 
 /// Bytes between two looks at the monitor.
@@ -110,7 +110,7 @@ pub(crate) fn read_libsvm_model(
     let model = run(py, 1, Cost::Unknown, None, |monitor, _| {
         libsvm_model::read_from(Watched::open(&path, monitor)?, &path, n_features)
     })?;
-    let result = expansion_dict(py, model.expansion)?;
+    let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
     result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
     result.set_item("class_counts", index_array(py, model.class_counts))?;
@@ -129,10 +129,8 @@ pub(crate) fn write_libsvm_model(
     labels: PyReadonlyArray1<'_, i64>,
     class_counts: PyReadonlyArray1<'_, i64>,
 ) -> PyResult<()> {
-    const TYPES: [SvmType; 5] =
-        [SvmType::CSvc, SvmType::NuSvc, SvmType::OneClass, SvmType::EpsilonSvr, SvmType::NuSvr];
-    let svm_type = TYPES.into_iter().find(|t| t.name() == svm_type).ok_or_else(|| {
-        let names = TYPES.map(SvmType::name).join(", ");
+    let svm_type = SvmType::ALL.into_iter().find(|t| t.name() == svm_type).ok_or_else(|| {
+        let names = SvmType::ALL.map(SvmType::name).join(", ");
         to_python(Error::param("svm_type", format!("{svm_type:?}"), format!("one of {names}")))
     })?;
     let label = |&label: &i64| {
@@ -157,7 +155,7 @@ pub(crate) fn read_model(
     let model = run(py, 1, Cost::Unknown, None, |_, _| safetensors::read(&path))?;
     let (expansions, arrays) = (PyDict::new(py), PyDict::new(py));
     for (name, expansion) in model.expansions {
-        expansions.set_item(name, expansion_dict(py, expansion)?)?;
+        expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
     }
     for (name, Array { dtype, shape, bytes }) in model.arrays {
         arrays.set_item(name, (dtype.name(), shape, PyArray1::from_vec(py, bytes.into_owned())))?;
@@ -189,16 +187,4 @@ pub(crate) fn write_model(
         contents.arrays.insert(name.clone(), array);
     }
     run(py, 1, Cost::Unknown, None, |_, _| safetensors::write(&path, &contents))
-}
-
-fn expansion_dict(
-    py: Python<'_>,
-    expansion: svmarrow::expansion::KernelExpansion,
-) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("vectors", rows_object(py, expansion.vectors)?)?;
-    dict.set_item("coefficients", PyArray2::from_owned_array(py, expansion.coefficients))?;
-    dict.set_item("intercepts", PyArray1::from_vec(py, expansion.intercepts))?;
-    dict.set_item("kernel", kernel_tuple(&expansion.kernel))?;
-    Ok(dict)
 }

@@ -1,18 +1,17 @@
 //! `svmarrow::least_squares`: regularized least squares.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::control::{Monitor, Par};
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    Ending, Problem, Solution, Spectrum, Stopping, exact, linear, solve, solve_path,
+    Ending, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
-use crate::dict::fields;
-use crate::function::{FunctionArg, WithKernel};
-use crate::run::run_and_keep;
+use crate::dict::{fields, records};
+use crate::function::FunctionArg;
 use crate::svm::duration;
 
 /// What is to be fitted: targets (n, q) at rows (n, d), squares with weights (n,) or None.
@@ -38,16 +37,10 @@ impl<'py> ProblemArg<'py> {
         let (rows, targets, kernel) = (self.x.view()?, matrix_view(&self.targets)?, &self.kernel);
         let weights = self.weights.as_ref().map(vector).transpose()?;
         let fit_intercept = self.fit_intercept;
-        let outcome = run_and_keep(py, n_jobs, progress, |monitor, par| {
-            let (function, targets) = (kernel.function(), targets.reborrow());
-            let problem =
-                Problem { kernel: function, rows: rows.reborrow(), targets, fit_intercept, weights };
-            work(&problem, &WithKernel { monitor, kernel }, par)
-        });
-        if let Some(raised) = kernel.raised() {
-            return Err(raised);
-        }
-        let (solution, raised) = outcome?;
+        let (solution, raised) = kernel.run(py, n_jobs, progress, |kernel, monitor, par| {
+            let (rows, targets) = (rows.reborrow(), targets.reborrow());
+            work(&Problem { kernel, rows, targets, fit_intercept, weights }, monitor, par)
+        })?;
         raised.map_or(Ok(solution), Err)
     }
 }
@@ -84,7 +77,7 @@ pub(crate) fn least_squares<'py>(
     let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
         solve(problem, alpha, leave_one_out, monitor, par)
     })?;
-    solution_dict(py, solution)
+    Ok(fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out))
 }
 
 /// Solves for each of `alphas` and keeps the one with the least leave-one-out error.
@@ -113,7 +106,7 @@ pub(crate) fn least_squares_path<'py>(
             solve_path(problem, &alphas, by_rate, spectrum, monitor, par)
         })?;
     let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect();
-    let dict = solution_dict(py, solution)?;
+    let dict = fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out);
     dict.set_item("best", best)?;
     dict.set_item("path", matrix_array(py, path, points.len(), 3)?)?;
     Ok(dict)
@@ -139,9 +132,8 @@ pub(crate) fn least_squares_cg<'py>(
     let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
         iterative::solve(problem, alpha, stopping, points, monitor, par)
     })?;
-    let dict = ending_dict(py, solution.intercepts, solution.ending)?;
-    dict.set_item("coefficients", PyArray2::from_owned_array(py, solution.coefficients))?;
-    dict.set_item("diagonal", PyArray1::from_vec(py, solution.diagonal))?;
+    let dict = fields!(py, solution, coefficients, intercepts, diagonal);
+    set_ending(&dict, solution.ending)?;
     Ok(dict)
 }
 
@@ -162,8 +154,8 @@ pub(crate) fn linear_least_squares_cg<'py>(
     let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
         linear::solve(problem, alpha, stopping, monitor, par)
     })?;
-    let dict = ending_dict(py, solution.intercepts, solution.ending)?;
-    dict.set_item("weights", PyArray2::from_owned_array(py, solution.weights))?;
+    let dict = fields!(py, solution, weights, intercepts);
+    set_ending(&dict, solution.ending)?;
     Ok(dict)
 }
 
@@ -174,26 +166,13 @@ pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -
     exact::bytes(n, single, leave_one_out)
 }
 
-/// Intercepts, products, residual and why it ended, as a dict.
-fn ending_dict(py: Python<'_>, intercepts: Vec<f64>, ending: Ending) -> PyResult<Bound<'_, PyDict>> {
-    let dict = fields!(py, ending, products, residual);
-    dict.set_item("intercepts", PyArray1::from_vec(py, intercepts))?;
-    dict.set_item("stop", ending.reason.name())?;
-    Ok(dict)
+/// Products, residual and why it ended.
+fn set_ending(dict: &Bound<'_, PyDict>, ending: Ending) -> PyResult<()> {
+    dict.set_item("products", ending.products)?;
+    dict.set_item("residual", ending.residual)?;
+    dict.set_item("stop", ending.reason.name())
 }
 
-fn solution_dict(py: Python<'_>, solution: Solution) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("coefficients", PyArray2::from_owned_array(py, solution.coefficients))?;
-    dict.set_item("intercepts", PyArray1::from_vec(py, solution.intercepts))?;
-    dict.set_item("diagonal", PyArray1::from_vec(py, solution.diagonal))?;
-    dict.set_item("leave_one_out", py.None())?;
-    if let Some(estimate) = solution.leave_one_out {
-        let values = PyDict::new(py);
-        values.set_item("values", PyArray2::from_owned_array(py, estimate.values))?;
-        values.set_item("inverse_diagonal", PyArray1::from_vec(py, estimate.inverse_diagonal))?;
-        values.set_item("gcv", PyArray1::from_vec(py, estimate.gcv))?;
-        dict.set_item("leave_one_out", values)?;
-    }
-    Ok(dict)
+records! {
+    LeaveOneOut: values, inverse_diagonal, gcv;
 }

@@ -1,12 +1,13 @@
 //! `svmarrow::least_squares::low_rank` and `selection`: few points, sums over rows.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::least_squares::low_rank::{Piece, Sums, System};
 use svmarrow::least_squares::selection::{Candidates, select_points};
 
 use crate::array::{RowsArg, index_array, matrix_view, vector};
+use crate::dict::fields;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
@@ -64,14 +65,7 @@ pub(crate) fn low_rank_sums<'py>(
         sums.add(kernel, points, piece, monitor, par)?;
         Ok(sums)
     })?;
-    let dict = PyDict::new(py);
-    dict.set_item("gram", PyArray2::from_owned_array(py, sums.gram))?;
-    dict.set_item("products", PyArray2::from_owned_array(py, sums.products))?;
-    dict.set_item("columns", PyArray1::from_vec(py, sums.columns))?;
-    dict.set_item("targets", PyArray1::from_vec(py, sums.targets))?;
-    dict.set_item("rows", sums.rows)?;
-    dict.set_item("weight", sums.weight)?;
-    Ok(dict)
+    Ok(fields!(py, sums, gram, products, columns, targets, rows, weight))
 }
 
 /// A system to be solved.
@@ -105,12 +99,7 @@ pub(crate) fn low_rank_solve<'py>(
             let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, monitor, par)).transpose()?;
             Ok((coefficients, intercepts, system.jitter, hat))
         })?;
-    let dict = PyDict::new(py);
-    dict.set_item("coefficients", PyArray2::from_owned_array(py, coefficients))?;
-    dict.set_item("intercepts", PyArray1::from_vec(py, intercepts))?;
-    dict.set_item("jitter", jitter)?;
-    dict.set_item("hat", hat.map(|hat| PyArray1::from_vec(py, hat)))?;
-    Ok(dict)
+    Ok(fields!(py; coefficients, intercepts, jitter, hat))
 }
 
 /// Indices of rows (m,), and what is left of the trace (m + 1,).

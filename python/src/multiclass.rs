@@ -3,10 +3,10 @@
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use svmarrow::Error;
 use svmarrow::multiclass::{
     self, CodeMatrix, Decoder, Drawn, Draws, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
 };
-use svmarrow::{Error, Result};
 
 use crate::array::{index_array, indices, matrix_view, same_length, vector};
 use crate::error::to_python;
@@ -38,10 +38,7 @@ pub(crate) fn make_code<'py>(
         "dense" => multiclass::draw(Drawn::Dense, n_classes, draws, monitor, par),
         "sparse" => multiclass::draw(Drawn::Sparse, n_classes, draws, monitor, par),
         "bch" => multiclass::bch(n_classes, draws, monitor, par),
-        _ => {
-            let rule = "one of ovr, ovo, complete, dense, sparse, bch";
-            Err(Error::param("code", name, rule))
-        }
+        _ => Err(Error::param("code", name, "one of ovr, ovo, complete, dense, sparse, bch")),
     })?;
     Ok(PyArray2::from_owned_array(py, code.into_entries()))
 }
@@ -129,9 +126,8 @@ pub(crate) fn margin_loss<'py>(
     loss: &str,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (margins, loss) = (vector(&margins)?, MarginLoss::from_name(loss).map_err(to_python)?);
-    let values = run(py, 1, Cost::of(margins.len(), 1, 8), None, |_, _| -> Result<Vec<f64>> {
-        Ok(margins.iter().map(|&z| loss.at(z)).collect())
-    })?;
+    let cost = Cost::of(margins.len(), 1, 8);
+    let values = run(py, 1, cost, None, |_, _| Ok(margins.iter().map(|&z| loss.at(z)).collect()))?;
     Ok(PyArray1::from_vec(py, values))
 }
 

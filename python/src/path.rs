@@ -7,23 +7,18 @@ use pyo3::types::PyDict;
 use svmarrow::path::{self, Form, Path, PathView};
 
 use crate::array::{RowsArg, index_array, indices, matrix_view, vector};
+use crate::dict::fields;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
 /// A path for Python.
 pub(crate) fn path_dict(py: Python<'_>, path: Path) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    result.set_item("order", index_array(py, path.order))?;
     let steps = path.factor.is_none();
     let steps = steps.then(|| (index_array(py, path.vector_of_step), index_array(py, path.steps_of_size)));
-    result.set_item("factor", path.factor.map(|factor| PyArray2::from_owned_array(py, factor)))?;
-    result.set_item("projections", PyArray2::from_owned_array(py, path.projections))?;
-    result.set_item("steps", steps)?;
-    result.set_item("residual_norms", PyArray1::from_vec(py, path.residual_norms))?;
     let penalties = (!path.penalties.is_empty()).then(|| PyArray1::from_vec(py, path.penalties));
+    let result = fields!(py, path, order, factor, projections, residual_norms, exact, orthogonal);
+    result.set_item("steps", steps)?;
     result.set_item("penalties", penalties)?;
-    result.set_item("exact", path.exact)?;
-    result.set_item("orthogonal", path.orthogonal)?;
     result.set_item("stop", path.stop.reason.name())?;
     Ok(result)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,12 +15,11 @@ use svmarrow::svm::{
     fit_regression,
 };
 
-use crate::array::{RowsArg, index_array, indices, matrix_view, vector};
-use crate::dict::fields;
+use crate::array::{RowsArg, indices, matrix_view, vector};
+use crate::dict::{ForPython, fields, records};
 use crate::error::to_python;
-use crate::function::{FunctionArg, WithKernel};
+use crate::function::FunctionArg;
 use crate::multiclass::code_matrix;
-use crate::run::run_and_keep;
 
 /// How several classes are told apart: a name, or the matrix of a code.
 #[derive(FromPyObject)]
@@ -98,24 +97,19 @@ impl<'py> SolverArg<'py> {
             Some((support, coefficients)) => Some((indices("start", support)?, matrix_view(coefficients)?)),
             None => None,
         };
-        let outcome = run_and_keep(py, self.n_jobs, self.progress.as_ref(), |monitor, par| {
-            let start = start
-                .as_ref()
-                .map(|(support, coefficients)| Start { support, coefficients: coefficients.reborrow() });
-            let monitor = WithKernel { monitor, kernel };
-            fit(kernel.function(), start, &params, &Budget::new(&monitor, None, max_time), par)
-        });
-        if let Some(error) = kernel.raised() {
-            return Err(error);
-        }
-        match outcome? {
-            (model, None) => Ok((model, false)),
-            (model, Some(raised))
-                if self.keep_interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
-            {
+        let (model, raised) =
+            kernel.run(py, self.n_jobs, self.progress.as_ref(), |kernel, monitor, par| {
+                let start = start
+                    .as_ref()
+                    .map(|(support, coefficients)| Start { support, coefficients: coefficients.reborrow() });
+                fit(kernel, start, &params, &Budget::new(monitor, None, max_time), par)
+            })?;
+        match raised {
+            None => Ok((model, false)),
+            Some(raised) if self.keep_interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) => {
                 Ok((model, true))
             }
-            (_, Some(raised)) => Err(raised),
+            Some(raised) => Err(raised),
         }
     }
 }
@@ -164,16 +158,17 @@ pub(crate) fn fit_svc<'py>(
         let task = Classification { labels: &labels, classes, upper, coding, loss, fit_intercept, start };
         fit_classifier(kernel, rows, &task, params, monitor, par)
     })?;
-    let certificates = model.certificates.iter().map(|c| certificate(py, c)).collect::<PyResult<Vec<_>>>()?;
-    let estimates = model.leave_one_out.iter().map(|e| leave_one_out(py, e)).collect::<PyResult<Vec<_>>>()?;
-    let result = PyDict::new(py);
-    result.set_item("support", index_array(py, model.support))?;
-    result.set_item("class_counts", index_array(py, model.class_counts))?;
-    result.set_item("coefficients", PyArray2::from_owned_array(py, model.coefficients))?;
-    result.set_item("intercepts", PyArray1::from_vec(py, model.intercepts))?;
-    result.set_item("certificates", certificates)?;
-    result.set_item("leave_one_out", estimates)?;
-    result.set_item("effort", effort(py, &model.effort)?)?;
+    let result = fields!(
+        py,
+        model,
+        support,
+        class_counts,
+        coefficients,
+        intercepts,
+        certificates,
+        leave_one_out,
+        effort
+    );
     result.set_item("interrupted", interrupted)?;
     Ok(result)
 }
@@ -238,29 +233,17 @@ pub(crate) fn estimate_svm_memory<'py>(
 }
 
 fn machine_model(py: Python<'_>, model: MachineModel, interrupted: bool) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    result.set_item("support", index_array(py, model.support))?;
-    result.set_item("coefficients", PyArray2::from_owned_array(py, model.coefficients))?;
-    result.set_item("intercepts", PyArray1::from_vec(py, vec![model.intercept]))?;
-    result.set_item("rho", model.rho)?;
-    result.set_item("certificates", [certificate(py, &model.certificate)?])?;
-    result.set_item("effort", effort(py, &model.effort)?)?;
+    let result = fields!(py, model, support, coefficients, rho, effort);
+    result.set_item("intercepts", vec![model.intercept].for_python(py)?)?;
+    result.set_item("certificates", vec![model.certificate].for_python(py)?)?;
     result.set_item("interrupted", interrupted)?;
     Ok(result)
 }
 
-fn certificate<'py>(py: Python<'py>, of: &Certificate) -> PyResult<Bound<'py, PyDict>> {
-    let dict = fields!(py, of, dual, primal, gap, violation, iterations, rounds, support, bounded);
-    dict.set_item("stop", of.stop.name())?;
-    Ok(dict)
-}
-
-fn leave_one_out<'py>(py: Python<'py>, of: &LeaveOneOut) -> PyResult<Bound<'py, PyDict>> {
-    Ok(fields!(py, of, positive, negative, bound, missed, false_alarms, stable))
-}
-
-fn effort<'py>(py: Python<'py>, of: &Effort) -> PyResult<Bound<'py, PyDict>> {
-    Ok(fields!(py, of, kernel_values, cache_hits, cache_misses, seconds))
+records! {
+    Certificate: dual, primal, gap, violation, iterations, rounds, support, bounded, stop;
+    LeaveOneOut: positive, negative, bound, missed, false_alarms, stable;
+    Effort: kernel_values, cache_hits, cache_misses, seconds;
 }
 
 /// A time budget in seconds.

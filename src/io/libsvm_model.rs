@@ -39,7 +39,8 @@ pub enum SvmType {
 }
 
 impl SvmType {
-    const ALL: [Self; 5] = [Self::CSvc, Self::NuSvc, Self::OneClass, Self::EpsilonSvr, Self::NuSvr];
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::CSvc, Self::NuSvc, Self::OneClass, Self::EpsilonSvr, Self::NuSvr];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -98,11 +99,8 @@ pub(super) fn training_rows(vectors: Rows<'_>) -> Result<Vec<usize>> {
             let mut index = 0.0;
             vectors.for_each_in_row(row, |_, value| index = value);
             if index < 0.0 || index.trunc() != index || index > f64::from(i32::MAX - 1) {
-                return Err(Error::param(
-                    "vectors",
-                    index,
-                    format!("the index of a training row (vector {row})"),
-                ));
+                let rule = format!("the index of a training row (vector {row})");
+                return Err(Error::param("vectors", index, rule));
             }
             Ok(index as usize)
         })

@@ -78,6 +78,14 @@ pub struct Classification<'a> {
     pub start: Option<Start<'a>>,
 }
 
+impl<'a> Classification<'a> {
+    /// One-vs-one machines with hinge loss and intercept, from nothing.
+    pub fn new(labels: &'a [usize], classes: usize, upper: &'a [f64]) -> Self {
+        let (coding, loss) = (Coding::OneVsOne, ClassifierLoss::Hinge);
+        Self { labels, classes, upper, coding, loss, fit_intercept: true, start: None }
+    }
+}
+
 /// A fitted classifier as indices into its training rows.
 #[derive(Debug, Clone)]
 pub struct SvcModel {

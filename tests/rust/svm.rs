@@ -44,15 +44,7 @@ fn fit(
 }
 
 fn task<'a>(labels: &'a [usize], upper: &'a [f64], coding: Coding<'a>) -> Classification<'a> {
-    Classification {
-        labels,
-        classes: labels.iter().max().unwrap() + 1,
-        upper,
-        coding,
-        loss: ClassifierLoss::Hinge,
-        fit_intercept: true,
-        start: None,
-    }
+    Classification { coding, ..Classification::new(labels, labels.iter().max().unwrap() + 1, upper) }
 }
 
 #[test]

@@ -42,15 +42,7 @@ fn params(cached: bool, cache_bytes: usize, shrinking: bool) -> SvmParams {
 }
 
 fn task<'a>(labels: &'a [usize], upper: &'a [f64]) -> Classification<'a> {
-    Classification {
-        labels,
-        classes: labels.iter().max().unwrap() + 1,
-        upper,
-        coding: Coding::OneVsOne,
-        loss: ClassifierLoss::Hinge,
-        fit_intercept: true,
-        start: None,
-    }
+    Classification::new(labels, labels.iter().max().unwrap() + 1, upper)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
-use crate::array::{RowsArg, index_array, matrix, matrix_array, matrix_view, same_length};
+use crate::array::{RowsArg, index_array, matrix_array, matrix_view, same_length};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
@@ -66,13 +66,13 @@ impl Cascade {
     ) -> PyResult<Self> {
         let (target, kept) = (expansion.view()?, path.kept.view()?);
         let (factor, projections) = (matrix_view(&path.factor)?, matrix_view(&path.projections)?);
-        let (masses, two, q) = matrix(&path.masses)?;
-        same_length("rows of the masses", 2, two)?;
+        let masses = matrix_view(&path.masses)?;
+        same_length("rows of the masses", 2, masses.nrows())?;
         let moments = Moments {
             products: matrix_view(&path.products)?.to_owned(),
             at_kept: matrix_view(&path.at_kept)?.to_owned(),
-            sums: masses[..q].to_vec(),
-            masses: masses[q..].to_vec(),
+            sums: masses.row(0).to_vec(),
+            masses: masses.row(1).to_vec(),
         };
         let projection = Projection { target, kept, factor, projections, moments: &moments };
         let sizes: Vec<StageSize> =
