@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from svmarrow import _core
 from svmarrow._support.parameters import refuse
@@ -34,6 +35,7 @@ __all__ = [
     "decision_margins",
     "decision_values",
     "label_indices",
+    "numbered_classes",
     "pairs",
 ]
 
@@ -43,6 +45,15 @@ _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.int8]
 #: Outputs times classes below which it takes longer to ask for the number of cores than to do without them.
 _SHORT = 100_000
+
+
+def numbered_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes of labels to learn from, sorted, and the number of each label's class."""
+    check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+    return classes, labels.reshape(-1)
 
 
 def label_indices(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

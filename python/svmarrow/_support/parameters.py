@@ -22,6 +22,7 @@ __all__ = [
     "MAX_ITER",
     "MAX_TIME",
     "RANDOM_STATE",
+    "ROW_KERNELS",
     "THREADS",
     "VERBOSE",
     "Rule",
@@ -41,6 +42,8 @@ __all__ = [
 
 #: scikit-learn's names of the kernels.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")
+#: Those that are computed from rows.
+ROW_KERNELS = KERNELS[:-1]
 
 
 @dataclass(frozen=True)
@@ -153,10 +156,10 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def kernel_rules() -> dict[str, Rule]:
-    """The rules that every estimator with a kernel shares."""
+def kernel_rules(*kernels: str) -> dict[str, Rule]:
+    """The rules that every estimator with a kernel shares; all kernels if none is named."""
     return {
-        "kernel": one_of(*KERNELS),
+        "kernel": one_of(*(kernels or KERNELS)),
         "degree": integer(least=0, most=2**31 - 1),
         "gamma": either(one_of("scale", "auto"), real(least=0.0)),
         "coef0": real(),

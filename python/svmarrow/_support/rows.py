@@ -25,7 +25,7 @@ __all__ = [
     "as_rows",
     "cache_bytes",
     "canonical",
-    "class_row_weights",
+    "check_every_class",
     "class_weights",
     "core_rows",
     "default_gamma",
@@ -250,52 +250,39 @@ def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
 
 def class_weights(
     class_weight: Any,
-    sample_weight: Any,
+    weights: NDArray[np.float64] | None,
     classes: NDArray[Any],
     labels: NDArray[np.intp],
     *,
     counted: bool = True,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The weight of each class, and of each row with its own weight times that of its class.
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """The weight of each class, and of each row with its own weight times that of its class, None for 1.
 
     ``class_weight`` is None, "balanced" or a dict as scikit-learn has it, ``labels`` the numbers of the rows'
-    classes; "balanced" counts a row as its weight says unless ``counted`` is false. Refused where a class is
-    left without a row of positive weight.
+    classes; "balanced" is n / (n_classes * count of the class) of the classes that are there, where a row
+    counts as its weight says unless ``counted`` is false.
     """
-    own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
-    totals = np.bincount(labels, own, minlength=classes.size)
-    if counted and isinstance(class_weight, str) and totals.all():
-        by_class = totals.sum() / (classes.size * totals)
+    if class_weight is None:
+        return np.ones(classes.size), weights
+    if isinstance(class_weight, str) and counted:
+        totals = np.bincount(labels, weights, minlength=classes.size).astype(np.float64)
+        there = np.count_nonzero(totals) * totals
+        by_class = np.divide(totals.sum(), there, out=np.zeros_like(totals), where=totals > 0.0)
     else:
         by_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
     if not np.isfinite(by_class).all() or (by_class < 0.0).any():
-        raise ValueError(f"class_weight gives {by_class.tolist()}: weights must be finite and not negative")
-    totals = totals * by_class
+        raise refuse("class_weight", class_weight, f"finite and not negative, not {by_class.tolist()}")
+    rows: NDArray[np.float64] = by_class[labels]
+    return by_class, rows if weights is None else rows * weights
+
+
+def check_every_class(
+    classes: NDArray[Any], labels: NDArray[np.intp], weights: NDArray[np.float64] | None
+) -> None:
+    """Refuses weights that leave a class without a row of positive weight."""
+    totals = np.bincount(labels, weights, minlength=classes.size)
     if not totals.all():
         raise ValueError(
             f"the weights of class {classes[int(np.argmin(totals))]} are all zero: every class needs a row "
             "of positive weight (sample_weight times class_weight)"
         )
-    rows: NDArray[np.float64] = by_class[labels] * own
-    return by_class, rows
-
-
-def class_row_weights(
-    class_weight: Any, classes: NDArray[Any], labels: NDArray[Any], weights: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
-    """Weights of the rows times those of their classes; `labels` are the classes' numbers.
-
-    "balanced" is scikit-learn's n / (n_classes * count of the class), rows counted by their weights.
-    """
-    if class_weight is None:
-        return weights
-    if isinstance(class_weight, str):
-        counts = np.bincount(labels, weights, minlength=classes.size).astype(np.float64)
-        even = counts.sum() / max(1, np.count_nonzero(counts))
-        of_class = np.divide(even, counts, out=np.zeros_like(counts), where=counts > 0.0)
-    else:
-        of_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
-    if not np.isfinite(of_class).all() or (of_class < 0.0).any():
-        raise refuse("class_weight", class_weight, "finite and not negative weights")
-    rows: NDArray[np.float64] = of_class[labels]
-    return rows if weights is None else rows * weights

@@ -15,7 +15,17 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from svmarrow import _core
-from svmarrow._support.parameters import THREADS, Rule, boolean, either, integer, none, one_of, real
+from svmarrow._support.parameters import (
+    RANDOM_STATE,
+    ROW_KERNELS,
+    THREADS,
+    VERBOSE,
+    Rule,
+    either,
+    integer,
+    kernel_rules,
+    one_of,
+)
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, threads
 
@@ -33,13 +43,10 @@ POINT_RULES = {
     "selection": either(
         one_of(*SELECTIONS), Rule("an array of points", lambda value: not isinstance(value, str | None))
     ),
-    "kernel": one_of("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"),
-    "degree": integer(least=0, most=2**31 - 1),
-    "gamma": either(one_of("scale", "auto"), real(least=0.0)),
-    "coef0": real(),
-    "random_state": either(none, Rule("a seed or a generator", lambda value: not isinstance(value, str))),
+    **kernel_rules(*ROW_KERNELS),
+    "random_state": RANDOM_STATE,
     "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
+    "verbose": VERBOSE,
 }
 """What estimators with coefficients at a few points allow for the choice of the points and the kernel."""
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from svmarrow._support.decoding import class_indices
+from svmarrow._support.decoding import class_indices, numbered_classes
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
-    class_row_weights,
+    class_weights,
     default_gamma,
     sample_weights,
     select_rows,
@@ -162,18 +161,14 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
         """Remembers the classes; the targets (n, q)."""
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
-        self.classes_ = classes
-        return signs(labels, classes.size)
+        self.classes_, labels = numbered_classes(y)
+        return signs(labels, self.classes_.size)
 
     def _row_weights(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
         labels = class_indices(targets, self._decoding, self.classes_.size)
-        return class_row_weights(self.class_weight, self.classes_, labels, weights)
+        return class_weights(self.class_weight, weights, self.classes_, labels)[1]
 
     def _loo_error(
         self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     RANDOM_STATE,
@@ -26,7 +26,7 @@ from svmarrow._support.parameters import (
     real,
     refuse,
 )
-from svmarrow._support.rows import class_row_weights, default_gamma, sample_weights, validated
+from svmarrow._support.rows import class_weights, default_gamma, sample_weights, validated
 from svmarrow._support.saving import Savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares.classification import RLSClassifier
@@ -67,10 +67,49 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
     n_jobs: int | None
     verbose: bool | int
 
+    #: What is trained where no estimator is given.
+    _usual: ClassVar[type[Any]]
+
     expansion_: KernelExpansion
     estimators_: list[Any]
     estimators_samples_: list[NDArray[np.intp]]
     n_features_in_: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machines and merge them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows.
+        y : array-like of shape (n,)
+            Targets, or labels of at least two classes; every part needs all of them.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows, which the machines must take; None is 1 for each. Rows of weight 0 are not
+            there; a row of weight 2 stays with one machine, where two rows may come to two.
+
+        Returns
+        -------
+        self : object
+            Itself, fitted.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, and what the machines refuse.
+        """
+        check(self.get_params(deep=False), self._rules)
+        X, y = validated(self, X, y, reset=True, with_y=True)
+        y, labels, weights = self._targets(y, sample_weights(sample_weight, X.shape[0]))
+        model = self._usual() if self.estimator is None else clone(self.estimator)
+        self._train(model, X, y, labels, weights)
+        return self
+
+    def _targets(
+        self, y: Any, weights: NDArray[np.float64] | None
+    ) -> tuple[Any, Any, NDArray[np.float64] | None]:
+        """Targets of the machines, labels for classifiers, and weights of the rows."""
+        raise NotImplementedError
 
     def _parts(self, n: int, labels: NDArray[Any] | None) -> list[NDArray[np.intp]]:
         """The rows of each machine; disjoint parts have each class in its share."""
@@ -195,6 +234,7 @@ class BaggedKernelClassifier(LabelledOutputs, BaggedKernelMachine):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**_RULES, "class_weight": CLASS_WEIGHT}
+    _usual = RLSClassifier
 
     def __init__(
         self,
@@ -217,40 +257,11 @@ class BaggedKernelClassifier(LabelledOutputs, BaggedKernelMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machines and merge them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
-            Labels of at least two classes; every part needs all of them.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows, which the machines must take; None is 1 for each. Rows of weight 0 are not
-            there; a row of weight 2 stays with one machine, where two rows may come to two.
-
-        Returns
-        -------
-        self : object
-            The fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, and what the machines refuse.
-        """
-        check(self.get_params(deep=False), self._rules)
-        X, y = validated(self, X, y, reset=True, with_y=True)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y has {self.classes_.size} class: it must have at least 2 classes")
-        model = RLSClassifier() if self.estimator is None else clone(self.estimator)
-        weights = sample_weights(sample_weight, X.shape[0])
-        weights = class_row_weights(self.class_weight, self.classes_, labels, weights)
-        self._train(model, X, y, y, weights)
-        return self
+    def _targets(
+        self, y: Any, weights: NDArray[np.float64] | None
+    ) -> tuple[Any, Any, NDArray[np.float64] | None]:
+        self.classes_, labels = numbered_classes(y)
+        return y, y, class_weights(self.class_weight, weights, self.classes_, labels)[1]
 
     def as_expansion(self) -> ExpansionClassifier:
         """The merged model as a classifier made of a kernel expansion."""
@@ -310,6 +321,8 @@ class BaggedKernelRegressor(NumberOutputs, BaggedKernelMachine):
     True
     """
 
+    _usual = RLSRegressor
+
     def __init__(
         self,
         estimator: Any = None,
@@ -329,35 +342,10 @@ class BaggedKernelRegressor(NumberOutputs, BaggedKernelMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machines and merge them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
-            Targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows, which the machines must take; None is 1 for each. Rows of weight 0 are not
-            there; a row of weight 2 stays with one machine, where two rows may come to two.
-
-        Returns
-        -------
-        self : object
-            The fitted regressor.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, and what the machines refuse.
-        """
-        check(self.get_params(deep=False), self._rules)
-        X, y = validated(self, X, y, reset=True, with_y=True)
-        model = RLSRegressor() if self.estimator is None else clone(self.estimator)
-        weights = sample_weights(sample_weight, X.shape[0])
-        self._train(model, X, np.asarray(y, dtype=np.float64), None, weights)
-        return self
+    def _targets(
+        self, y: Any, weights: NDArray[np.float64] | None
+    ) -> tuple[Any, Any, NDArray[np.float64] | None]:
+        return np.asarray(y, dtype=np.float64), None, weights
 
     def as_expansion(self) -> KernelExpansion:
         """The merged model as a kernel expansion."""

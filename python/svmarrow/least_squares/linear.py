@@ -9,7 +9,15 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.parameters import CLASS_WEIGHT, THREADS, boolean, either, integer, one_of, real, refuse
+from svmarrow._support.parameters import (
+    CLASS_WEIGHT,
+    THREADS,
+    VERBOSE,
+    boolean,
+    one_of,
+    real,
+    refuse,
+)
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -33,7 +41,7 @@ LINEAR_RULES = {
     "leave_one_out": boolean,
     **ITERATION_RULES,
     "n_jobs": THREADS,
-    "verbose": either(boolean, integer(least=0)),
+    "verbose": VERBOSE,
 }
 #: Sides of the largest systems that are factored where conjugate gradients would do: dense rows, sparse rows.
 _DIRECT, _DIRECT_SPARSE = 3000, 300

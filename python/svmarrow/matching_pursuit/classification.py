@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.model_selection import train_test_split
-from sklearn.utils.multiclass import check_classification_targets
 
+from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
-from svmarrow._support.rows import class_row_weights, default_gamma, sample_weights
+from svmarrow._support.rows import class_weights, default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._dictionary import KernelPart
 from svmarrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
@@ -270,12 +270,9 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
             If `max_time` was over.
         """
         X, y = self._validated(X, y)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+        classes, labels = numbered_classes(y)
         weights = sample_weights(sample_weight, X.shape[0])
-        weights = class_row_weights(self.class_weight, classes, labels, weights)
+        weights = class_weights(self.class_weight, weights, classes, labels)[1]
         rows = self._watched(X_val, y_val)
         watched = None
         if rows is not None:

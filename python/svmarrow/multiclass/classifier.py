@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
-from svmarrow._support.decoding import code_class_indices, code_decision_values
+from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     RANDOM_STATE,
@@ -206,18 +205,15 @@ class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimato
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "fc":
             assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
         check_consistent_length(X, y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+        classes, labels = numbered_classes(y)
         decoder = self._decoder()
         code = self._make_code(classes.size)
         check_decoder(decoder, code)
         trained = train(
             self.estimator,
             X,
-            labels.astype(np.int64).reshape(-1),
+            labels.astype(np.int64),
             code,
             classes=classes,
             sample_weight=sample_weights(sample_weight, y.shape[0]),

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from svmarrow._support.rows import class_weights, default_gamma, threads
+from svmarrow._support.rows import check_every_class, class_weights, default_gamma, threads
 from svmarrow._support.saving import savable
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.convert import as_expansion
@@ -118,6 +118,7 @@ def train(
             name = type(estimator).__name__
             raise ValueError(f"{name}.fit takes no sample_weight: leave out sample_weight and class_weight")
         weights = class_weights(class_weight, sample_weight, classes, labels)[1]
+        check_every_class(classes, labels, weights)
     if shared and isinstance(estimator, ColumnTrainer):
         together = _together(estimator, X, classes[labels], code, weights, n_jobs, last)
         if together is not None:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.parameters import THREADS, VERBOSE, check, integer, kernel_rules, one_of, seed_of
+from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.decoded import LabelledOutputs
@@ -27,14 +27,10 @@ if TYPE_CHECKING:
 
     from svmarrow._support.rows import CoreRows
 
-__all__ = ["KERNELS", "STREAM_RULES", "StreamClassifier"]
-
-#: The kernels that are computed from rows.
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
+__all__ = ["STREAM_RULES", "StreamClassifier"]
 
 STREAM_RULES = {
-    **kernel_rules(),
-    "kernel": one_of(*KERNELS),
+    **kernel_rules(*ROW_KERNELS),
     "n_epochs": integer(least=1),
     "n_jobs": THREADS,
     "verbose": VERBOSE,

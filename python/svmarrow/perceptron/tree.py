@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.parameters import (
     RANDOM_STATE,
+    ROW_KERNELS,
     Rule,
     boolean,
     check,
@@ -27,7 +28,7 @@ from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validat
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.perceptron._stream import KERNELS, STREAM_RULES, StreamClassifier
+from svmarrow.perceptron._stream import STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -433,7 +434,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         if source.decoding == "code":
             raise refuse("decoding", source.decoding, "'binary', 'ovo' or 'ovr' for a tree of a model")
         f = source.expansion_
-        if callable(f.kernel) or f.kernel not in KERNELS:
+        if callable(f.kernel) or f.kernel not in ROW_KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")
         rows = _like(as_rows(X), f.vectors)
         labels = source.decode(f._evaluate(rows, n_jobs)).astype(np.int64)

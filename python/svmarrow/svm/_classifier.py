@@ -28,6 +28,42 @@ CLASSIFIER_RULES = {**SOLVER_RULES, **DECODING_RULES}
 class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     """Base of `SVC` and `NuSVC`."""
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weight of each row, which multiplies C where there is one; not negative. Rows of weight 0 are left
+            out.
+
+        Returns
+        -------
+        self : object
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
+            class without a row of positive weight, a nu that the classes cannot meet.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        return self._fit(X, y, sample_weight)
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
         """Trains; ``code`` (k, q) takes the place of ``multi_class``."""
         X, y = self._validated(X, y, with_y=True)

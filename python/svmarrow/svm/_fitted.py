@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.parameters import boolean, either, mapping, none, one_of
-from svmarrow._support.rows import class_weights
+from svmarrow._support.decoding import numbered_classes
+from svmarrow._support.parameters import CLASS_WEIGHT, boolean, one_of
+from svmarrow._support.rows import check_every_class, class_weights, sample_weights
 from svmarrow.models.fitted import FittedClassifier, FittedExpansion
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["DECODING_RULES", "CertifiedClassifier", "CertifiedMachine"]
 
 #: Rules of the parameters that are about classes.
 DECODING_RULES = {
-    "class_weight": either(none, one_of("balanced"), mapping),
+    "class_weight": CLASS_WEIGHT,
     "multi_class": one_of("ovo", "ovr"),
     "decision_function_shape": one_of("ovo", "ovr"),
     "break_ties": boolean,
@@ -91,13 +91,13 @@ class CertifiedClassifier(FittedClassifier, CertifiedMachine):
         self, y: NDArray[Any], sample_weight: Any
     ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
         """The classes, the number of each row's, the weight of each class, and of each row in all."""
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+        classes, labels = numbered_classes(y)
         # scikit-learn's SVC balances the classes by their rows, whatever the rows weigh.
-        weights = class_weights(self.class_weight, sample_weight, classes, labels, counted=False)
-        return classes, labels, *weights
+        own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
+        by_class, weights = class_weights(self.class_weight, own, classes, labels, counted=False)
+        check_every_class(classes, labels, weights)
+        assert weights is not None
+        return classes, labels, by_class, weights
 
     @property
     def _decoding(self) -> Decoding:

@@ -201,41 +201,6 @@ class SVC(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
-        """Train.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        SVC
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
-            class without a row of positive weight.
-        MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
-        KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a machine ended before the tolerance was reached.
-        """
-        return self._fit(X, y, sample_weight)
-
     def _options(self) -> Mapping[str, Any]:
         return {"loss": self.loss, "nu": None, "fit_intercept": bool(self.fit_intercept)}
 
@@ -436,41 +401,6 @@ class NuSVC(KernelClassifier):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVC:
-        """Train.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        NuSVC
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
-            class without a row of positive weight, a nu that the classes cannot meet.
-        MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
-        KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a machine ended before the tolerance was reached.
-        """
-        return self._fit(X, y, sample_weight)
 
     def _options(self) -> Mapping[str, Any]:
         return {"loss": "nu", "nu": float(self.nu), "fit_intercept": True}

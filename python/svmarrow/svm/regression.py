@@ -29,15 +29,42 @@ class KernelRegressor(NumberOutputs, SingleMachine):
 
     C: float
 
-    def _fit_regression(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        epsilon: float,
-        nu: float | None,
-    ) -> Self:
+    def _tube(self) -> tuple[float, float | None]:
+        """Half the width of the tube, and nu where it is found out."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Targets, finite numbers.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        self : object
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree.
+        MemoryError
+            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
+            the fit had come.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
         X, y = self._validated(X, y, with_y=True)
         try:
             y = y.astype(np.float64)
@@ -45,6 +72,7 @@ class KernelRegressor(NumberOutputs, SingleMachine):
             raise ValueError(f"y must hold numbers: {error}") from None
         training = self._training(X, self._weights(sample_weight, X.shape[0]))
         targets = training.of_used(y)
+        epsilon, nu = self._tube()
 
         def fit(rows: Any, kernel: Any, solver: Any) -> Any:
             upper = training.weights * float(self.C)
@@ -164,39 +192,8 @@ class SVR(KernelRegressor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
-        """Train.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
-            Targets, finite numbers.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        SVR
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree.
-        MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
-        KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a machine ended before the tolerance was reached.
-        """
-        return self._fit_regression(X, y, sample_weight, epsilon=float(self.epsilon), nu=None)
+    def _tube(self) -> tuple[float, float | None]:
+        return float(self.epsilon), None
 
 
 class NuSVR(KernelRegressor):
@@ -316,39 +313,8 @@ class NuSVR(KernelRegressor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVR:
-        """Train.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
-            Targets, finite numbers.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        NuSVR
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree.
-        MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
-        KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a machine ended before the tolerance was reached.
-        """
-        return self._fit_regression(X, y, sample_weight, epsilon=0.0, nu=float(self.nu))
+    def _tube(self) -> tuple[float, float | None]:
+        return 0.0, float(self.nu)
 
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
         self.epsilon_ = -float(fitted["rho"])
