@@ -166,7 +166,7 @@ def test_other_binary_classifiers(estimator, loss):
 def test_perceptrons_predict_over_one_pool(digits):
     X, y, X_test, y_test = digits
     model = CodedClassifier(
-        KernelPerceptron(gamma=0.1, max_iter=3), "sparse", random_state=0, n_draws=50
+        KernelPerceptron(gamma=0.1, n_epochs=3), "sparse", random_state=0, n_draws=50
     ).fit(X, y)
     assert model.decoder_ == "perceptron"
     pool = model.expansion_
@@ -177,7 +177,7 @@ def test_perceptrons_predict_over_one_pool(digits):
     own = own[:, which] * signs
     assert model.outputs(X_test) == pytest.approx(own, abs=1e-9)
     assert model.score(X_test, y_test) > 0.85
-    sparse = CodedClassifier(KernelPerceptron(gamma=0.1, max_iter=3), model.code_).fit(sp.csr_array(X), y)
+    sparse = CodedClassifier(KernelPerceptron(gamma=0.1, n_epochs=3), model.code_).fit(sp.csr_array(X), y)
     assert sparse.outputs(sp.csr_array(X_test)) == pytest.approx(own, abs=1e-9)
     assert sparse.expansion_.n_vectors == pool.n_vectors
 
