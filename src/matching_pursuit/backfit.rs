@@ -21,6 +21,11 @@ const NEWTON: usize = 60;
 const CONJUGATE: usize = 60;
 const DAMPINGS: usize = 25;
 
+/// v / s
+pub(super) fn unscale(scale: Option<&[f64]>, v: &mut [f64]) {
+    v.iter_mut().zip(scale.unwrap_or_default()).for_each(|(v, s)| *v /= s);
+}
+
 /// All that stays the same while the coefficients move.
 pub(super) struct Backfit<'a> {
     pub(super) basis: &'a Basis,
@@ -32,24 +37,17 @@ pub(super) struct Backfit<'a> {
 }
 
 impl Backfit<'_> {
-    /// v / sqrt(w)
-    fn unscale(&self, v: &mut [f64]) {
-        if let Some(scale) = self.scale {
-            v.iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
-        }
-    }
-
     fn outputs(&self, b: &[f64], l: usize) -> Vec<f64> {
         let mut out = vec![0.0; l];
         self.basis.add(b, &mut out, self.par);
-        self.unscale(&mut out);
+        unscale(self.scale, &mut out);
         out
     }
 
     /// d/db = Q' (w L' / sqrt(w)).
     fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Vec<f64> {
         let mut rows = objective.rows(Derivative::First, f).to_vec();
-        self.unscale(&mut rows);
+        unscale(self.scale, &mut rows);
         self.basis.products(&rows, self.par)
     }
 

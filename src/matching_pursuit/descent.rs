@@ -5,7 +5,7 @@
 //!
 //! Cost of a step: one pass over the dictionary, the line search O(l) an evaluation, and what `backfit` says.
 
-use super::backfit::Backfit;
+use super::backfit::{Backfit, unscale};
 use super::basis::{Basis, INSIDE};
 use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
@@ -47,9 +47,7 @@ impl State<'_> {
     fn step(&mut self, place: usize, column: &[f64]) {
         let q = self.outputs();
         let mut values = column.to_vec();
-        if let Some(scale) = &self.scale {
-            values.iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
-        }
+        unscale(self.scale.as_deref(), &mut values);
         let validation = &self.validation[place];
         let n = validation.len();
         for j in 0..q {
@@ -99,9 +97,7 @@ impl State<'_> {
         for (objective, f) in self.objectives.iter_mut().zip(&self.f) {
             let from = out.len();
             out.extend(objective.rows(Derivative::First, f).iter().map(|g| -g));
-            if let Some(scale) = &self.scale {
-                out[from..].iter_mut().zip(scale).for_each(|(v, s)| *v /= s);
-            }
+            unscale(self.scale.as_deref(), &mut out[from..]);
         }
         out
     }

@@ -116,7 +116,7 @@ impl<'a> Dictionary<'a> {
         if matches!(self.values, Values::Single(_)) { 1e-6 } else { 1e-12 }
     }
 
-    /// sqrt(w), 1 without weights.
+    /// v sqrt(w)
     pub(super) fn scale(&self, v: &mut [f64]) {
         if let Some(scale) = &self.scale {
             v.iter_mut().zip(scale).for_each(|(v, s)| *v *= s);

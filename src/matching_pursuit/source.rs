@@ -69,13 +69,7 @@ pub struct KernelFunctions<'a> {
 }
 
 /// The sets in one precision.
-struct Packed<T>([OnceLock<PackedVectors<T>>; 2]);
-
-impl<T> Default for Packed<T> {
-    fn default() -> Self {
-        Self([OnceLock::new(), OnceLock::new()])
-    }
-}
+type Packed<T> = [OnceLock<PackedVectors<T>>; 2];
 
 impl<'a> KernelFunctions<'a> {
     /// For the precomputed kernel a point is a row of one number, the index of a column of the rows.
@@ -90,15 +84,12 @@ impl<'a> KernelFunctions<'a> {
     ) -> Result<Self> {
         kernel.check()?;
         if kernel == Kernel::Precomputed {
-            for j in indices(points) {
-                if j >= training.cols() {
-                    return Err(Error::Shape {
-                        what: "columns of precomputed X",
-                        expected: j + 1,
-                        found: training.cols(),
-                    });
-                }
-            }
+            let beyond = indices(points).into_iter().find(|&j| j >= training.cols());
+            Error::check_len(
+                "columns of precomputed X",
+                beyond.map_or(training.cols(), |j| j + 1),
+                training.cols(),
+            )?;
         } else {
             Error::check_len("columns of the points", training.cols(), points.cols())?;
             kernel.check_rows("points", points)?;
@@ -108,14 +99,8 @@ impl<'a> KernelFunctions<'a> {
             Error::check_len("columns of the validation rows", training.cols(), rows.cols())?;
             kernel.check_rows("validation rows", rows)?;
         }
-        Ok(Self {
-            kernel,
-            points,
-            training,
-            validation,
-            double: Packed::default(),
-            single: Packed::default(),
-        })
+        let (double, single) = Default::default();
+        Ok(Self { kernel, points, training, validation, double, single })
     }
 
     fn set(&self, set: RowSet) -> Option<Rows<'a>> {
@@ -134,14 +119,16 @@ impl<'a> KernelFunctions<'a> {
         par: Par,
     ) {
         let Some(rows) = self.set(set) else { return };
-        let columns = packed.0[set as usize]
-            .get_or_init(|| PackedVectors::between(self.kernel, self.points, rows, par));
+        if self.kernel == Kernel::Precomputed {
+            return self.given(which, rows, out, par);
+        }
+        let columns =
+            packed[set as usize].get_or_init(|| PackedVectors::between(self.kernel, self.points, rows, par));
         columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par);
     }
 
     /// Values of the precomputed kernel: columns of the rows.
-    fn given<T: Real>(&self, which: &[usize], set: RowSet, mut out: ArrayViewMut2<'_, T>, par: Par) {
-        let Some(rows) = self.set(set) else { return };
+    fn given<T: Real>(&self, which: &[usize], rows: Rows<'_>, mut out: ArrayViewMut2<'_, T>, par: Par) {
         let (n, columns) = (rows.rows(), indices(self.points.gather(which).view()));
         par.for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
             let columns = &columns[task * GROUP..][..out.len() / n];
@@ -189,20 +176,12 @@ impl Functions for KernelFunctions<'_> {
     }
 
     fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, par: Par) -> Result<()> {
-        if self.kernel == Kernel::Precomputed {
-            self.given(which, set, out, par);
-        } else {
-            self.values(&self.double, which, set, out, par);
-        }
+        self.values(&self.double, which, set, out, par);
         Ok(())
     }
 
     fn fill_single(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f32>, par: Par) -> Result<()> {
-        if self.kernel == Kernel::Precomputed {
-            self.given(which, set, out, par);
-        } else {
-            self.values(&self.single, which, set, out, par);
-        }
+        self.values(&self.single, which, set, out, par);
         Ok(())
     }
 }

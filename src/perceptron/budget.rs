@@ -31,23 +31,6 @@ pub(super) struct Bookkeeping {
     removed: Vec<f64>,
 }
 
-/// A row that joins the pool.
-pub(super) struct Newcomer<'a> {
-    /// Its kernel values against the pool, and with itself.
-    values: &'a [f64],
-    own: f64,
-    /// Its outputs without itself.
-    scores: &'a [f64],
-    update: Update,
-}
-
-impl<'a> Newcomer<'a> {
-    /// The current row.
-    pub(super) fn of<T: Real>(learner: &'a Learner<T>, scores: &'a [f64], update: Update) -> Self {
-        Self { values: &learner.values, own: learner.self_value(), scores, update }
-    }
-}
-
 impl Bookkeeping {
     pub(super) fn new(state: &PerceptronState, policy: Policy) -> Self {
         let by_output = || state.scores.columns().into_iter().map(|column| column.to_vec()).collect();
@@ -64,49 +47,51 @@ impl Bookkeeping {
         (self.scores.unwrap_or_default(), self.gram.unwrap_or_default())
     }
 
-    /// A row joins as the last one.
-    pub(super) fn added(&mut self, row: &Newcomer<'_>) {
-        let m = row.values.len();
+    /// The current row, with these outputs before it is learnt, joins as the last one.
+    pub(super) fn added<T: Real>(&mut self, learner: &Learner<T>, scores: &[f64], update: Update) {
+        let (values, own, m) = (&learner.values, learner.self_value(), learner.values.len());
         if let Some(columns) = &mut self.scores {
-            for (column, &score) in columns.iter_mut().zip(row.scores) {
+            for (column, &score) in columns.iter_mut().zip(scores) {
                 column.push(score);
             }
-            for (output, sign) in row.update.coefficients() {
-                axpy(sign, row.values, &mut columns[output][..m]);
-                columns[output][m] += sign * row.own;
+            for (output, sign) in update.coefficients() {
+                axpy(sign, values, &mut columns[output][..m]);
+                columns[output][m] += sign * own;
             }
         }
         if let Some(gram) = &mut self.gram {
-            for (line, &value) in gram.iter_mut().zip(row.values) {
+            for (line, &value) in gram.iter_mut().zip(values) {
                 line.push(value);
             }
-            gram.push(row.values.iter().copied().chain(std::iter::once(row.own)).collect());
+            gram.push(values.iter().copied().chain(std::iter::once(own)).collect());
         }
     }
 
-    /// A row takes the place `at` of a vector with such coefficients, whose kernel values are in `removed`.
-    fn replaced(&mut self, at: usize, coefficients: &[f64], row: &Newcomer<'_>) {
+    /// The current row takes the place of vector `at`, whose kernel values are in `removed`.
+    fn replaced<T: Real>(&mut self, at: usize, learner: &Learner<T>, scores: &[f64], update: Update) {
+        let (values, own) = (&learner.values, learner.self_value());
         if let Some(columns) = &mut self.scores {
-            for (column, (&coefficient, &score)) in
-                columns.iter_mut().zip(coefficients.iter().zip(row.scores))
+            for (column, (of_output, &score)) in
+                columns.iter_mut().zip(learner.coefficients.iter().zip(scores))
             {
+                let coefficient = of_output[at];
                 if coefficient != 0.0 {
                     axpy(-coefficient, &self.removed, column);
                 }
-                column[at] = score - coefficient * row.values[at];
+                column[at] = score - coefficient * values[at];
             }
-            for (output, sign) in row.update.coefficients() {
-                let own = columns[output][at] + sign * row.own;
-                axpy(sign, row.values, &mut columns[output]);
-                columns[output][at] = own;
+            for (output, sign) in update.coefficients() {
+                let score = columns[output][at] + sign * own;
+                axpy(sign, values, &mut columns[output]);
+                columns[output][at] = score;
             }
         }
         if let Some(gram) = &mut self.gram {
-            for (line, &value) in gram.iter_mut().zip(row.values) {
+            for (line, &value) in gram.iter_mut().zip(values) {
                 line[at] = value;
             }
-            gram[at].copy_from_slice(row.values);
-            gram[at][at] = row.own;
+            gram[at].copy_from_slice(values);
+            gram[at][at] = own;
         }
     }
 }
@@ -146,8 +131,7 @@ pub(super) fn make_room<T: Real>(
     };
     if books.scores.is_some() {
         learner.values_of(at, &mut books.removed);
-        let coefficients: Vec<f64> = learner.coefficients.iter().map(|column| column[at]).collect();
-        books.replaced(at, &coefficients, &Newcomer::of(learner, scores, update));
+        books.replaced(at, learner, scores, update);
     }
     learner.replace(at, update, scale);
 }

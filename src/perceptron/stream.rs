@@ -8,7 +8,7 @@
 //! vector i came, and `matrix` and `scores` are what the policy keeps about the pool. All kernel values a row needs
 //! are computed once, O(m d), and serve the answer, the update and the policy.
 
-use super::budget::{Bookkeeping, Newcomer, make_room};
+use super::budget::{Bookkeeping, make_room};
 use super::learner::{Learner, PerceptronState};
 use super::params::{PerceptronParams, Policy, check_piece};
 use super::projection::Projection;
@@ -97,7 +97,7 @@ impl<T: Real> Stream<T> {
                     projection.learn(learner, update, margin, eta);
                 }
             } else if mistake && learner.params.has_room_for(learner.pool.len() + 1) {
-                books.added(&Newcomer::of(learner, &scores, update));
+                books.added(learner, &scores, update);
                 learner.push(update);
             } else if mistake {
                 make_room(learner, books, &scores, update);

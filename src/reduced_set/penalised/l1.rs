@@ -328,25 +328,28 @@ mod tests {
         let mut h = vec![0.0; m * m];
         (0..m).for_each(|i| h[i * m + i] = 1.0);
         let linear = [0.5, -3.0, 2.0, 0.1, -1.0, 0.0];
-        let weights = vec![1.0; m];
+        let problem = |weights: &'static [f64], norm| Penalised {
+            quadratic: &h,
+            linear: &linear,
+            weights,
+            outputs: 1,
+            norm,
+        };
         for norm in [Norm::Each, Norm::Joint] {
-            let problem = Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm };
+            let problem = problem(&[1.0; 6], norm);
             assert_eq!(problem.order(6, None, &Silent).unwrap().vectors, [1, 2, 4, 0, 3]);
             assert_eq!(problem.order(2, None, &Silent).unwrap().vectors, [1, 2]);
         }
         // With an orthonormal H the solution is the soft threshold: lambda / 2 = 0.75 leaves three.
-        let problem =
-            Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm: Norm::Each };
-        let at = problem.order(6, Some(1.5), &Silent).unwrap();
+        let even = problem(&[1.0; 6], Norm::Each);
+        let at = even.order(6, Some(1.5), &Silent).unwrap();
         assert_eq!((at.vectors, at.penalties.len()), (vec![1, 2, 4], 3));
-        let path = problem.order(6, None, &Silent).unwrap();
+        let path = even.order(6, None, &Silent).unwrap();
         for (i, lambda) in path.vectors.iter().zip(&path.penalties) {
             let exact = 2.0 * f64::abs(linear[*i]);
             assert!(*lambda <= exact && *lambda > 0.9 * exact);
         }
-        let weights = [1.0, 100.0, 1.0, 1.0, 1.0, 1.0];
-        let problem =
-            Penalised { quadratic: &h, linear: &linear, weights: &weights, outputs: 1, norm: Norm::Each };
-        assert_eq!(problem.order(6, None, &Silent).unwrap().vectors, [2, 4, 0, 3, 1]);
+        let uneven = problem(&[1.0, 100.0, 1.0, 1.0, 1.0, 1.0], Norm::Each);
+        assert_eq!(uneven.order(6, None, &Silent).unwrap().vectors, [2, 4, 0, 3, 1]);
     }
 }
