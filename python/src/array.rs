@@ -162,7 +162,11 @@ pub(crate) fn vector<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyRe
 
 /// A C-ordered matrix as the core takes it.
 pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
-    if array.is_c_contiguous() && array.is_aligned() {
+    if array.is_empty() {
+        // NumPy's strides of an empty matrix are zeros, which ndarray takes for overlapping elements.
+        let &[rows, cols] = array.shape() else { unreachable!("it has two axes by type") };
+        Ok(ArrayView2::from_shape((rows, cols), &[]).expect("no elements need no room"))
+    } else if array.is_c_contiguous() && array.is_aligned() {
         Ok(array.as_array())
     } else {
         Err(PyValueError::new_err("a matrix of numbers must be C-ordered and aligned"))
