@@ -164,8 +164,8 @@ pub(crate) fn vector<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyRe
 pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
     if array.is_empty() {
         // NumPy's strides of an empty matrix are zeros, which ndarray takes for overlapping elements.
-        let &[rows, cols] = array.shape() else { unreachable!("it has two axes by type") };
-        Ok(ArrayView2::from_shape((rows, cols), &[]).expect("no elements need no room"))
+        let shape = array.as_array().dim();
+        ArrayView2::from_shape(shape, &[]).map_err(|e| PyValueError::new_err(e.to_string()))
     } else if array.is_c_contiguous() && array.is_aligned() {
         Ok(array.as_array())
     } else {
