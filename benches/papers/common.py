@@ -109,7 +109,10 @@ class Report:
     def __init__(self, name: str, title: str, options: argparse.Namespace) -> None:
         self.numbers: dict[str, Any] = {}
         self._name = name
-        self._folder = Path() if options.save is None else options.save
+        # Pictures of a run that is not saved belong to no page: they go where builds go.
+        self._folder = (
+            Path(__file__).parents[2] / "target" / "papers" if options.save is None else options.save
+        )
         self._options = options
         self._page: dict[str, list[str]] = {} if options.save is None else self._read()
         self._part = ""
@@ -132,7 +135,7 @@ class Report:
         self.say("\n".join(lines))
 
     def figure(self, figure: Any, label: str) -> None:
-        """Save a Matplotlib figure beside the page."""
+        """Save a Matplotlib figure beside the page; in ``target/papers`` where none is saved."""
         path = self._folder / f"{self._name}-{label}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=110, bbox_inches="tight")
