@@ -49,13 +49,14 @@ fn kernel_rows(criterion: &mut Criterion) {
             &columns,
             Precision::Single,
             Par::Threads,
-        );
+        )
+        .expect("the columns fit in memory");
         let wanted: Vec<usize> = (0..ROWS).map(|i| i * VECTORS / ROWS).collect();
         let mut values = vec![0.0_f32; ROWS * VECTORS];
         group.bench_function(BenchmarkId::from_parameter(features), |bencher| {
             bencher.iter(|| {
                 let mut out: Vec<&mut [f32]> = values.chunks_exact_mut(VECTORS).collect();
-                source.compute(black_box(&wanted), &mut out, Par::Threads);
+                source.compute(black_box(&wanted), &mut out, Par::Threads)
             });
         });
     }

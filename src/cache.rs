@@ -5,6 +5,7 @@
 //! into their slots. The arena is reserved at once, but the system gives pages only as they are touched, so a
 //! generous budget costs nothing by itself.
 
+use crate::error::Result;
 use crate::memory::Arena;
 
 const NONE: u32 = u32::MAX;
@@ -27,13 +28,24 @@ pub(crate) struct RowCache {
 }
 
 impl RowCache {
-    /// A cache for `rows` rows of `len` values; never fewer than two fit, whatever the budget.
-    pub(crate) fn new(rows: usize, len: usize, bytes: usize) -> Self {
-        let capacity = (bytes / (4 * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
-        Self {
+    /// A cache for `rows` rows of `len` values; never fewer than two fit, whatever the budget. Where the system grants
+    /// less than the budget, the cache is as large as what it grants.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) where not even two rows are granted.
+    pub(crate) fn new(rows: usize, len: usize, bytes: usize) -> Result<Self> {
+        let mut capacity = (bytes / (4 * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
+        let arena = loop {
+            match Arena::new("cached kernel rows", capacity * len) {
+                Ok(arena) => break arena,
+                Err(error) if capacity == 2 => return Err(error),
+                Err(_) => capacity = (capacity / 2).max(2),
+            }
+        };
+        Ok(Self {
             len,
             capacity,
-            arena: Arena::new(capacity * len),
+            arena,
             slot_of: vec![NONE; rows],
             row_of: Vec::new(),
             newer: Vec::new(),
@@ -42,7 +54,7 @@ impl RowCache {
             oldest: NONE,
             hits: 0,
             misses: 0,
-        }
+        })
     }
 
     /// How many rows fit.
@@ -183,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_wanted_row_leaves() {
-        let mut cache = RowCache::new(10, 3, 3 * 3 * 4);
+        let mut cache = RowCache::new(10, 3, 3 * 3 * 4).unwrap();
         assert_eq!(cache.capacity(), 3);
         fetch(&mut cache, &[1, 2, 3]);
         fetch(&mut cache, &[1]);
@@ -195,23 +207,79 @@ mod tests {
 
     #[test]
     fn broken_off_rows_are_computed_again() {
-        let mut cache = RowCache::new(10, 2, 2 * 2 * 4);
+        let mut cache = RowCache::new(10, 2, 2 * 2 * 4).unwrap();
         let missing = cache.claim(&[5, 6]);
         cache.forget(missing);
         assert_eq!(fetch(&mut cache, &[6]), vec![6]);
         assert_eq!(fetch(&mut cache, &[5, 6]), vec![5]);
     }
 
+    #[derive(Debug, Clone)]
+    enum Step {
+        Fetch(Vec<usize>),
+        /// Rows are claimed, and their computation is broken off.
+        BreakOff(Vec<usize>),
+        Forget(Vec<usize>),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let rows = || prop::sample::subsequence((0..20_usize).collect::<Vec<_>>(), 0..9).prop_shuffle();
+        let step = prop_oneof![
+            4 => rows().prop_map(Step::Fetch),
+            1 => rows().prop_map(Step::BreakOff),
+            1 => rows().prop_map(Step::Forget),
+        ];
+        prop::collection::vec(step, 1..80)
+    }
+
     proptest! {
+        /// Against the plainest cache there is: a list of rows, the most recently wanted first.
         #[test]
-        fn a_row_is_always_its_own(capacity in 2..9_usize, requests in prop::collection::vec(prop::collection::btree_set(0..20_usize, 1..9), 1..60)) {
-            let mut cache = RowCache::new(20, 4, capacity * 16);
-            for request in requests {
-                let rows: Vec<usize> = request.into_iter().take(cache.capacity()).collect();
-                fetch(&mut cache, &rows);
-                for &row in &rows {
+        fn it_is_a_list_of_rows_by_their_last_use(capacity in 2..9_usize, steps in steps()) {
+            let mut cache = RowCache::new(20, 4, capacity * 16).unwrap();
+            prop_assert_eq!(cache.capacity(), capacity);
+            let (mut present, mut hits, mut misses) = (Vec::<usize>::new(), 0, 0);
+            for step in steps {
+                match step {
+                    Step::Fetch(mut rows) => {
+                        rows.truncate(capacity);
+                        let mut expected: Vec<usize> = rows.iter().copied().filter(|r| !present.contains(r)).collect();
+                        let mut missing = fetch(&mut cache, &rows);
+                        hits += rows.len() - missing.len();
+                        misses += missing.len();
+                        // Those that were there come forward first, then the others.
+                        for &row in rows.iter().filter(|r| !expected.contains(r)).chain(&expected) {
+                            present.retain(|&r| r != row);
+                            present.insert(0, row);
+                        }
+                        present.truncate(capacity);
+                        missing.sort_unstable();
+                        expected.sort_unstable();
+                        prop_assert_eq!(missing, expected);
+                    }
+                    Step::BreakOff(mut rows) => {
+                        rows.truncate(capacity);
+                        let missing = cache.claim(&rows);
+                        hits += rows.len() - missing.len();
+                        misses += missing.len();
+                        let kept: Vec<usize> = rows.iter().copied().filter(|r| present.contains(r)).collect();
+                        for row in kept {
+                            present.retain(|&r| r != row);
+                            present.insert(0, row);
+                        }
+                        // What made room for the missing rows is gone all the same.
+                        present.truncate(capacity - missing.len());
+                        cache.forget(missing);
+                    }
+                    Step::Forget(rows) => {
+                        present.retain(|row| !rows.contains(row));
+                        cache.forget(rows);
+                    }
+                }
+                for &row in &present {
                     prop_assert!(cache.row(row).iter().all(|&v| v == row as f32));
                 }
+                prop_assert_eq!((cache.hits, cache.misses), (hits as u64, misses as u64));
             }
         }
     }

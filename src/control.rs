@@ -161,6 +161,26 @@ impl Par {
         }
     }
 
+    /// As [`Par::for_each_chunk`] for work that can fail: one of the errors, after which no further chunk is begun.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn try_for_each_chunk<T: Send>(
+        self,
+        data: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        use rayon::prelude::*;
+        match self {
+            Self::Threads if data.len() > size => {
+                let chunks = data.par_chunks_mut(size).with_max_len(1).enumerate();
+                chunks.try_for_each(|(i, chunk)| work(i, chunk))
+            }
+            _ => data.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(i, chunk)),
+        }
+    }
+
     /// `work(i)` for every `i < n`, the results in order.
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         use rayon::prelude::*;

@@ -54,12 +54,14 @@ pub enum Error {
     #[error("sparse matrix: {0}")]
     Sparse(String),
     /// A matrix that must be positive definite is not.
-    #[error("matrix is not positive definite: pivot {index} is {pivot:e}")]
+    #[error("matrix is not positive definite: pivot {index} is {pivot:e}{}", cause(*pivot, *largest))]
     NotPositiveDefinite {
         /// Index of the failing pivot.
         index: usize,
         /// Its value.
         pivot: f64,
+        /// The largest entry on the diagonal.
+        largest: f64,
     },
     /// A file does not follow its format.
     #[error("{}{}: {message}", path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
@@ -79,15 +81,58 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The system has no room for what is needed.
+    #[error("not enough memory for {what}, which takes {:.2} GB{}{remedy}", *bytes as f64 / 1e9, if remedy.is_empty() { "" } else { ": " })]
+    Memory {
+        /// What it was for.
+        what: &'static str,
+        /// How much was asked for.
+        bytes: usize,
+        /// What to do about it, or nothing.
+        remedy: &'static str,
+    },
     /// The caller's [`Monitor`](crate::control::Monitor) asked to stop work that has no usable partial result.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// Why a pivot is not positive, as far as it shows.
+fn cause(pivot: f64, largest: f64) -> String {
+    if pivot.is_nan() || !largest.is_finite() {
+        return ", its entries leave double precision: scale the rows".to_owned();
+    }
+    if pivot.abs() > 1e-10 * largest {
+        return ": the kernel is not positive definite on these rows; raise the penalty (alpha)".to_owned();
+    }
+    format!(
+        ", where its entries, as large as {largest:e}, are rounded: scale the rows and subtract their mean (for example \
+         by StandardScaler), or raise the penalty (alpha)"
+    )
 }
 
 impl Error {
     /// A [`Error::Param`] from any displayable value.
     pub fn param(name: &'static str, value: impl ToString, rule: impl Into<String>) -> Self {
         Self::Param { name, value: value.to_string(), rule: rule.into() }
+    }
+
+    /// A failure at a file: the system's, or one of this crate's that came through a stream.
+    pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+        match source.downcast::<Self>() {
+            Ok(own) => own,
+            Err(source) => Self::Io { path: path.into(), source },
+        }
+    }
+
+    /// Adds to [`Error::Memory`] what to do about it, where nothing is said yet; other errors stay as they are.
+    #[must_use]
+    pub fn with_remedy(mut self, advice: &'static str) -> Self {
+        if let Self::Memory { remedy, .. } = &mut self
+            && remedy.is_empty()
+        {
+            *remedy = advice;
+        }
+        self
     }
 
     /// A check of a parameter, [`Error::Param`] where its rule does not hold.
@@ -103,6 +148,16 @@ impl Error {
     /// A check of a number that may be 0.
     pub fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
         Self::check_param(value.is_finite() && value >= 0.0, name, value, "finite and not negative")
+    }
+
+    /// A check of numbers, `width` of them a row, [`Error::NotFinite`] where one is not.
+    pub fn check_finite(
+        what: &'static str,
+        numbers: impl IntoIterator<Item = f64>,
+        width: usize,
+    ) -> Result<()> {
+        let first = numbers.into_iter().position(|number| !number.is_finite());
+        first.map_or(Ok(()), |at| Err(Self::NotFinite { what, row: at / width }))
     }
 
     /// A check that indices stay below `limit`, which is `what`.

@@ -45,12 +45,8 @@ impl<'a> ExpansionView<'a> {
             let strides = [coefficients.strides()[0], coefficients.strides()[1]];
             return Err(Error::Layout { strides });
         };
-        if let Some(at) = flat.iter().position(|c| !c.is_finite()) {
-            return Err(Error::NotFinite { what: "coefficients", row: at / q });
-        }
-        if let Some(row) = intercepts.iter().position(|c| !c.is_finite()) {
-            return Err(Error::NotFinite { what: "intercepts", row });
-        }
+        Error::check_finite("coefficients", flat.iter().copied(), q)?;
+        Error::check_finite("intercepts", intercepts.iter().copied(), 1)?;
         Ok(Self { kernel, vectors: vectors.reborrow(), coefficients: coefficients.reborrow(), intercepts })
     }
 

@@ -123,6 +123,31 @@ impl Kernel {
         Ok(())
     }
 
+    /// gamma of the kernels that have one.
+    pub(crate) fn gamma(&self) -> Option<f64> {
+        match *self {
+            Self::Polynomial { gamma, .. }
+            | Self::Rbf { gamma }
+            | Self::Sigmoid { gamma, .. }
+            | Self::Laplacian { gamma }
+            | Self::ChiSquared { gamma } => Some(gamma),
+            Self::Linear | Self::Precomputed => None,
+        }
+    }
+
+    /// The kernel with another gamma, where it has one.
+    pub(crate) fn with_gamma(mut self, new: f64) -> Self {
+        match &mut self {
+            Self::Polynomial { gamma, .. }
+            | Self::Rbf { gamma }
+            | Self::Sigmoid { gamma, .. }
+            | Self::Laplacian { gamma }
+            | Self::ChiSquared { gamma } => *gamma = new,
+            Self::Linear | Self::Precomputed => {}
+        }
+        self
+    }
+
     /// k(x, x) where it does not depend on x.
     pub fn constant_diagonal(&self) -> Option<f64> {
         match self {

@@ -59,5 +59,6 @@ pub mod random;
 pub mod reduced_set;
 pub mod simd;
 pub mod svm;
+mod watch;
 
 pub use error::{Error, Result};

@@ -11,10 +11,11 @@
 
 use ndarray::{Array2, Array3, ArrayView2, Axis};
 
-use crate::control::{Par, Stop, StopReason};
-use crate::data::{Rows, row};
+use crate::control::{Monitor, Par, Stop, StopReason};
+use crate::data::{Rows, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
+use crate::memory::zeros;
 use crate::simd::blas::{axpy, dot};
 
 /// A greedy reduction of an expansion with q outputs to at most M vectors.
@@ -71,6 +72,9 @@ impl Path {
         PathView { projections: self.projections.view(), form }
     }
 }
+
+/// Multiplications between two looks at the monitor.
+const LOOK: usize = 200_000_000;
 
 /// The numbers of a path, borrowed.
 #[derive(Debug, Clone, Copy)]
@@ -186,7 +190,9 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
 /// `kept` holds the path's M vectors in order, `sizes` increases. Cost n M (d + M / 2) whatever the number of sizes.
 ///
 /// # Errors
-/// [`Error::Param`] where the sizes do not increase or exceed M, [`Error::Shape`] where the arrays disagree.
+/// [`Error::Param`] where the sizes do not increase or exceed M, [`Error::Shape`] where the arrays disagree,
+/// [`Error::Cancelled`].
+#[allow(clippy::too_many_arguments)]
 pub fn path_decisions(
     kernel: &Kernel,
     kept: Rows<'_>,
@@ -194,9 +200,21 @@ pub fn path_decisions(
     intercepts: &[f64],
     x: Rows<'_>,
     sizes: &[usize],
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Array3<f64>> {
-    path_outputs(path, gram(kernel, x, kept, par)?, intercepts, sizes, par)
+    let reader = Reader::new(path, kept.rows(), intercepts, sizes)?;
+    let (n, m) = (x.rows(), kept.rows());
+    let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
+    let block = (LOOK / (m * (x.cols() + m / 2)).max(1)).clamp(16, 4096).max(par.threads());
+    for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
+        let first = part * block;
+        monitor.go_on("path", first, n)?;
+        let rows = x.gather(&(first..n.min(first + block)).collect::<Vec<_>>());
+        let mut features = flat(gram(kernel, rows.view(), kept, par)?);
+        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), par);
+    }
+    by_size(&by_row)
 }
 
 /// Outputs (sizes, n, q) as [`path_decisions`], from the values (n, M) of the path's M functions at the rows.
@@ -205,46 +223,90 @@ pub fn path_decisions(
 /// As [`path_decisions`].
 pub fn path_outputs(
     path: &PathView<'_>,
-    mut features: Array2<f64>,
+    features: Array2<f64>,
     intercepts: &[f64],
     sizes: &[usize],
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Array3<f64>> {
-    path.check()?;
-    let ((n, m), q) = (features.dim(), intercepts.len());
-    Error::check_len("vectors of a path", path.vectors(), m)?;
-    Error::check_len("outputs of a path", path.outputs(), q)?;
-    let rise = sizes.windows(2).all(|w| w[0] < w[1]) && sizes.last().is_none_or(|&s| s <= m);
-    let rule = format!("increasing and at most {m}, the vectors of the path");
-    Error::check_param(rise, "sizes", format!("{sizes:?}"), rule)?;
-    if !features.is_standard_layout() {
-        features = features.as_standard_layout().into_owned();
+    let (n, m) = features.dim();
+    let reader = Reader::new(path, m, intercepts, sizes)?;
+    let mut features =
+        if features.is_standard_layout() { features } else { features.as_standard_layout().into_owned() };
+    let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
+    let block = (LOOK / (m * m / 2).max(1)).max(16 * par.threads());
+    let parts = features.axis_chunks_iter_mut(Axis(0), block);
+    for (part, (mut features, mut out)) in parts.zip(by_row.axis_chunks_iter_mut(Axis(0), block)).enumerate()
+    {
+        monitor.go_on("path", part * block, n)?;
+        let features = features.as_slice_mut().expect("whole rows");
+        reader.read(features, out.as_slice_mut().expect("whole rows"), par);
     }
-    let largest = sizes.last().copied().unwrap_or(0);
-    // All sizes of a row after each other; put in the order of sizes at the end.
-    let mut by_row = Array3::zeros((n, sizes.len(), q));
-    let mut pairs: Vec<_> = features.axis_iter_mut(Axis(0)).zip(by_row.axis_iter_mut(Axis(0))).collect();
-    par.for_each_chunk(&mut pairs, 16, |_, pairs| {
-        for (phi, out) in pairs {
-            let phi = phi.as_slice_mut().expect("the values are row-major");
-            let mut outputs = intercepts.to_vec();
-            let mut wanted = sizes.iter().zip(out.rows_mut()).peekable();
-            for t in 0..=largest {
-                if t > 0 {
-                    if let Form::Factored(factor) = path.form {
-                        let line = row(&factor, t - 1);
-                        phi[t - 1] = (phi[t - 1] - dot(&phi[..t - 1], &line[..t - 1])) / line[t - 1];
-                    }
-                    for (vector, change) in path.steps_to(t) {
-                        axpy(phi[vector], change, &mut outputs);
-                    }
+    by_size(&by_row)
+}
+
+/// Reads the outputs of some sizes.
+struct Reader<'a, 'p> {
+    path: &'a PathView<'p>,
+    intercepts: &'a [f64],
+    sizes: &'a [usize],
+}
+
+impl<'a, 'p> Reader<'a, 'p> {
+    fn new(path: &'a PathView<'p>, m: usize, intercepts: &'a [f64], sizes: &'a [usize]) -> Result<Self> {
+        path.check()?;
+        Error::check_len("vectors of a path", path.vectors(), m)?;
+        Error::check_len("outputs of a path", path.outputs(), intercepts.len())?;
+        let rise = sizes.windows(2).all(|w| w[0] < w[1]) && sizes.last().is_none_or(|&s| s <= m);
+        let rule = format!("increasing and at most {m}, the vectors of the path");
+        Error::check_param(rise, "sizes", format!("{sizes:?}"), rule)?;
+        Ok(Self { path, intercepts, sizes })
+    }
+
+    /// From the values (rows, M) of the functions, which are lost, to outputs (rows, sizes, q).
+    fn read(&self, features: &mut [f64], out: &mut [f64], par: Par) {
+        let lines = out.chunks_exact_mut((self.sizes.len() * self.intercepts.len()).max(1));
+        if features.is_empty() {
+            return lines.for_each(|out| self.read_row(&mut [], out));
+        }
+        let mut pairs: Vec<_> = features.chunks_exact_mut(self.path.vectors()).zip(lines).collect();
+        par.for_each_chunk(&mut pairs, 16, |_, pairs| {
+            for (phi, out) in pairs {
+                self.read_row(phi, out);
+            }
+        });
+    }
+
+    fn read_row(&self, phi: &mut [f64], out: &mut [f64]) {
+        let mut outputs = self.intercepts.to_vec();
+        let mut wanted = self.sizes.iter().zip(out.chunks_exact_mut(outputs.len().max(1))).peekable();
+        for t in 0..=self.sizes.last().copied().unwrap_or(0) {
+            if t > 0 {
+                if let Form::Factored(factor) = self.path.form {
+                    let line = row(&factor, t - 1);
+                    phi[t - 1] = (phi[t - 1] - dot(&phi[..t - 1], &line[..t - 1])) / line[t - 1];
                 }
-                if let Some((_, mut out)) = wanted.next_if(|(size, _)| **size == t) {
-                    out.as_slice_mut().expect("a new array is row-major").copy_from_slice(&outputs);
+                for (vector, change) in self.path.steps_to(t) {
+                    axpy(phi[vector], change, &mut outputs);
                 }
             }
+            if let Some((_, out)) = wanted.next_if(|(size, _)| **size == t) {
+                out.copy_from_slice(&outputs);
+            }
         }
-    });
-    drop(pairs);
-    Ok(by_row.permuted_axes([1, 0, 2]).as_standard_layout().into_owned())
+    }
+}
+
+/// All sizes of a row after each other, put in the order of sizes.
+fn by_size(by_row: &Array3<f64>) -> Result<Array3<f64>> {
+    let (n, sizes, q) = by_row.dim();
+    let mut out = cube((sizes, n, q))?;
+    out.assign(&by_row.view().permuted_axes([1, 0, 2]));
+    Ok(out)
+}
+
+fn cube(shape: (usize, usize, usize)) -> Result<Array3<f64>> {
+    let len = shape.0.saturating_mul(shape.1).saturating_mul(shape.2);
+    let values = zeros("the outputs of all sizes", len)?;
+    Ok(Array3::from_shape_vec(shape, values).expect("as many numbers as the shape has"))
 }

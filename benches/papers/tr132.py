@@ -201,7 +201,7 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
     )
     report.say(
         "l1 and l0 as the paper runs them: ten runs at ten lambdas or gammas; the pursuit has all sizes in "
-        "one. The paper's l1 solves a quadratic program afresh for each lambda; coordinate descent along a "
+        "one. The paper's l1 solves a quadratic program afresh for each lambda; the exact "
         "path does not, and gives all sizes in one run too."
     )
     report.numbers["two-class"] = {"table2": table, "figure2": compared, "table3": times, "figure3": rows}

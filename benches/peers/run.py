@@ -6,6 +6,7 @@
     python benches/peers/run.py --workloads usps,a9a --engines sklearn,svmarrow-f32
     python benches/peers/run.py --suite svm --skip sklearn:mnist
     python benches/peers/run.py --suite compress
+    python benches/peers/run.py --suite dropin      one scikit-learn program under three libraries
     python benches/peers/run.py --quick             a few hundred rows, to see that all of it runs
 
 Exit status 1 where svmarrow does not run, its solution differs from its peers' or a compression misses its
@@ -26,6 +27,7 @@ from typing import Any
 
 import compress
 import data
+import dropin
 import growth
 import latency
 import report
@@ -39,7 +41,7 @@ from process import HERE, Settings, say
 # `--quick`: training rows and repeats.
 QUICK_ROWS = 600
 COMPARISONS = ("first", "svm")
-SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency")
+SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "dropin")
 # Joins every comparison that is checked: the others are judged by it.
 REFERENCE = "sklearn"
 
@@ -227,12 +229,29 @@ class Session:
             *self.judge(targets.of_latency(results)),
         )
 
+    def dropin(self) -> None:
+        """A program that knows scikit-learn alone."""
+        table, options = self.table["dropin"], self.options
+        rows = table["quick_rows"] if options.quick else table["rows"]
+        results = []
+        for workload in self.named(table["quick_workloads"] if options.quick else table["workloads"]):
+            say(f"dropin {workload['name']}")
+            results.append(dropin.run(workload, rows, options.repeat, options.threads))
+            self.failures += dropin.faults(results[-1])
+            self.keep("dropin", results)
+        if results:
+            self.show(
+                dropin.HEADINGS,
+                [row for result in results for row in dropin.lines(result)],
+                f"Medians of {options.repeat}; nine points, five folds; the program: benches/peers/user.py.",
+            )
+
     def run(self) -> int:
         """Every suite that is asked for; the exit status."""
         options = self.options
         if set(options.suite) & set(COMPARISONS) or (options.workloads and not options.suite):
             self.compare()
-        for suite in ("compress", "growth", "threads", "latency"):
+        for suite in SUITES[len(COMPARISONS) :]:
             if suite in options.suite:
                 getattr(self, suite)()
         machine = self.record["machine"]
@@ -272,7 +291,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     add = parser.add_argument
     add(
-        "--suite", type=names, help=f"some of {','.join(SUITES)} (default: first; with --quick also compress)"
+        "--suite",
+        type=names,
+        help=f"some of {','.join(SUITES)} (default: first; with --quick more)",
     )
     add("--workloads", type=names, default=[], help="names, instead of a suite or to narrow it")
     add("--engines", type=names, help=f"some of {','.join(ENGINES)} (default: the suite's)")
@@ -301,7 +322,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         if name not in known:
             parser.error(f"--workloads {name}: it must be among {', '.join(known)}")
     if options.suite is None:
-        options.suite = ["first", "compress"] if options.quick else ["first"]
+        options.suite = ["first", "compress", "dropin"] if options.quick else ["first"]
         if options.workloads:
             options.suite = []
     for name in options.suite:

@@ -6,12 +6,13 @@
 //! | `NotPositiveDefinite` | `numpy.linalg.LinAlgError` |
 //! | `Format` | `svmarrow.exceptions.FormatError`, a `ValueError` |
 //! | `Io` | `OSError`, of the subclass of its errno |
+//! | `Memory` | `MemoryError` |
 //! | `Cancelled` | `KeyboardInterrupt` |
 //! | a panic | `svmarrow.exceptions.InternalError`, a `RuntimeError` |
 
 use std::any::Any;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use svmarrow::Error;
 
@@ -35,6 +36,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
             }
             None => PyOSError::new_err(error.to_string()),
         },
+        Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
         Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         _ => PyValueError::new_err(error.to_string()),
     }

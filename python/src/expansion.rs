@@ -39,7 +39,8 @@ impl Expansion {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.evaluator.len(), rows.cols());
-        let values = run(py, n_jobs, cost, None, |_, par| self.evaluator.evaluate(rows, par))?;
+        let values =
+            run(py, n_jobs, cost, None, |monitor, par| self.evaluator.evaluate_watched(rows, monitor, par))?;
         Ok(PyArray2::from_owned_array(py, values))
     }
 
@@ -52,6 +53,22 @@ impl Expansion {
     fn outputs(&self) -> usize {
         self.evaluator.outputs()
     }
+}
+
+/// The weights (q, d) of an expansion of the linear kernel.
+#[pyfunction]
+pub(crate) fn linear_weights<'py>(
+    py: Python<'py>,
+    vectors: RowsArg<'py>,
+    coefficients: PyReadonlyArray2<'py, f64>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (rows, coefficients) = (vectors.view()?, matrix_view(&coefficients)?);
+    let cost = Cost::of(rows.rows(), coefficients.ncols(), rows.cols());
+    let weights = run(py, n_jobs, cost, None, |monitor, par| {
+        svmarrow::kernels::linear_weights(rows, coefficients, monitor, par)
+    })?;
+    Ok(PyArray2::from_owned_array(py, weights))
 }
 
 /// An expansion, from the tuple `(vectors, coefficients, intercepts, kernel)`.

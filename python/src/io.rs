@@ -1,19 +1,12 @@
 //! `svmarrow::io`: files.
-//!
-//! Text is read through a [`Watched`] reader, which asks the monitor before every block, so that Ctrl-C ends the
-//! reading of a large file.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
-use svmarrow::control::{Monitor, Progress};
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self, Array, Contents, Dtype};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
@@ -23,42 +16,6 @@ use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::run::{Cost, run};
-
-/// Bytes between two looks at the monitor.
-const BLOCK: usize = 1 << 16;
-
-/// A file that stops to give bytes when the monitor says so.
-struct Watched<'a> {
-    file: File,
-    bytes: u64,
-    total: Option<u64>,
-    monitor: &'a dyn Monitor,
-}
-
-impl<'a> Watched<'a> {
-    fn open(path: &Path, monitor: &'a dyn Monitor) -> svmarrow::Result<BufReader<Self>> {
-        let failed = |source| Error::Io { path: path.into(), source };
-        let file = File::open(path).map_err(failed)?;
-        let total = file.metadata().map_err(failed)?.len();
-        let total = (total > 0).then_some(total);
-        Ok(BufReader::with_capacity(BLOCK, Self { file, bytes: 0, total, monitor }))
-    }
-}
-
-impl Read for Watched<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let progress =
-            Progress { phase: "read", done: self.bytes, total: self.total, gap: f64::NAN, steps: 0 };
-        match self.monitor.tick(&progress) {
-            ControlFlow::Continue(()) => {
-                let count = self.file.read(buffer)?;
-                self.bytes += count as u64;
-                Ok(count)
-            }
-            ControlFlow::Break(reason) => Err(io::Error::other(reason.name())),
-        }
-    }
-}
 
 /// Reads svmlight text: `(data, indices, indptr, shape, targets)`.
 #[pyfunction]
@@ -77,9 +34,8 @@ pub(crate) fn read_svmlight<'py>(
         Some(false) => IndexBase::One,
     };
     let options = ReadOptions { base, n_features, single_precision };
-    let data = run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| {
-        svmlight::read_from(Watched::open(&path, monitor)?, &path, &options)
-    })?;
+    let data =
+        run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| svmlight::read(&path, &options, monitor))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
     rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
@@ -95,7 +51,7 @@ pub(crate) fn write_svmlight(
     targets: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<()> {
     let (rows, targets) = (x.view()?, vector(&targets)?);
-    run(py, 1, Cost::Unknown, None, |_, _| svmlight::write(&path, rows, targets))
+    run(py, 1, Cost::Unknown, None, |monitor, _| svmlight::write(&path, rows, targets, monitor))
 }
 
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
@@ -107,9 +63,7 @@ pub(crate) fn read_libsvm_model(
     path: PathBuf,
     n_features: Option<usize>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let model = run(py, 1, Cost::Unknown, None, |monitor, _| {
-        libsvm_model::read_from(Watched::open(&path, monitor)?, &path, n_features)
-    })?;
+    let model = run(py, 1, Cost::Unknown, None, |monitor, _| libsvm_model::read(&path, n_features, monitor))?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
     result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
@@ -140,8 +94,8 @@ pub(crate) fn write_libsvm_model(
     let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
-    run(py, 1, Cost::Unknown, None, |_, _| {
-        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts)
+    run(py, 1, Cost::Unknown, None, |monitor, _| {
+        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, monitor)
     })
 }
 
@@ -152,7 +106,7 @@ pub(crate) fn read_model(
     py: Python<'_>,
     path: PathBuf,
 ) -> PyResult<(Bound<'_, PyDict>, Bound<'_, PyDict>, String)> {
-    let model = run(py, 1, Cost::Unknown, None, |_, _| safetensors::read(&path))?;
+    let model = run(py, 1, Cost::Unknown, None, |monitor, _| safetensors::read(&path, monitor))?;
     let (expansions, arrays) = (PyDict::new(py), PyDict::new(py));
     for (name, expansion) in model.expansions {
         expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
@@ -186,5 +140,5 @@ pub(crate) fn write_model(
         let array = Array { dtype, shape: shape.clone(), bytes: vector(bytes)?.into() };
         contents.arrays.insert(name.clone(), array);
     }
-    run(py, 1, Cost::Unknown, None, |_, _| safetensors::write(&path, &contents))
+    run(py, 1, Cost::Unknown, None, |monitor, _| safetensors::write(&path, &contents, monitor))
 }

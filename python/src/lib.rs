@@ -12,6 +12,7 @@
 //! | `function` | kernels that are Python functions |
 //! | `params` | kernels and enumerations |
 //! | `memory` | how much memory may be used |
+//! | `reserve` | what is kept aside for when memory runs short; the only unsafe code of this layer |
 //! | the others | the core module of the same name |
 
 #![deny(unsafe_code)]
@@ -33,6 +34,7 @@ mod path;
 mod perceptron;
 mod perceptron_tree;
 mod reduced_set;
+mod reserve;
 mod run;
 mod svm;
 
@@ -42,7 +44,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use crate::expansion::Expansion;
+    use crate::expansion::{Expansion, linear_weights};
     #[pymodule_export]
     use crate::io::{
         read_libsvm_model, read_model, read_svmlight, write_libsvm_model, write_model, write_svmlight,
@@ -54,7 +56,7 @@ mod _core {
         least_squares, least_squares_bytes, least_squares_cg, least_squares_path, linear_least_squares_cg,
     };
     #[pymodule_export]
-    use crate::low_rank::{low_rank_solve, low_rank_sums, select_points_by_kernel};
+    use crate::low_rank::{Features, low_rank_solve, low_rank_sums, select_points_by_kernel};
     #[pymodule_export]
     use crate::matching_pursuit::matching_pursuit;
     #[pymodule_export]
@@ -78,7 +80,7 @@ mod _core {
     #[pymodule_export]
     use crate::reduced_set::pursuit::pursuit;
     #[pymodule_export]
-    use crate::reduced_set::selection::select_vectors;
+    use crate::reduced_set::selection::{estimate_selection_memory, select_vectors};
     #[pymodule_export]
     use crate::reduced_set::threshold::{threshold_binary, threshold_joint};
     #[pymodule_export]

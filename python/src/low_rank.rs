@@ -1,13 +1,16 @@
-//! `svmarrow::least_squares::low_rank` and `selection`: few points, sums over rows.
+//! `svmarrow::least_squares::low_rank` and `selection`: few points, sums over rows. `svmarrow::svm::Features`: few points,
+//! features of rows.
 
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::least_squares::low_rank::{Piece, Sums, System};
 use svmarrow::least_squares::selection::{Candidates, select_points};
+use svmarrow::svm;
 
 use crate::array::{RowsArg, index_array, matrix_view, vector};
 use crate::dict::fields;
+use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
@@ -59,7 +62,7 @@ pub(crate) fn low_rank_sums<'py>(
     let piece = Piece { rows: x.view()?, targets: matrix_view(&targets.0)?, weights };
     let mut sums = match sums {
         Some(sums) => sums.sums()?,
-        None => Sums::new(points.rows(), piece.targets.ncols()),
+        None => Sums::new(points.rows(), piece.targets.ncols()).map_err(to_python)?,
     };
     let sums = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         sums.add(kernel, points, piece, monitor, par)?;
@@ -95,7 +98,7 @@ pub(crate) fn low_rank_solve<'py>(
     let (coefficients, intercepts, jitter, hat) =
         run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
             let system = System::new(kernel, points, &sums, alpha, fit_intercept, monitor, par)?;
-            let (coefficients, intercepts) = system.solve(&sums, par);
+            let (coefficients, intercepts) = system.solve(&sums, par)?;
             let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, monitor, par)).transpose()?;
             Ok((coefficients, intercepts, system.jitter, hat))
         })?;
@@ -125,4 +128,57 @@ pub(crate) fn select_points_by_kernel<'py>(
         select_points(kernel.0, rows, count, candidates, monitor, par)
     })?;
     Ok((index_array(py, points.rows), PyArray1::from_vec(py, points.remaining)))
+}
+
+/// A kernel projected on some points: features of rows, and the way back from linear machines to coefficients.
+#[pyclass(frozen, module = "svmarrow._core")]
+pub(crate) struct Features {
+    features: svm::Features,
+}
+
+#[pymethods]
+impl Features {
+    #[new]
+    #[pyo3(signature = (points, progress, n_jobs))]
+    fn new(
+        py: Python<'_>,
+        points: PointsArg<'_>,
+        progress: Option<Bound<'_, PyAny>>,
+        n_jobs: usize,
+    ) -> PyResult<Self> {
+        let (points, kernel) = (points.0.view()?, points.1.0);
+        let features = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+            svm::Features::new(kernel, points, monitor, par)
+        })?;
+        Ok(Self { features })
+    }
+
+    /// Features (n, m) of rows.
+    #[pyo3(signature = (x, progress, n_jobs))]
+    fn of<'py>(
+        &self,
+        py: Python<'py>,
+        x: RowsArg<'py>,
+        progress: Option<Bound<'py, PyAny>>,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = x.view()?;
+        let values = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+            self.features.of(rows, monitor, par)
+        })?;
+        Ok(PyArray2::from_owned_array(py, values))
+    }
+
+    /// Coefficients (m, q) at the points of linear machines (m, q).
+    #[pyo3(signature = (weights, n_jobs))]
+    fn coefficients<'py>(
+        &self,
+        py: Python<'py>,
+        weights: PyReadonlyArray2<'py, f64>,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let weights = matrix_view(&weights)?;
+        let values = run(py, n_jobs, Cost::Unknown, None, |_, par| self.features.coefficients(weights, par))?;
+        Ok(PyArray2::from_owned_array(py, values))
+    }
 }

@@ -1,4 +1,5 @@
-//! How much memory this process may still take: the system's free memory within the limits of its control group.
+//! How much memory this process may still take: the system's free memory within the limits of its control group and
+//! of its own address space.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -13,7 +14,15 @@ const UNKNOWN: u64 = 4 << 30;
 pub(crate) fn available_memory() -> u64 {
     let system = read_to_string("/proc/meminfo").ok().and_then(|text| field(&text, "MemAvailable:"));
     let system = system.map_or(UNKNOWN, |kib| kib.saturating_mul(1024));
-    group_limit().map_or(system, |group| group.min(system))
+    [group_limit(), address_space()].into_iter().flatten().fold(system, u64::min)
+}
+
+/// What is left of the limit that `ulimit -v` sets, if one is set.
+fn address_space() -> Option<u64> {
+    let limits = read_to_string("/proc/self/limits").ok()?;
+    let limit: u64 = field(&limits, "Max address space")?;
+    let used = read_to_string("/proc/self/status").ok().and_then(|text| field(&text, "VmSize:"))?;
+    Some(limit.saturating_sub(used.saturating_mul(1024)))
 }
 
 fn group_limit() -> Option<u64> {

@@ -54,9 +54,10 @@ pub(crate) fn code_distances(
 ) -> PyResult<(f64, f64)> {
     let code = code_matrix(&code)?;
     let cost = Cost::of(code.columns(), code.columns(), code.classes());
-    run(py, n_jobs, cost, None, |_, par| {
+    run(py, n_jobs, cost, None, |monitor, par| {
         let half = |twice: usize| 0.5 * twice as f64;
-        Ok((half(code.twice_row_distance()), code.twice_column_distance(par).map_or(f64::NAN, half)))
+        let of_columns = code.twice_column_distance(monitor, par)?.map_or(f64::NAN, half);
+        Ok((half(code.twice_row_distance(monitor)?), of_columns))
     })
 }
 
@@ -166,8 +167,8 @@ pub(crate) fn leave_one_out_rows<'py>(
         labels: &labels,
         slack: vector(&rows.slack)?,
     };
-    let (margins, suspects) = run(py, n_jobs, decoding.cost(), None, |_, par| {
-        leave_one_out_margins(&given, &decoding.code, decoding.decoder, par)
+    let (margins, suspects) = run(py, n_jobs, decoding.cost(), None, |monitor, par| {
+        leave_one_out_margins(&given, &decoding.code, decoding.decoder, monitor, par)
     })?;
     Ok((PyArray1::from_vec(py, margins), PyArray1::from_vec(py, suspects)))
 }

@@ -55,8 +55,8 @@ pub(crate) fn path_decisions<'py>(
     let (kept, x) = (kept.view()?, x.view()?);
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
     let cost = Cost::of(x.rows(), view.vectors(), x.cols().saturating_add(view.vectors()));
-    let values = run(py, n_jobs, cost, None, |_, par| {
-        path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, par)
+    let values = run(py, n_jobs, cost, None, |monitor, par| {
+        path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, monitor, par)
     })?;
     Ok(PyArray3::from_owned_array(py, values))
 }
@@ -74,8 +74,9 @@ pub(crate) fn path_outputs<'py>(
     let (view, features) = (path.view()?, matrix_view(&features)?.to_owned());
     let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]);
     let cost = Cost::of(features.nrows(), view.vectors(), view.vectors());
-    let values =
-        run(py, n_jobs, cost, None, |_, par| path::path_outputs(&view, features, &zero, &sizes, par))?;
+    let values = run(py, n_jobs, cost, None, |monitor, par| {
+        path::path_outputs(&view, features, &zero, &sizes, monitor, par)
+    })?;
     Ok(PyArray3::from_owned_array(py, values))
 }
 

@@ -134,7 +134,8 @@ pub(crate) fn voted<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (parts, rows, born) = (expansion.view()?, x.view()?, counts("born", &born)?);
     let cost = Cost::of(rows.rows(), parts.len(), rows.cols());
-    let votes =
-        run(py, n_jobs, cost, None, |_, par| perceptron::voted(&parts, &born, seen, n_classes, rows, par))?;
+    let votes = run(py, n_jobs, cost, None, |monitor, par| {
+        perceptron::voted(&parts, &born, seen, n_classes, rows, monitor, par)
+    })?;
     Ok(PyArray2::from_owned_array(py, votes))
 }

@@ -1,6 +1,7 @@
 //! `svmarrow::perceptron::tree`: trees as dicts of arrays, and made ready for prediction.
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
@@ -205,7 +206,7 @@ impl PerceptronTree {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.budget, rows.cols());
-        let values = run(py, n_jobs, cost, None, |_, par| self.predictor.decide(rows, par))?;
+        let values = run(py, n_jobs, cost, None, |monitor, par| self.predictor.decide(rows, monitor, par))?;
         Ok(PyArray2::from_owned_array(py, values))
     }
 
@@ -218,12 +219,13 @@ impl PerceptronTree {
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.budget, rows.cols());
-        let routes = run(py, n_jobs, cost, None, |_, par| self.predictor.routes(rows, par))?;
-        let values = routes
-            .into_iter()
-            .flat_map(|way| [way.leaf, way.depth, way.kernel_values, way.distances])
-            .map(|value| value as i64)
-            .collect();
+        let routes = run(py, n_jobs, cost, None, |monitor, par| self.predictor.routes(rows, monitor, par))?;
+        let mut values = Vec::new();
+        let room = values.try_reserve_exact(4 * routes.len());
+        room.map_err(|error| PyMemoryError::new_err(format!("the ways of rows: {error}")))?;
+        for way in routes {
+            values.extend([way.leaf, way.depth, way.kernel_values, way.distances].map(|value| value as i64));
+        }
         matrix_array(py, values, rows.rows(), 4)
     }
 }

@@ -16,11 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
-use svmarrow::error::{Error, Result};
+use svmarrow::error::Result;
 
 use crate::error::{internal, to_python};
+use crate::reserve;
 
 /// Time between two looks at the interpreter.
 const HEARTBEAT: Duration = Duration::from_millis(100);
@@ -50,6 +52,8 @@ impl Cost {
 /// Between the working thread and the waiting one.
 struct Watch<R> {
     stop: AtomicBool,
+    /// Whether memory ran short, which is why the work was asked to stop.
+    is_short: AtomicBool,
     latest: Mutex<Option<Progress>>,
     outcome: Mutex<Option<Outcome<R>>>,
     finished: Condvar,
@@ -58,6 +62,10 @@ struct Watch<R> {
 impl<R: Send> Monitor for Watch<R> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
+        if reserve::is_short() {
+            self.is_short.store(true, Ordering::Relaxed);
+            self.stop.store(true, Ordering::Relaxed);
+        }
         if self.stop.load(Ordering::Relaxed) {
             ControlFlow::Break(StopReason::Interrupted)
         } else {
@@ -70,6 +78,7 @@ impl<R: Send> Watch<R> {
     fn new() -> Self {
         Self {
             stop: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
             latest: Mutex::new(None),
             outcome: Mutex::new(None),
             finished: Condvar::new(),
@@ -109,6 +118,7 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<R> {
+    reserve::fill()?;
     match cost {
         Cost::About(cost) if cost < TINY => result_of(alone(work)),
         Cost::About(cost) if cost < SHORT => result_of(detached(py, || alone(work))),
@@ -152,12 +162,14 @@ fn watched<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
+    reserve::fill()?;
     let watch = Watch::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
-        std::thread::Builder::new().name("svmarrow".into()).spawn_scoped(scope, || {
+        let started = std::thread::Builder::new().name("svmarrow".into()).spawn_scoped(scope, || {
             watch.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, |par| work(&watch, par)))));
-        })?;
+        });
+        started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
         while !detached(py, || watch.wait()) {
             if raised.is_none()
                 && let Err(error) = watch.look(py, progress)
@@ -168,24 +180,27 @@ fn watched<R: Send>(
         }
         Ok(())
     })?;
+    if raised.is_none() && watch.is_short.into_inner() {
+        raised = Some(reserve::error());
+    }
     match watch.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(outcome) => Ok((outcome, raised)),
         None => Err(internal(&"the working thread ended without a result")),
     }
 }
 
+/// Works on a pool of `n_jobs` threads, or of half as many as long as the system refuses to start them: results do
+/// not depend on their number.
 fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Par) -> Result<R> + Send) -> Result<R> {
-    if n_jobs <= 1 {
-        return work(Par::Sequential);
+    let mut threads = n_jobs;
+    while threads > 1 {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        if let Ok(pool) = pool.thread_name(|i| format!("svmarrow-{i}")).build() {
+            return pool.install(|| work(Par::Threads));
+        }
+        threads /= 2;
     }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(n_jobs)
-        .thread_name(|i| format!("svmarrow-{i}"))
-        .build()
-        .map_err(|e| {
-            Error::param("n_jobs", n_jobs, format!("a number of threads that can be started ({e})"))
-        })?;
-    pool.install(|| work(Par::Threads))
+    work(Par::Sequential)
 }
 
 fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {

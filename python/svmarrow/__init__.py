@@ -28,6 +28,7 @@ from svmarrow.least_squares import (
 from svmarrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import CodedClassifier
+from svmarrow.patch import patch_sklearn, unpatch_sklearn
 from svmarrow.perceptron import (
     BudgetPerceptron,
     Forgetron,
@@ -93,7 +94,9 @@ __all__ = [
     "compress",
     "compression_path",
     "load",
+    "patch_sklearn",
     "save",
+    "unpatch_sklearn",
 ]
 
 __version__ = _version("svmarrow")

@@ -16,6 +16,7 @@ from svmarrow._support.progress import ProgressCallback
 __all__ = [
     "Cascade",
     "Expansion",
+    "Features",
     "PerceptronTree",
     "available_memory",
     "box_budget_program",
@@ -23,6 +24,7 @@ __all__ = [
     "code_distances",
     "decode_scores",
     "decode_winners",
+    "estimate_selection_memory",
     "estimate_svm_memory",
     "expansion_moments",
     "fit_one_class_svm",
@@ -36,6 +38,7 @@ __all__ = [
     "least_squares_path",
     "leave_one_out_rows",
     "linear_least_squares_cg",
+    "linear_weights",
     "low_rank_solve",
     "low_rank_sums",
     "make_code",
@@ -133,6 +136,7 @@ class Expansion:
     @property
     def outputs(self) -> int: ...
 
+def linear_weights(vectors: _Rows, coefficients: _Floats, n_jobs: int) -> _Floats: ...
 def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
 
 class _Solver(TypedDict):
@@ -188,6 +192,7 @@ class _LeaveOneOutRows(TypedDict):
 def leave_one_out_rows(
     rows: _LeaveOneOutRows, code: _Code, decoder: str, n_jobs: int
 ) -> tuple[_Floats, NDArray[np.bool_]]: ...
+def estimate_selection_memory(candidates: int, outputs: int, settings: dict[str, Any]) -> int: ...
 def estimate_svm_memory(
     x: _Rows, kernel: _Kernel | Callable[..., Any], machines: list[int], cache_bytes: int, n_jobs: int
 ) -> dict[str, int]: ...
@@ -202,7 +207,9 @@ def pursuit(
 def select_vectors(
     expansion: _Expansion, settings: dict[str, Any], progress: ProgressCallback | None, n_jobs: int
 ) -> _Pursuit: ...
-def centres(x: _Rows, groups: _Indices | None, count: int, seed: int, n_jobs: int) -> NDArray[np.float32]: ...
+def centres(
+    x: _Rows, groups: _Indices | None, count: int, seed: int, max_time: float | None, n_jobs: int
+) -> NDArray[np.float32]: ...
 def gradient_vectors(
     expansion: _Expansion,
     x: _Rows,
@@ -361,6 +368,15 @@ def low_rank_sums(
 def low_rank_solve(
     system: _System, x: _Rows | None, progress: ProgressCallback | None, n_jobs: int
 ) -> _LowRank: ...
+
+@final
+class Features:
+    def __new__(
+        cls, points: tuple[_Rows, _Kernel], progress: ProgressCallback | None, n_jobs: int
+    ) -> Features: ...
+    def of(self, x: _Rows, progress: ProgressCallback | None, n_jobs: int) -> _Floats: ...
+    def coefficients(self, weights: _Floats, n_jobs: int) -> _Floats: ...
+
 def select_points_by_kernel(
     x: _Rows,
     kernel: _Kernel,

@@ -1,7 +1,7 @@
 //! A compressed sparse row view with checked structure and either index width.
 //!
 //! The constructor proves once what every later access relies on: row pointers start at 0, never fall and end at
-//! the number of stored values; column indices are in range and strictly increasing within a row.
+//! the number of stored values; column indices are in range, below 2^32, and strictly increasing within a row.
 
 use super::element::Element;
 use crate::error::{Error, Result};
@@ -86,6 +86,11 @@ impl<'a, T: Element> CsrView<'a, T> {
                     return broken(format!("the columns of row {row} are not strictly increasing"));
                 }
                 previous = Some(column);
+            }
+            if let Some(last) = previous.filter(|&last| u32::try_from(last).is_err()) {
+                return broken(format!(
+                    "row {row} has an entry in column {last}: they are numbered below 2^32"
+                ));
             }
         }
         Ok(Self { indptr, indices, values, cols })

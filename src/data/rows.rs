@@ -4,12 +4,15 @@
 //! slices, so the elements of a row must lie side by side; the rows themselves may be any distance apart, as those of
 //! `x.slice(s![.., ..4])` are. The layout is checked once, where a [`Rows`] is made.
 
+use std::ops::Range;
+
 use ndarray::{Array2, ArrayView2};
 
 use super::csr::{CsrView, IndexSlice};
 use super::dense::{gather, matrix, row as row_of};
 use super::element::Element;
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// A matrix of rows in any supported layout and precision, made by `try_into` from an [`ArrayView2`] and by `into` from
 /// a [`CsrView`].
@@ -91,7 +94,12 @@ impl<'a> Rows<'a> {
 
     /// The first row that holds a value which is not finite, as an error naming `what`.
     pub fn check_finite(&self, what: &'static str) -> Result<()> {
-        for row in 0..self.rows() {
+        self.check_finite_within(what, 0..self.rows())
+    }
+
+    /// As [`Rows::check_finite`], for some of the rows.
+    pub(crate) fn check_finite_within(&self, what: &'static str, rows: Range<usize>) -> Result<()> {
+        for row in rows {
             let mut finite = true;
             self.for_each_in_row(row, |_, v| finite &= v.is_finite());
             if !finite {
@@ -99,6 +107,20 @@ impl<'a> Rows<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Number of stored entries of a row.
+    pub(crate) fn stored(&self, row: usize) -> usize {
+        with_rows!(self, dense(d) => d.ncols(), csr(s) => s.row_len(row))
+    }
+
+    /// As [`Rows::gather`], with memory that may be refused.
+    pub(crate) fn copied(&self, what: &'static str, rows: &[usize]) -> Result<OwnedRows> {
+        // Asked for and given back: what is copied next fits in.
+        let entries: usize = rows.iter().map(|&row| self.stored(row)).sum();
+        let size = if self.is_sparse() { 16 } else { 8 };
+        drop(memory::room::<u8>(what, entries.saturating_mul(size))?);
+        Ok(self.gather(rows))
     }
 
     /// Copies the given rows, keeping layout and precision.

@@ -11,10 +11,22 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, from_str, json};
+
+use super::trouble::Trouble;
+use crate::control::Monitor;
+use crate::error::Error;
+use crate::memory::room;
 
 /// Bytes in the largest header; the limit of the format's own library.
 const LARGEST_HEADER: u64 = 100_000_000;
+/// Sizes of an array: as many as NumPy has.
+const MOST_SIZES: usize = 64;
+/// Largest size of an array without elements, which takes no room in the file.
+const LARGEST_SIZE: usize = u32::MAX as usize;
+/// Elements between two looks at the monitor.
+const BLOCK: usize = 1 << 20;
 
 /// Element types of arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,31 +88,53 @@ pub(super) struct Tensor<'a> {
 
 impl Tensor<'_> {
     /// The elements as they lie in the file: for bytes, the numbers.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        self.data.to_vec()
+    pub(super) fn bytes(&self, monitor: &dyn Monitor) -> Result<Vec<u8>, Error> {
+        self.decode(u8::from_le_bytes, monitor)
     }
 
-    pub(super) fn i64s(&self) -> Vec<i64> {
-        self.decode(i64::from_le_bytes)
+    pub(super) fn i64s(&self, monitor: &dyn Monitor) -> Result<Vec<i64>, Error> {
+        self.decode(i64::from_le_bytes, monitor)
     }
 
-    pub(super) fn f32s(&self) -> Vec<f32> {
-        self.decode(f32::from_le_bytes)
+    pub(super) fn f32s(&self, monitor: &dyn Monitor) -> Result<Vec<f32>, Error> {
+        self.decode(f32::from_le_bytes, monitor)
     }
 
-    pub(super) fn f64s(&self) -> Vec<f64> {
-        self.decode(f64::from_le_bytes)
+    pub(super) fn f64s(&self, monitor: &dyn Monitor) -> Result<Vec<f64>, Error> {
+        self.decode(f64::from_le_bytes, monitor)
     }
 
-    fn decode<T, const N: usize>(&self, from: fn([u8; N]) -> T) -> Vec<T> {
-        self.data.as_chunks().0.iter().map(|bytes| from(*bytes)).collect()
+    fn decode<T, const N: usize>(
+        &self,
+        from: fn([u8; N]) -> T,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<T>, Error> {
+        let elements = self.data.as_chunks().0;
+        let mut decoded = room("the arrays of a model file", elements.len())?;
+        for block in elements.chunks(BLOCK) {
+            monitor.go_on("read", decoded.len(), elements.len())?;
+            decoded.extend(block.iter().map(|bytes| from(*bytes)));
+        }
+        Ok(decoded)
+    }
+}
+
+/// The texts of `__metadata__`, as they lie in the header.
+#[derive(Debug, Default)]
+pub(super) struct Metadata<'a>(pub(super) BTreeMap<String, &'a RawValue>);
+
+impl Metadata<'_> {
+    /// The text of a key.
+    pub(super) fn text(&self, key: &str) -> Result<String, Trouble> {
+        let raw = self.0.get(key).ok_or_else(|| format!("__metadata__ has no {key:?}"))?;
+        from_str(raw.get()).map_err(|_| format!("__metadata__ {key:?} is not a string").into())
     }
 }
 
 /// The parts of a file.
 #[derive(Debug)]
 pub(super) struct Container<'a> {
-    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) metadata: Metadata<'a>,
     pub(super) tensors: BTreeMap<String, Tensor<'a>>,
 }
 
@@ -129,19 +163,14 @@ impl<'a> Container<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, String> {
         let length = header_length(bytes, bytes.len() as u64)?;
         let (header, data) = bytes[8..].split_at(length);
-        let header: Map<String, Value> =
+        let header: BTreeMap<String, &RawValue> =
             serde_json::from_slice(header).map_err(|error| format!("the header is not JSON: {error}"))?;
-        let mut metadata = BTreeMap::new();
+        let mut metadata = Metadata::default();
         let mut tensors = BTreeMap::new();
         let mut spans = Vec::new();
         for (name, value) in &header {
             if name == "__metadata__" {
-                let strings = value.as_object().ok_or("__metadata__ is not an object")?;
-                for (key, value) in strings {
-                    let value =
-                        value.as_str().ok_or_else(|| format!("__metadata__ {key:?} is not a string"))?;
-                    metadata.insert(key.clone(), value.to_owned());
-                }
+                metadata = Metadata(from_str(value.get()).map_err(|_| "__metadata__ is not an object")?);
             } else {
                 let (tensor, span) =
                     tensor(value, data).map_err(|message| format!("tensor {name:?}: {message}"))?;
@@ -164,20 +193,22 @@ impl<'a> Container<'a> {
     }
 }
 
-fn tensor<'a>(value: &Value, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, usize)), String> {
-    let name = value["dtype"].as_str().ok_or("no dtype")?;
-    let dtype = Dtype::from_name(name).ok_or_else(|| {
+fn tensor<'a>(value: &RawValue, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, usize)), String> {
+    let Ok(parts) = from_str::<BTreeMap<String, &RawValue>>(value.get()) else {
+        return Err("it is not described by an object".into());
+    };
+    let text = |key: &str| parts.get(key).map_or("null", |raw| raw.get());
+    let name: String = from_str(text("dtype")).map_err(|_| "no dtype")?;
+    let dtype = Dtype::from_name(&name).ok_or_else(|| {
         let names = Dtype::ALL.map(|(_, name, _)| name).join(", ");
         format!("dtype {name:?} is not one of {names}")
     })?;
-    let shape = sizes(&value["shape"]).ok_or("the shape is not a list of sizes")?;
+    let shape: Vec<usize> = from_str(text("shape")).map_err(|_| "the shape is not a list of sizes")?;
     let elements = shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
     let bytes = elements.and_then(|n| n.checked_mul(dtype.bytes()));
     let bytes = bytes.ok_or_else(|| format!("the sizes {shape:?} overflow"))?;
-    let Some([start, stop]) = sizes(&value["data_offsets"]).and_then(|s| <[usize; 2]>::try_from(s).ok())
-    else {
-        return Err("data_offsets are not two offsets".into());
-    };
+    let [start, stop]: [usize; 2] =
+        from_str(text("data_offsets")).map_err(|_| "data_offsets are not two offsets")?;
     let Some(part) = data.get(start..stop) else {
         return Err(format!(
             "cut off: it lies at bytes {start} to {stop} of the data, which end at {}",
@@ -187,14 +218,13 @@ fn tensor<'a>(value: &Value, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, usiz
     if part.len() != bytes {
         return Err(format!("{} of shape {shape:?} needs {bytes} bytes, found {}", dtype.name(), part.len()));
     }
+    if shape.len() > MOST_SIZES || shape.iter().any(|&size| size > LARGEST_SIZE && elements == Some(0)) {
+        return Err(format!("it has {} sizes, or one of an empty array is too large", shape.len()));
+    }
     if dtype == Dtype::Bool && part.iter().any(|&byte| byte > 1) {
         return Err("a truth value is neither 0 nor 1".into());
     }
     Ok((Tensor { dtype, shape, data: part }, (start, stop)))
-}
-
-fn sizes(value: &Value) -> Option<Vec<usize>> {
-    value.as_array()?.iter().map(|n| n.as_u64().and_then(|n| usize::try_from(n).ok())).collect()
 }
 
 /// The bytes in front of the data, for tensors that will be written in the given order.

@@ -6,6 +6,10 @@
 //!
 //! Cost: at most 255 passes over a column, nearly always one entry for each.
 
+use crate::control::Monitor;
+use crate::error::Result;
+use crate::memory::{collected, zeros};
+
 /// A matrix (m, q) of bytes with the grid of each column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Grid {
@@ -19,25 +23,29 @@ pub(super) struct Grid {
 
 impl Grid {
     /// The grid of a matrix of q columns, where all columns have one and it takes fewer bytes than the numbers.
-    pub(super) fn of(values: &[f64], q: usize) -> Option<Self> {
+    pub(super) fn of(values: &[f64], q: usize, monitor: &dyn Monitor) -> Result<Option<Self>> {
         if values.len() * 7 <= 9 * q {
-            return None;
+            return Ok(None);
         }
-        let mut grid = Self { codes: vec![0; values.len()], steps: vec![0.0; q], zeros: vec![0; q] };
+        let codes = zeros("the codes of the coefficients", values.len())?;
+        let mut grid = Self { codes, steps: vec![0.0; q], zeros: vec![0; q] };
         for k in 0..q {
-            (grid.steps[k], grid.zeros[k]) = grid_of_column(values.iter().skip(k).step_by(q).copied())?;
+            let column = values.iter().skip(k).step_by(q).copied();
+            let Some(found) = grid_of_column(column, monitor)? else { return Ok(None) };
+            (grid.steps[k], grid.zeros[k]) = found;
         }
         for (i, (code, &value)) in grid.codes.iter_mut().zip(values).enumerate() {
-            *code = code_of(value, grid.steps[i % q], grid.zeros[i % q])?;
+            let Some(found) = code_of(value, grid.steps[i % q], grid.zeros[i % q]) else { return Ok(None) };
+            *code = found;
         }
-        Some(grid)
+        Ok(Some(grid))
     }
 
     /// The numbers, bit by bit what [`Grid::of`] was given.
-    pub(super) fn values(&self) -> Vec<f64> {
+    pub(super) fn values(&self) -> Result<Vec<f64>> {
         let q = self.steps.len();
         let value = |(i, &code): (usize, &u8)| number(code, self.steps[i % q], self.zeros[i % q]);
-        self.codes.iter().enumerate().map(value).collect()
+        collected("the coefficients", self.codes.iter().enumerate().map(value))
     }
 }
 
@@ -51,23 +59,35 @@ fn code_of(value: f64, step: f64, zero: u8) -> Option<u8> {
     (number(code, step, zero).to_bits() == value.to_bits()).then_some(code)
 }
 
-fn grid_of_column(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, u8)> {
+fn grid_of_column(
+    values: impl Iterator<Item = f64> + Clone,
+    monitor: &dyn Monitor,
+) -> Result<Option<(f64, u8)>> {
     let (low, high) = values.clone().fold((0.0_f64, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
     let fits = |step: f64, zero: u8| values.clone().all(|v| code_of(v, step, zero).is_some());
     if low == high {
-        return fits(0.0, 0).then_some((0.0, 0));
+        return Ok(fits(0.0, 0).then_some((0.0, 0)));
     }
-    (1..=255_u8).rev().find_map(|parts| {
+    for parts in (1..=255_u8).rev() {
+        monitor.go_on("write", usize::from(255 - parts), 255)?;
         let step = (high - low) / f64::from(parts);
         let zero = (-low / step).round() as u8;
-        fits(step, zero).then_some((step, zero))
-    })
+        if fits(step, zero) {
+            return Ok(Some((step, zero)));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
     use proptest::prelude::*;
+
+    fn of(values: &[f64], q: usize) -> Option<Grid> {
+        Grid::of(values, q, &Silent).unwrap()
+    }
 
     proptest! {
         #[test]
@@ -79,21 +99,21 @@ mod tests {
             let m = codes.len() / 3;
             let values: Vec<f64> =
                 (0..3 * m).map(|i| number(codes[i], f64::from(steps[i % 3]), zeros[i % 3])).collect();
-            let grid = Grid::of(&values, 3);
+            let grid = of(&values, 3);
             prop_assert!(grid.is_some());
-            prop_assert_eq!(grid.unwrap().values(), values);
+            prop_assert_eq!(grid.unwrap().values().unwrap(), values);
         }
     }
 
     #[test]
     fn what_is_not_is_left_alone() {
         let values: Vec<f64> = (0..40).map(|i| f64::from(i).sqrt()).collect();
-        assert_eq!(Grid::of(&values, 1), None);
+        assert_eq!(of(&values, 1), None);
         // Too few to gain anything.
-        assert_eq!(Grid::of(&[1.0], 1), None);
+        assert_eq!(of(&[1.0], 1), None);
         // Zeros, and multipliers at their bounds.
-        assert_eq!(Grid::of(&[0.0; 8], 1).unwrap().values(), [0.0; 8]);
+        assert_eq!(of(&[0.0; 8], 1).unwrap().values().unwrap(), [0.0; 8]);
         let bounds = [0.3, -0.3, 0.3, 0.0, -0.3, 0.3];
-        assert_eq!(Grid::of(&bounds, 1).unwrap().values(), bounds);
+        assert_eq!(of(&bounds, 1).unwrap().values().unwrap(), bounds);
     }
 }

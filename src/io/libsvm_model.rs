@@ -17,7 +17,7 @@ mod read;
 mod write;
 
 pub use read::{read, read_from};
-pub use write::write;
+pub use write::{write, write_to};
 
 use crate::data::Rows;
 use crate::error::{Error, Result};

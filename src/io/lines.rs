@@ -4,15 +4,25 @@
 //! keeps a stream without line ends from filling the memory.
 
 use std::fmt;
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead};
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::data::Element;
+use super::trouble::Trouble;
+use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
 
 /// Bytes in the longest line that is read.
 const LONGEST_LINE: usize = 1 << 30;
+
+/// Most columns of sparse rows in a file: indices of 32 bits with a sign count them, as LIBSVM's and SciPy's do.
+pub(super) const MOST_COLUMNS: usize = i32::MAX as usize;
+
+/// Refuses rows that a file could not have.
+pub(super) fn check_columns(rows: Rows<'_>) -> Result<()> {
+    let rule = format!("at most {MOST_COLUMNS} in a file");
+    Error::check_param(rows.cols() <= MOST_COLUMNS, "columns", rows.cols(), rule)
+}
 
 /// Characters of an offending token that an error repeats.
 const EXCERPT: usize = 40;
@@ -34,15 +44,31 @@ impl<'p, R: BufRead> Lines<'p, R> {
     /// Reads the next line; `false` at the end.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         self.buffer.clear();
-        let read = (&mut self.reader)
-            .take(LONGEST_LINE as u64)
-            .read_until(b'\n', &mut self.buffer)
-            .map_err(|source| Error::Io { path: self.path.into(), source })?;
-        self.number += usize::from(read > 0);
-        if read == LONGEST_LINE {
-            return Err(self.error(format!("the line is longer than {LONGEST_LINE} bytes")));
+        loop {
+            let block = match self.reader.fill_buf() {
+                Ok(block) => block,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(Error::io(self.path, source)),
+            };
+            let end = block.iter().position(|&byte| byte == b'\n');
+            let part = &block[..end.map_or(block.len(), |at| at + 1)];
+            if part.is_empty() {
+                break;
+            }
+            make_room(&mut self.buffer, part.len())?;
+            self.buffer.extend_from_slice(part);
+            let read = part.len();
+            self.reader.consume(read);
+            if end.is_some() {
+                break;
+            }
+            if self.buffer.len() >= LONGEST_LINE {
+                self.number += 1;
+                return Err(self.error(format!("the line is longer than {LONGEST_LINE} bytes")));
+            }
         }
-        Ok(read > 0)
+        self.number += usize::from(!self.buffer.is_empty());
+        Ok(!self.buffer.is_empty())
     }
 
     /// Number of the current line, from 1.
@@ -74,14 +100,33 @@ impl<'p, R: BufRead> Lines<'p, R> {
     }
 
     /// An error at the current line.
-    pub(crate) fn error(&self, message: impl Into<String>) -> Error {
-        self.error_at(self.number, message)
+    pub(crate) fn error(&self, trouble: impl Into<Trouble>) -> Error {
+        self.error_at(self.number, trouble)
     }
 
     /// An error at another line.
-    pub(crate) fn error_at(&self, line: usize, message: impl Into<String>) -> Error {
-        Error::Format { path: self.path.into(), line, message: message.into() }
+    pub(crate) fn error_at(&self, line: usize, trouble: impl Into<Trouble>) -> Error {
+        trouble.into().at(self.path, line)
     }
+}
+
+/// Room for more items, by a quarter at a time: doubling would take three times the numbers when it moves them.
+fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
+    if values.capacity() - values.len() < more {
+        let room = (values.len() / 4).max(more).max(1 << 8);
+        values.try_reserve_exact(room).map_err(|_| {
+            let bytes = (values.len() + room) * size_of::<T>();
+            Error::Memory { what: "the numbers of a text file", bytes, remedy: "" }
+        })?;
+    }
+    Ok(())
+}
+
+/// Appends an item to a vector that grows with the file.
+pub(crate) fn push<T>(values: &mut Vec<T>, item: T) -> Result<()> {
+    make_room(values, 1)?;
+    values.push(item);
+    Ok(())
 }
 
 /// A token as an error shows it: quoted, escaped and not too long.
@@ -115,38 +160,37 @@ impl<T: Element + FromStr> SparseBuilder<T> {
 
     /// Appends one row of `index:value` tokens and returns its first and last index.
     ///
-    /// Indices are not negative, strictly increasing, and below `i64::MAX` so that a count of columns exists.
+    /// Indices are not negative, strictly increasing, and at most `MOST_COLUMNS`.
     pub(crate) fn push_row<'t>(
         &mut self,
         tokens: impl Iterator<Item = &'t str>,
-    ) -> Result<Option<(i64, i64)>, String> {
+    ) -> Result<Option<(i64, i64)>, Trouble> {
         let start = self.indices.len();
         let mut previous = -1;
         for token in tokens {
             let Some((left, right)) = token.split_once(':') else {
-                return Err(format!("{} has no colon: features are written index:value", excerpt(token)));
+                let token = excerpt(token);
+                return Err(format!("{token} has no colon: features are written index:value").into());
             };
             let index = match left.parse::<i64>() {
-                Ok(index) if (0..i64::MAX).contains(&index) && usize::try_from(index).is_ok() => index,
+                Ok(index) if (0..=MOST_COLUMNS as i64).contains(&index) => index,
                 _ => {
-                    return Err(format!(
-                        "{} is not an index, in {}: it must be a whole number from 0 to {}",
-                        excerpt(left),
-                        excerpt(token),
-                        isize::MAX - 1
-                    ));
+                    let (left, token) = (excerpt(left), excerpt(token));
+                    let rule = format!("it must be a whole number from 0 to {MOST_COLUMNS}");
+                    return Err(format!("{left} is not an index, in {token}: {rule}").into());
                 }
             };
             if index <= previous {
                 let how = if index == previous { "appears twice" } else { "comes after a larger one" };
-                return Err(format!("index {index} {how}, at {}: indices must increase", excerpt(token)));
+                let token = excerpt(token);
+                return Err(format!("index {index} {how}, at {token}: indices must increase").into());
             }
             previous = index;
             let value = finite(right).map_err(|message| format!("{message}, in {}", excerpt(token)))?;
-            self.indices.push(index);
-            self.values.push(value);
+            push(&mut self.indices, index)?;
+            push(&mut self.values, value)?;
         }
-        self.indptr.push(self.indices.len() as i64);
+        push(&mut self.indptr, self.indices.len() as i64)?;
         Ok(self.indices.get(start).map(|&first| (first, previous)))
     }
 

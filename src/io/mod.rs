@@ -9,6 +9,12 @@
 //! | `libsvm_model` | LIBSVM's model text, both ways |
 //! | `lines` | numbered lines and the `index:value` grammar shared by the two texts |
 //! | `svmlight` | rows and targets as svmlight text, both ways |
+//! | `trouble` | what can go wrong inside a file, before it is known where |
+//! | `watched` | streams that ask the monitor |
+//!
+//! A reader holds at most 16 times the bytes of its file, asks the system for memory before it takes it, and believes no
+//! number before it has compared it with the bytes that are there. (The coefficients of a LIBSVM model with many classes
+//! are more than its text has; they too are asked for.)
 
 pub mod atomic;
 mod container;
@@ -17,3 +23,5 @@ pub mod libsvm_model;
 pub(crate) mod lines;
 pub mod safetensors;
 pub mod svmlight;
+mod trouble;
+mod watched;

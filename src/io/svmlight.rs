@@ -7,13 +7,14 @@
 //! Files are one-based (LIBSVM) or zero-based (scikit-learn writes such); nothing in a file says which. The
 //! automatic choice is scikit-learn's: zero-based when an index 0 occurs.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::str::FromStr;
 
 use super::atomic;
-use super::lines::{Lines, Number, SparseBuilder, excerpt, finite};
+use super::lines::{Lines, Number, SparseBuilder, check_columns, excerpt, finite, push};
+use super::watched;
+use crate::control::Monitor;
 use crate::data::{Element, OwnedRows, Rows};
 use crate::error::{Error, Result};
 
@@ -53,10 +54,10 @@ pub struct SvmlightData {
 ///
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that does not follow the format,
-/// a list of targets (multilabel data), a number that is not finite, and an index beyond `n_features`.
-pub fn read(path: &Path, options: &ReadOptions) -> Result<SvmlightData> {
-    let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
-    read_from(BufReader::with_capacity(1 << 16, file), path, options)
+/// a list of targets (multilabel data), a number that is not finite, and an index beyond `n_features` or 32 bits;
+/// [`Error::Memory`]; [`Error::Cancelled`] where the monitor, asked before every block, says so.
+pub fn read(path: &Path, options: &ReadOptions, monitor: &dyn Monitor) -> Result<SvmlightData> {
+    read_from(watched::open_text(path, monitor)?, path, options)
 }
 
 /// Reads a stream; `path` is what its errors call it.
@@ -95,9 +96,9 @@ fn parse<T: Element + FromStr>(
     while lines.advance()? {
         let mut tokens = lines.before_comment()?.split_ascii_whitespace().peekable();
         let Some(first) = tokens.next() else { continue };
-        targets.push(target(first).map_err(|message| lines.error(message))?);
+        push(&mut targets, target(first).map_err(|message| lines.error(message))?)?;
         tokens.next_if(|token| token.starts_with("qid:"));
-        let Some((low, high)) = rows.push_row(tokens).map_err(|message| lines.error(message))? else {
+        let Some((low, high)) = rows.push_row(tokens).map_err(|trouble| lines.error(trouble))? else {
             continue;
         };
         has_zero |= low == 0;
@@ -158,14 +159,28 @@ fn target(token: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// [`Error::Shape`] when the targets are not as many as the rows, [`Error::NotFinite`] for NaN and infinities,
-/// [`Error::Io`] from the system.
-pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64]) -> Result<()> {
+/// [`Error::Io`] from the system, [`Error::Cancelled`].
+pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64], monitor: &dyn Monitor) -> Result<()> {
+    atomic::save(path, monitor, prepared(rows.reborrow(), targets)?)
+}
+
+/// Writes the text of [`write`] to a stream; `path` is what its errors call it.
+pub fn write_to(out: &mut dyn Write, path: &Path, rows: Rows<'_>, targets: &[f64]) -> Result<()> {
+    prepared(rows.reborrow(), targets)?(out).map_err(|source| Error::io(path, source))
+}
+
+/// Checks what is to be written, and gives what writes it.
+fn prepared<'a>(
+    rows: Rows<'a>,
+    targets: &'a [f64],
+) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a> {
     Error::check_len("targets (one a row)", rows.rows(), targets.len())?;
+    check_columns(rows)?;
     rows.check_finite("rows")?;
     if let Some(row) = targets.iter().position(|t| !t.is_finite()) {
         return Err(Error::NotFinite { what: "targets", row });
     }
-    atomic::save(path, |out| {
+    Ok(move |out: &mut dyn Write| {
         for (row, &target) in targets.iter().enumerate() {
             write!(out, "{}", Number(target))?;
             let mut written = Ok(());
@@ -184,6 +199,7 @@ pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
     use ndarray::{Array1, Array2, Axis};
     use proptest::prelude::*;
 
@@ -273,7 +289,10 @@ mod tests {
             ("1 -1:3", "\"-1\" is not an index"),
             ("1 1.5:3", "\"1.5\" is not an index"),
             ("1 0:3", "index 0"),
-            ("1 9223372036854775807:3", "is not an index"),
+            (
+                "1 2147483648:3",
+                "is not an index, in \"2147483648:3\": it must be a whole number from 0 to 2147483647",
+            ),
             ("1 99999999999999999999:3", "is not an index"),
             ("1 1:1 qid:3", "\"qid\" is not an index"),
             ("1,2 1:1", "multilabel"),
@@ -293,13 +312,16 @@ mod tests {
     fn writing_checks_its_arguments() {
         let path = Path::new("/nowhere/at/all");
         let rows = |values: Vec<f64>| OwnedRows::from(Array1::from(values).insert_axis(Axis(0)));
-        assert!(matches!(write(path, rows(vec![1.0]).view(), &[]), Err(Error::Shape { .. })));
-        assert!(matches!(write(path, rows(vec![f64::NAN]).view(), &[1.0]), Err(Error::NotFinite { .. })));
+        assert!(matches!(write(path, rows(vec![1.0]).view(), &[], &Silent), Err(Error::Shape { .. })));
         assert!(matches!(
-            write(path, rows(vec![1.0]).view(), &[f64::INFINITY]),
+            write(path, rows(vec![f64::NAN]).view(), &[1.0], &Silent),
             Err(Error::NotFinite { .. })
         ));
-        assert!(matches!(write(path, rows(vec![1.0]).view(), &[1.0]), Err(Error::Io { .. })));
+        assert!(matches!(
+            write(path, rows(vec![1.0]).view(), &[f64::INFINITY], &Silent),
+            Err(Error::NotFinite { .. })
+        ));
+        assert!(matches!(write(path, rows(vec![1.0]).view(), &[1.0], &Silent), Err(Error::Io { .. })));
     }
 
     proptest! {
@@ -312,9 +334,9 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("data");
             let rows = OwnedRows::from(Array2::from_shape_vec((4, 3), data.clone()).unwrap());
-            write(&path, rows.view(), &targets).unwrap();
+            write(&path, rows.view(), &targets, &Silent).unwrap();
             let options = ReadOptions { n_features: Some(3), ..Default::default() };
-            let back = read(&path, &options).unwrap();
+            let back = read(&path, &options, &Silent).unwrap();
             prop_assert_eq!(&back.targets, &targets);
             let mut dense = vec![0.0; 12];
             for row in 0..4 {

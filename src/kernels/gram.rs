@@ -2,17 +2,25 @@
 
 use ndarray::Array2;
 
-use super::pack::{Centre, Panels};
+use crate::memory;
+
+use super::frame::Frame;
+use super::pack::Panels;
+use super::pair::pair_with_itself;
 use super::tile::for_each_tile;
-use super::{Kernel, KernelFunction, KernelRows, Precision, pair};
-use crate::control::{Monitor, Par};
+use super::{Kernel, KernelFunction, KernelRows, Precision};
+use crate::control::{Monitor, Par, Silent};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::simd::Real;
 use std::ops::Range;
 
+/// What the memory of this file is for.
+const MATRIX: &str = "a kernel matrix";
 /// Rows of a task.
 const BLOCK: usize = 96;
+/// Kernel values times features of a row's block between two looks at the monitor.
+const LOOK: usize = 10_000_000;
 /// Vectors of a task that has a single row.
 const SHARED: usize = 1024;
 
@@ -21,37 +29,82 @@ const SHARED: usize = 1024;
 /// # Errors
 /// [`Error::Shape`] where the columns disagree, [`Error::Param`] where rows are outside the kernel's domain.
 pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Array2<f64>> {
+    gram_watched(kernel, x, z, &Silent, par)
+}
+
+/// As [`gram`], under a monitor.
+///
+/// # Errors
+/// As [`gram`], and [`Error::Cancelled`].
+pub fn gram_watched(
+    kernel: &Kernel,
+    x: Rows<'_>,
+    z: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
-    let mut out = Array2::zeros((n, m));
+    let mut out = memory::zero_matrix(MATRIX, (n, m))?;
     if n == 0 || m == 0 {
         return Ok(out);
     }
     if matches!(kernel, Kernel::Precomputed) {
-        for ((i, j), out) in out.indexed_iter_mut() {
-            *out = pair(kernel, x, i, z, j);
+        let columns = indices(z, x.cols())?;
+        let mut values = vec![0.0; x.cols()];
+        for (i, mut out) in out.rows_mut().into_iter().enumerate() {
+            values.fill(0.0);
+            x.for_each_in_row(i, |k, v| values[k] = v);
+            out.iter_mut().zip(&columns).for_each(|(out, &column)| *out = values[column]);
         }
         return Ok(out);
     }
-    kernel.check_rows("Z", z)?;
     Error::check_len("columns of the rows", z.cols(), x.cols())?;
-    let columns = PackedVectors::between(*kernel, x, z, par);
+    let columns = PackedVectors::new(*kernel, z, par)?;
     columns.check(x)?;
     let values = out.as_slice_mut().expect("a new array is row-major");
-    columns.values_by(x, &(0..n).collect::<Vec<_>>(), values, par);
+    let all: Vec<usize> = (0..n).collect();
+    let at_once = (LOOK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK * par.threads());
+    for (turn, (list, values)) in
+        all.chunks(at_once).zip(values.chunks_mut(at_once.saturating_mul(m))).enumerate()
+    {
+        monitor.go_on("kernel", turn * at_once, n)?;
+        columns.values_by(x, list, values, par)?;
+    }
     Ok(out)
+}
+
+/// The columns of precomputed X that vectors stand for.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Param`] where a vector is not the index of a column.
+pub(super) fn indices(vectors: Rows<'_>, columns: usize) -> Result<Vec<usize>> {
+    Error::check_len("columns of precomputed vectors, an index each", 1, vectors.cols())?;
+    let mut list = vec![0; vectors.rows()];
+    for (i, index) in list.iter_mut().enumerate() {
+        let mut value = 0.0;
+        vectors.for_each_in_row(i, |_, v| value = v);
+        if !(value >= 0.0 && value.fract() == 0.0 && value < columns as f64) {
+            let rule = format!("an index of one of the {columns} columns of precomputed X");
+            return Err(Error::param("vectors", value, rule));
+        }
+        *index = value as usize;
+    }
+    Ok(list)
 }
 
 /// Vectors Z packed once, so that K(x, Z) of any rows is there when it is asked for.
 pub(crate) struct PackedVectors<T> {
     kernel: Kernel,
     panels: Panels<T>,
-    centre: Centre,
     len: usize,
     features: usize,
 }
 
 impl<T: Real> PackedVectors<T> {
+    const PRECISION: Precision =
+        if size_of::<T>() == size_of::<f32>() { Precision::Single } else { Precision::Double };
+
     /// Packs the rows of Z.
     ///
     /// # Errors
@@ -62,24 +115,25 @@ impl<T: Real> PackedVectors<T> {
             return Err(Error::param("kernel", "precomputed", "a function of two vectors"));
         }
         kernel.check_rows("Z", z)?;
-        Ok(Self::packed(kernel, z, Centre::of(&kernel, z), par))
+        let packed = Self::packed(kernel, z, par)?;
+        packed.panels.frame().reach(z).check("Z", Self::PRECISION)?;
+        Ok(packed)
     }
 
-    /// Packs the rows of Z for values at these X, both in the domain of a kernel that is computed from rows.
-    pub(crate) fn between(kernel: Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Self {
-        let centre = if x.is_sparse() { Centre::of(&kernel, x) } else { Centre::of(&kernel, z) };
-        Self::packed(kernel, z, centre, par)
-    }
-
-    fn packed(kernel: Kernel, z: Rows<'_>, centre: Centre, par: Par) -> Self {
-        let panels = Panels::pack(z, &(0..z.rows()).collect::<Vec<_>>(), &centre, par);
-        Self { kernel, panels, centre, len: z.rows(), features: z.cols() }
+    /// Packs the rows of Z, which are in the kernel's domain and within the reach of the precision.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
+        let panels = Panels::pack(z, &(0..z.rows()).collect::<Vec<_>>(), &Frame::of(&kernel, z).into(), par)?;
+        Ok(Self { kernel, panels, len: z.rows(), features: z.cols() })
     }
 
     /// Whether these rows can be evaluated.
     pub(crate) fn check(&self, x: Rows<'_>) -> Result<()> {
         self.check_width(x)?;
-        self.kernel.check_rows("X", x)
+        self.kernel.check_rows("X", x)?;
+        self.panels.frame().reach(x).check("X", Self::PRECISION)
     }
 
     /// Whether these rows have as many columns as Z, whatever they hold.
@@ -97,51 +151,64 @@ impl<T: Real> PackedVectors<T> {
     pub(crate) fn fill(&self, x: Rows<'_>, first: usize, out: &mut [T], par: Par) -> Result<()> {
         self.check_width(x)?;
         let stride = self.stride();
-        par.for_each_chunk(out, BLOCK / 2 * stride, |task, out| {
+        par.try_for_each_chunk(out, (BLOCK / 2 * stride).max(1), |task, out| {
             let from = first + task * (BLOCK / 2);
             let rows: Vec<usize> = (from..from + out.len() / stride).collect();
-            self.values(x, &rows, out, stride);
+            self.values(x, &rows, out, stride)?;
             for line in out.chunks_exact_mut(stride) {
                 line[self.len..].fill(T::ZERO);
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The kernel values of the listed rows of X: those of the i-th go to `out[i * stride..]`.
-    pub(crate) fn values(&self, x: Rows<'_>, list: &[usize], out: &mut [T], stride: usize) {
-        self.values_in(x, list, 0..self.panels.count(), out, stride);
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn values(&self, x: Rows<'_>, list: &[usize], out: &mut [T], stride: usize) -> Result<()> {
+        self.values_in(x, list, 0..self.panels.count(), out, stride)
     }
 
     /// The values of the listed rows of X at all vectors; several threads share the rows, or the vectors of a single row.
-    pub(crate) fn values_by(&self, x: Rows<'_>, list: &[usize], out: &mut [T], par: Par) {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn values_by(&self, x: Rows<'_>, list: &[usize], out: &mut [T], par: Par) -> Result<()> {
         let m = self.len;
         if let &[_] = list {
             let group = SHARED.div_ceil(self.panels.width());
-            par.for_each_chunk(out, group * self.panels.width(), |task, out| {
+            par.try_for_each_chunk(out, group * self.panels.width(), |task, out| {
                 let range = task * group..self.panels.count().min((task + 1) * group);
-                self.values_in(x, list, range, out, m);
-            });
+                self.values_in(x, list, range, out, m)
+            })
         } else {
-            par.for_each_chunk(out, BLOCK * m, |task, out| {
-                self.values(x, &list[task * BLOCK..][..out.len() / m], out, m);
-            });
+            par.try_for_each_chunk(out, (BLOCK * m).max(1), |task, out| {
+                self.values(x, &list[task * BLOCK..][..out.len() / m], out, m)
+            })
         }
     }
 
     /// As [`PackedVectors::values`], for the vectors of some panels.
-    fn values_in(&self, x: Rows<'_>, list: &[usize], range: Range<usize>, out: &mut [T], stride: usize) {
+    fn values_in(
+        &self,
+        x: Rows<'_>,
+        list: &[usize],
+        range: Range<usize>,
+        out: &mut [T],
+        stride: usize,
+    ) -> Result<()> {
         let panels = &self.panels;
         let (start, end) = (range.start * panels.width(), self.len.min(range.end * panels.width()));
-        let block = panels.block(x, list, &self.centre);
-        for_each_tile(&self.kernel, &block, panels, range, BLOCK, self.features, |first, count, p, tile| {
+        let block = panels.block(x, list)?;
+        for_each_tile(&block, panels, range, BLOCK, |first, count, p, tile| {
             let from = p * panels.width() - start;
             let to = (end - start).min(from + panels.width());
             for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
                 let at = (first + i) * stride;
                 out[at + from..at + to].copy_from_slice(&line[..to - from]);
             }
-        });
+        })
     }
 }
 
@@ -150,7 +217,20 @@ impl<T: Real> PackedVectors<T> {
 /// # Errors
 /// As [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-    let mut out = gram(kernel, z, z, par)?;
+    gram_symmetric_watched(kernel, z, &Silent, par)
+}
+
+/// As [`gram_symmetric`], under a monitor.
+///
+/// # Errors
+/// As [`gram_watched`].
+pub fn gram_symmetric_watched(
+    kernel: &Kernel,
+    z: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Array2<f64>> {
+    let mut out = gram_watched(kernel, z, z, monitor, par)?;
     for (i, value) in diagonal(kernel, z).into_iter().enumerate() {
         out[[i, i]] = value;
         for j in 0..i {
@@ -180,13 +260,13 @@ pub(crate) fn gram_lower<T: Real>(
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
-            let rows = KernelRows::new(source, x, &(0..n).collect::<Vec<_>>(), Precision::Double, par);
+            let rows = KernelRows::new(source, x, &(0..n).collect::<Vec<_>>(), Precision::Double, par)?;
             for (group, lines) in out.chunks_mut(BLOCK * stride).enumerate() {
                 tick(group * BLOCK)?;
-                let mut values = vec![0.0_f64; lines.len() / stride * n];
+                let mut values: Vec<f64> = memory::zeros(MATRIX, lines.len() / stride * n)?;
                 let list: Vec<usize> = (group * BLOCK..group * BLOCK + lines.len() / stride).collect();
                 let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).collect();
-                rows.compute(&list, &mut parts, par);
+                rows.compute(&list, &mut parts, par)?;
                 for ((i, line), values) in
                     list.iter().zip(lines.chunks_exact_mut(stride)).zip(values.chunks_exact(n))
                 {
@@ -201,39 +281,39 @@ pub(crate) fn gram_lower<T: Real>(
     };
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    let centre = Centre::of(&kernel, x);
-    let panels = Panels::<T>::pack(x, &(0..n).collect::<Vec<_>>(), &centre, par);
+    let panels = Panels::<T>::pack(x, &(0..n).collect::<Vec<_>>(), &Frame::of(&kernel, x).into(), par)?;
     let width = panels.width();
     for (group, lines) in out.chunks_mut(step * stride).enumerate() {
         tick(group * step)?;
-        par.for_each_chunk(lines, BLOCK * stride, |task, lines| {
+        par.try_for_each_chunk(lines, BLOCK * stride, |task, lines| {
             let first = group * step + task * BLOCK;
             let rows: Vec<usize> = (first..first + lines.len() / stride).collect();
-            let block = panels.block(x, &rows, &centre);
+            let block = panels.block(x, &rows)?;
             let range = 0..(first + rows.len()).div_ceil(width);
-            for_each_tile(&kernel, &block, &panels, range, BLOCK, x.cols(), |row, count, p, tile| {
+            for_each_tile(&block, &panels, range, BLOCK, |row, count, p, tile| {
                 let (from, to) = (p * width, stride.min((p + 1) * width));
                 for (i, line) in tile.chunks_exact(width).take(count).enumerate() {
                     lines[(row + i) * stride + from..(row + i) * stride + to]
                         .copy_from_slice(&line[..to - from]);
                 }
-            });
+            })?;
             for (&i, line) in rows.iter().zip(lines.chunks_exact_mut(stride)) {
-                let exact = kernel.constant_diagonal().unwrap_or_else(|| pair(&kernel, x, i, x, i));
-                line[i] = T::from_f64(exact);
+                line[i] = T::from_f64(pair_with_itself(&kernel, x, i));
             }
-        });
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
 /// k(z_i, z_i) for every row.
 pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Vec<f64> {
-    (0..z.rows()).map(|i| kernel.constant_diagonal().unwrap_or_else(|| pair(kernel, z, i, z, i))).collect()
+    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pair;
     use super::*;
     use crate::data::{CsrView, IndexSlice};
 
@@ -304,9 +384,9 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((10, 4), &x).unwrap();
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let order: Vec<usize> = (0..10).collect();
-        let source = KernelRows::new(kernel, rows, &order, Precision::Single, Par::Sequential);
+        let source = KernelRows::new(kernel, rows, &order, Precision::Single, Par::Sequential).unwrap();
         let mut row = vec![0.0_f32; 10];
-        source.compute(&[3], &mut [&mut row], Par::Sequential);
+        source.compute(&[3], &mut [&mut row], Par::Sequential).unwrap();
         for j in 0..10 {
             assert!((f64::from(row[j]) - pair(&kernel, rows, 3, rows, j)).abs() < 1e-6);
         }

@@ -4,14 +4,19 @@
 //! |---|---|
 //! | `pair` | k(x, z) for one pair, in double precision: the oracle |
 //! | `pack` | rows of any layout repacked into column panels of one precision |
+//! | `frame` | where rows are moved before they are packed, and how large their numbers get |
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out; for fixed vectors Z, packed once, and blocks of rows X that come and go |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
 //! | `product` | K(X, Z) B without ever storing K |
+//! | `contrast` | whether kernel values tell rows apart in single precision |
 //! | `rounding` | how far a computed kernel value may be from the exact one |
+//! | `weights` | expansions of the linear kernel as weights of the columns |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
 
+mod contrast;
+mod frame;
 mod function;
 mod gram;
 mod pack;
@@ -21,15 +26,22 @@ mod product;
 mod rounding;
 mod slope;
 mod tile;
+mod weights;
 
 pub use crate::kernel::Kernel;
+pub(crate) use contrast::check_contrast;
+pub use frame::Precision;
+pub(crate) use frame::{Reach, Sums};
 pub use function::{KernelBlocks, KernelFunction};
 pub(crate) use gram::{PackedVectors, gram_lower};
-pub use gram::{diagonal, gram, gram_symmetric};
+pub use gram::{diagonal, gram, gram_symmetric, gram_symmetric_watched, gram_watched};
 pub use pack::packed_bytes;
 pub use pair::pair;
-pub(crate) use pool::{Formula, RowBuffer, RowWriter, VectorPool, self_value};
+pub(crate) use pair::self_value;
+pub(crate) use pool::{Formula, Lines, RowBuffer, RowWriter, VectorPool};
 pub use product::Evaluator;
+pub(crate) use product::made;
 pub(crate) use rounding::{RelativeRounding, growth, rounding};
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};
-pub use tile::{KernelRows, Precision, Value};
+pub use tile::{KernelRows, Value};
+pub use weights::linear_weights;

@@ -1,16 +1,19 @@
 //! Rows of any layout and precision, repacked for the micro-kernel: column panels for one side of a tile, row blocks
-//! for the other. Packing is the only place where data change precision.
+//! for the other. Packing is the only place where data change precision, and where they move to their [`Frame`].
 //!
-//! Distances are computed as ||x||^2 + ||z||^2 - 2 x'z, which cancels when rows lie far from the origin. A
-//! [`Centre`] near the mean is subtracted while dense rows are packed: translation does not change a distance. It
-//! is rounded so coarsely that subtracting it from numbers with few digits (integers, pixels) stays exact.
+//! Nothing here is as long as sparse rows have columns: where those are many more than the entries, the columns that
+//! any panel has are numbered, and the features of panels and blocks are these numbers.
 
+use super::frame::{Frame, is_single};
 use crate::control::Par;
-use crate::data::{Rows, row as dense_row};
+use crate::data::{Element, Rows, row as dense_row};
+use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction};
+use crate::memory;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
 use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
+use std::sync::Arc;
 
 /// How the micro-kernel computes a kernel; `None` for precomputed values.
 pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)> {
@@ -30,50 +33,6 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
     })
 }
 
-/// A point subtracted from every row of a dense matrix.
-#[derive(Clone)]
-pub(super) struct Centre(Vec<f64>);
-
-impl Centre {
-    /// Near the mean of a sample of the rows; nothing where translation would change the kernel or fill zeros.
-    pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Self {
-        const SAMPLE: usize = 1024;
-        if !matches!(kernel, Kernel::Rbf { .. }) || rows.is_sparse() || rows.rows() == 0 {
-            return Self(vec![0.0; rows.cols()]);
-        }
-        let (n, d) = (rows.rows(), rows.cols());
-        let count = n.min(SAMPLE);
-        let mut sum = vec![0.0; d];
-        let (mut low, mut high) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
-        for i in 0..count {
-            rows.for_each_in_row(i * n / count, |k, v| {
-                sum[k] += v;
-                low[k] = low[k].min(v);
-                high[k] = high[k].max(v);
-            });
-        }
-        let near_mean = |k: usize| {
-            let spread = high[k] - low[k];
-            if spread == 0.0 {
-                return low[k];
-            }
-            let quantum = (spread.log2().floor() - 4.0).exp2();
-            (sum[k] / count as f64 / quantum).round() * quantum
-        };
-        Self((0..d).map(near_mean).collect())
-    }
-
-    /// Its squared distance from the origin.
-    pub(super) fn squared_norm(&self) -> f64 {
-        self.0.iter().map(|c| c * c).sum()
-    }
-
-    /// Its coordinate k.
-    pub(super) fn at(&self, k: usize) -> f64 {
-        self.0[k]
-    }
-}
-
 /// Bytes of the rows packed in single precision, each once.
 pub fn packed_bytes(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
     let n = rows.rows();
@@ -85,13 +44,15 @@ pub fn packed_bytes(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
     if !rows.is_sparse() {
         return 4 * count * width * (rows.cols() + 1);
     }
-    let mut seen = vec![usize::MAX; rows.cols()];
-    let mut features = 0;
-    for row in 0..n {
-        rows.for_each_in_row(row, |k, _| {
-            features += usize::from(seen[k] != row / width);
-            seen[k] = row / width;
-        });
+    let (mut features, mut of_panel) = (0, Vec::new());
+    for panel in 0..count {
+        of_panel.clear();
+        for row in panel * width..n.min((panel + 1) * width) {
+            rows.for_each_in_row(row, |k, _| of_panel.push(k as u32));
+        }
+        of_panel.sort_unstable();
+        of_panel.dedup();
+        features += of_panel.len();
     }
     4 * (features * (width + 1) + 2 * count * width)
 }
@@ -101,8 +62,15 @@ fn squared_norm<T: Real>(values: impl Iterator<Item = T>) -> T {
     T::from_f64(values.map(|v| v.to_f64() * v.to_f64()).sum())
 }
 
+/// What the memory of this file is for.
+const PACKED: &str = "packed rows";
+
+/// Sparse rows with so many columns for each entry have them numbered.
+const WIDE: usize = 2;
+
 /// One side of a tile: rows packed as columns of panels.
 pub(super) struct Panels<T> {
+    frame: Arc<Frame>,
     features: usize,
     width: usize,
     data: Data<T>,
@@ -114,32 +82,39 @@ pub(super) struct Panels<T> {
 enum Data<T> {
     /// Dense rows: panels of equal size, one after the other.
     Dense(Vec<T>),
-    /// Sparse rows: each panel has its own features.
-    Sparse(Vec<SparsePanel<T>>),
+    /// Sparse rows: each panel has its own features, numbers of the columns where these are given, rising.
+    Sparse(Vec<SparsePanel<T>>, Option<Vec<u32>>),
 }
 
 impl<T: Real> Panels<T> {
     /// Packs the listed rows in their order. Cost: one read of them.
-    pub(super) fn pack(rows: Rows<'_>, order: &[usize], centre: &Centre, par: Par) -> Self {
+    pub(super) fn pack(rows: Rows<'_>, order: &[usize], frame: &Arc<Frame>, par: Par) -> Result<Self> {
         let width = panel_width::<T>();
         let count = order.len().div_ceil(width);
         let mut norms = vec![T::ZERO; count * width];
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
+        let frame = Arc::clone(frame);
         if rows.is_sparse() {
-            let panels = par.map(count, |p| SparsePanel::pack(rows, panel_rows(p), width));
+            let panels = par.map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width));
+            let mut panels = panels.into_iter().collect::<Result<Vec<_>>>()?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
                 norms.copy_from_slice(&panel.norms);
             }
-            Self { features: rows.cols(), width, data: Data::Sparse(panels), norms }
+            let stored: usize = panels.iter().map(|panel| panel.features.len()).sum();
+            let columns =
+                (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, par)).transpose()?;
+            let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
+            Ok(Self { frame, features, width, data: Data::Sparse(panels, columns), norms })
         } else {
             let size = rows.cols() * width;
-            let mut data = vec![T::ZERO; count * size];
+            let mut data = memory::zeros(PACKED, count.saturating_mul(size))?;
             if size > 0 {
+                let (centre, scale) = frame.dense();
                 par.for_each_chunk(&mut data, size, |p, panel| {
                     for (j, &row) in panel_rows(p).iter().enumerate() {
                         with_rows!(&rows,
-                            dense(view) => for ((k, &v), &c) in dense_row(view, row).iter().enumerate().zip(&centre.0) {
-                                panel[k * width + j] = T::from_f64(crate::data::Element::to_f64(v) - c);
+                            dense(view) => for ((k, &v), &c) in dense_row(view, row).iter().enumerate().zip(centre) {
+                                panel[k * width + j] = T::from_f64((Element::to_f64(v) - c) * scale);
                             },
                             csr(_s) => unreachable!("sparse rows are packed above"));
                     }
@@ -157,8 +132,34 @@ impl<T: Real> Panels<T> {
                     }
                 });
             }
-            Self { features: rows.cols(), width, data: Data::Dense(data), norms }
+            Ok(Self { frame, features: rows.cols(), width, data: Data::Dense(data), norms })
         }
+    }
+
+    /// Where the rows were moved to.
+    pub(super) fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// Whether values of the rows packed can be computed in their precision, single precision that is.
+    pub(super) fn is_single(&self) -> bool {
+        self.norms.iter().all(|norm| is_single(self.frame.kernel(), norm.to_f64()))
+    }
+
+    /// Whether the values of a row of the block can be computed in the precision of the panels.
+    pub(super) fn is_near(&self, block: &RowBlock<T>, row: usize) -> bool {
+        let norm = block.norms[row].to_f64();
+        match self.frame.kernel() {
+            kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
+            // Others show in the values.
+            Kernel::Rbf { .. } => norm.is_finite(),
+            _ => true,
+        }
+    }
+
+    /// A map for the features of sparse panels.
+    pub(super) fn slots(&self) -> Result<SlotMap> {
+        SlotMap::new(if matches!(self.data, Data::Sparse(..)) { self.features } else { 0 })
     }
 
     /// Number of panels.
@@ -175,7 +176,7 @@ impl<T: Real> Panels<T> {
     pub(super) fn bytes(&self) -> usize {
         let values = match &self.data {
             Data::Dense(values) => size_of_val(values.as_slice()),
-            Data::Sparse(panels) => panels.iter().map(SparsePanel::bytes).sum(),
+            Data::Sparse(panels, _) => panels.iter().map(SparsePanel::bytes).sum(),
         };
         values + size_of_val(self.norms.as_slice())
     }
@@ -187,7 +188,7 @@ impl<T: Real> Panels<T> {
                 let size = self.features * self.width;
                 (&values[p * size..(p + 1) * size], None)
             }
-            Data::Sparse(panels) => (&*panels[p].values, Some(&*panels[p].baseline)),
+            Data::Sparse(panels, _) => (&*panels[p].values, Some(&*panels[p].baseline)),
         };
         PanelView { values, norms: &self.norms[p * self.width..(p + 1) * self.width], baseline }
     }
@@ -196,50 +197,71 @@ impl<T: Real> Panels<T> {
     pub(super) fn present(&self, p: usize) -> Option<&[u32]> {
         match &self.data {
             Data::Dense(_) => None,
-            Data::Sparse(panels) => Some(&panels[p].features),
+            Data::Sparse(panels, _) => Some(&panels[p].features),
         }
     }
 
     /// Rows in the form that the micro-kernel pairs with these panels.
-    pub(super) fn block(&self, rows: Rows<'_>, list: &[usize], centre: &Centre) -> RowBlock<T> {
+    pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<RowBlock<T>> {
         let features = self.features;
-        if matches!(self.data, Data::Sparse(_)) {
+        if let Data::Sparse(_, columns) = &self.data {
+            let number = |k: usize| match columns {
+                // One that no panel has is behind them all.
+                Some(columns) => columns.binary_search(&(k as u32)).unwrap_or(columns.len()),
+                None => k,
+            };
             let mut entries = SparseBlock::new(features);
+            entries.reserve(list.iter().map(|&row| rows.stored(row)).sum())?;
             let mut norms = Vec::with_capacity(list.len());
             for &row in list {
                 let mut norm = 0.0;
-                rows.for_each_in_row(row, |k, v| {
+                self.frame.for_each(rows, row, |k, v| {
                     if v != 0.0 {
                         let value = T::from_f64(v);
                         norm += value.to_f64() * value.to_f64();
-                        entries.push(k, value);
+                        entries.push(number(k), value);
                     }
                 });
                 entries.end_row();
                 norms.push(T::from_f64(norm));
             }
-            return RowBlock { norms, form: Form::Sparse(entries) };
+            return Ok(RowBlock { norms, form: Form::Sparse(entries) });
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
-        let mut data = vec![T::ZERO; list.len() * stride];
+        let mut data: Vec<T> = memory::zeros(PACKED, list.len().saturating_mul(stride))?;
         let mut norms = Vec::with_capacity(list.len());
+        let (centre, scale) = self.frame.dense();
         for (i, &row) in list.iter().enumerate() {
             let out = &mut data[i * stride..i * stride + features];
             with_rows!(&rows,
-            dense(view) => for ((out, &v), &c) in out.iter_mut().zip(dense_row(view, row)).zip(&centre.0) {
-                *out = T::from_f64(crate::data::Element::to_f64(v) - c);
+            dense(view) => for ((out, &v), &c) in out.iter_mut().zip(dense_row(view, row)).zip(centre) {
+                *out = T::from_f64((Element::to_f64(v) - c) * scale);
             },
             csr(view) => {
-                for (out, &c) in out.iter_mut().zip(&centre.0) {
-                    *out = T::from_f64(-c);
+                for (out, &c) in out.iter_mut().zip(centre) {
+                    *out = T::from_f64(-c * scale);
                 }
-                view.for_each_in_row(row, |k, v| out[k] = T::from_f64(crate::data::Element::to_f64(v) - centre.0[k]));
+                view.for_each_in_row(row, |k, v| out[k] = T::from_f64((Element::to_f64(v) - centre[k]) * scale));
             });
             norms.push(squared_norm(out.iter().copied()));
         }
-        RowBlock { norms, form: Form::Dense { data, stride, depth: features } }
+        Ok(RowBlock { norms, form: Form::Dense { data, stride, depth: features } })
     }
+}
+
+/// The columns that any of the panels has, rising; their features become numbers of these.
+fn numbered<T: Real>(panels: &mut [SparsePanel<T>], par: Par) -> Result<Vec<u32>> {
+    let mut columns: Vec<u32> = memory::room(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
+    columns.extend(panels.iter().flat_map(|panel| panel.features.iter()));
+    columns.sort_unstable();
+    columns.dedup();
+    par.for_each_chunk(panels, 1, |_, panel| {
+        for feature in &mut panel[0].features {
+            *feature = columns.partition_point(|column| column < feature) as u32;
+        }
+    });
+    Ok(columns)
 }
 
 struct SparsePanel<T> {
@@ -251,17 +273,20 @@ struct SparsePanel<T> {
 }
 
 impl<T: Real> SparsePanel<T> {
-    fn pack(rows: Rows<'_>, list: &[usize], width: usize) -> Self {
+    fn pack(frame: &Frame, rows: Rows<'_>, list: &[usize], width: usize) -> Result<Self> {
+        let stored = list.iter().map(|&row| rows.stored(row)).sum();
         // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
-        let (mut keys, mut entries) = (Vec::new(), Vec::new());
+        let (mut keys, mut entries) = (memory::room(PACKED, stored)?, memory::room(PACKED, stored)?);
         for (j, &row) in list.iter().enumerate() {
-            rows.for_each_in_row(row, |k, v| {
+            frame.for_each(rows, row, |k, v| {
                 keys.push((k as u64) << 32 | entries.len() as u64);
                 entries.push((j, T::from_f64(v)));
             });
         }
         keys.sort_unstable();
-        let (mut features, mut values) = (Vec::new(), vec![T::ZERO; width]);
+        let count = 1 + keys.windows(2).filter(|pair: &&[u64]| pair[0] >> 32 != pair[1] >> 32).count();
+        let (mut features, mut values) = (Vec::new(), memory::room(PACKED, (count + 1) * width)?);
+        values.resize(width, T::ZERO);
         let (mut norms, mut baseline) = (vec![0.0; width], vec![0.0; width]);
         for key in keys {
             let feature = (key >> 32) as u32;
@@ -276,7 +301,7 @@ impl<T: Real> SparsePanel<T> {
             baseline[j] += value.to_f64().abs();
         }
         let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).collect();
-        Self { features, values, norms: rounded(norms), baseline: rounded(baseline) }
+        Ok(Self { features, values, norms: rounded(norms), baseline: rounded(baseline) })
     }
 
     fn bytes(&self) -> usize {

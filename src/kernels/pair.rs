@@ -3,18 +3,32 @@
 use super::Kernel;
 use crate::data::Rows;
 
-/// k(x_i, z_j). Cost O(d).
+/// k(x_i, z_j). Cost O(d), for sparse rows O(stored values).
 pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f64 {
-    let mut a = vec![0.0; x.cols()];
-    x.for_each_in_row(i, |k, v| a[k] = v);
     if matches!(kernel, Kernel::Precomputed) {
-        let mut index = 0.0;
+        let (mut index, mut value) = (0.0, 0.0);
         z.for_each_in_row(j, |_, v| index = v);
-        return a[index as usize];
+        x.for_each_in_row(i, |k, v| value = if k == index as usize { v } else { value });
+        return value;
     }
-    let mut b = vec![0.0; z.cols()];
-    z.for_each_in_row(j, |k, v| b[k] = v);
-    let sum = |f: fn(f64, f64) -> f64| -> f64 { a.iter().zip(&b).map(|(&a, &b)| f(a, b)).sum() };
+    let entries = |rows: Rows<'_>, row: usize| {
+        let mut list = Vec::new();
+        rows.for_each_in_row(row, |k, v| list.push((k, v)));
+        list
+    };
+    let (a, b) = (entries(x, i), entries(z, j));
+    // Over the columns that either row has, in their order.
+    let sum = |f: fn(f64, f64) -> f64| -> f64 {
+        let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+        let mut sum = 0.0;
+        while let Some(k) = [a.peek(), b.peek()].into_iter().flatten().map(|(k, _)| *k).min() {
+            let value = |of: &mut std::iter::Peekable<std::slice::Iter<'_, (usize, f64)>>| {
+                of.next_if(|(column, _)| *column == k).map_or(0.0, |(_, v)| *v)
+            };
+            sum += f(value(&mut a), value(&mut b));
+        }
+        sum
+    };
     match *kernel {
         Kernel::Linear => sum(|a, b| a * b),
         Kernel::Polynomial { degree, gamma, coef0 } => {
@@ -27,5 +41,28 @@ pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f6
             (-gamma * sum(|a, b| if a + b > 0.0 { (a - b) * (a - b) / (a + b) } else { 0.0 })).exp()
         }
         Kernel::Precomputed => unreachable!("answered above"),
+    }
+}
+
+/// k(x_i, x_i), without memory.
+pub(super) fn pair_with_itself(kernel: &Kernel, x: Rows<'_>, i: usize) -> f64 {
+    if matches!(kernel, Kernel::Precomputed) {
+        let mut value = 0.0;
+        x.for_each_in_row(i, |k, v| value = if k == i { v } else { value });
+        return value;
+    }
+    kernel.constant_diagonal().unwrap_or_else(|| {
+        let mut squared_norm = 0.0;
+        x.for_each_in_row(i, |_, v| squared_norm += v * v);
+        self_value(kernel, squared_norm)
+    })
+}
+
+/// k(x, x) from ||x||^2.
+pub(crate) fn self_value(kernel: &Kernel, squared_norm: f64) -> f64 {
+    match *kernel {
+        Kernel::Polynomial { degree, gamma, coef0 } => (gamma * squared_norm + coef0).powi(degree as i32),
+        Kernel::Sigmoid { gamma, coef0 } => (gamma * squared_norm + coef0).tanh(),
+        _ => kernel.constant_diagonal().unwrap_or(squared_norm),
     }
 }

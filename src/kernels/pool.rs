@@ -2,18 +2,23 @@
 //!
 //! The vectors are columns of the micro-kernel's panels. A new vector goes into the next free column, or takes the
 //! place of another one, so adding and removing cost O(d) and a row of kernel values one pass over the panels, O(m d),
-//! without an allocation. Sparse rows have panels that hold only features which some of their columns have; a
-//! feature's line is never given back, so that a sparse panel is at most as large as a dense one.
+//! without an allocation. Sparse rows have panels that hold only features which some of their columns have, and a table
+//! that finds them; lines that nobody uses any more are given back, so that a panel takes a few times the entries of its
+//! columns, however many columns the rows have.
 //!
-//! Dense squared distances are summed as (a - b)^2: a stream has no mean to centre with before it has ended. Sparse
-//! ones are ||x||^2 + ||z||^2 - 2 x'z.
+//! Rows are packed in a frame as everywhere (`frame`), but for its centre. The power of two that brings gamma near 1
+//! depends on the kernel alone. A centre would be the mean of rows that are still to come, or a row that every later piece
+//! of the stream must know; and nothing is won by it: dense squared distances are summed as (a - b)^2, which keeps what
+//! digits the rows have at any offset. Sparse ones are ||x||^2 + ||z||^2 - 2 x'z; rows far from zero in columns that all
+//! of them have are not sparse.
 //!
 //! Invariant: a value depends on x and z alone, not on the column, the panel or the order in which vectors came.
 
 use ndarray::Array2;
 
-use super::Kernel;
+use super::frame::scaled;
 use super::pack::method;
+use super::{Kernel, self_value};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::simd::Real;
@@ -21,9 +26,21 @@ use crate::simd::blas::dot;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
 
+/// Dense squared lengths outside of this range are summed in double precision.
+const LEAST_SINGLE: f64 = 1e-30;
+const MOST_SINGLE: f64 = 1e30;
+/// Panels of rows with at most so many features find them by a list of all.
+const NARROW: usize = 1 << 15;
+/// Lines of a panel without a number, for each that has some, that are worth a new panel.
+const SPARE: usize = 2;
+
 /// How a pool's values are computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Formula<T> {
+    /// The kernel in the frame.
+    kernel: Kernel,
+    scale: f64,
+    sparse: bool,
     measure: Measure,
     epilogue: Epilogue<T>,
 }
@@ -31,54 +48,74 @@ pub(crate) struct Formula<T> {
 impl<T: Real> Formula<T> {
     /// For a kernel that is computed from rows.
     pub(crate) fn of(kernel: &Kernel, sparse: bool) -> Result<Self> {
-        let (measure, epilogue) = match *kernel {
+        let (kernel, scale) = scaled(*kernel);
+        let (measure, epilogue) = match kernel {
             Kernel::Rbf { gamma } if !sparse => {
                 (Measure::SquaredL2, Epilogue::Decay { gamma: T::from_f64(gamma) })
             }
-            _ => method(kernel).ok_or_else(|| Error::param("kernel", kernel.name(), "computed from rows"))?,
+            _ => {
+                method(&kernel).ok_or_else(|| Error::param("kernel", kernel.name(), "computed from rows"))?
+            }
         };
-        Ok(Self { measure, epilogue })
+        Ok(Self { kernel, scale, sparse, measure, epilogue })
     }
 
-    /// ||x - z||^2
-    pub(crate) fn squared_distance(sparse: bool) -> Self {
-        if sparse {
-            Self { measure: Measure::Inner, epilogue: Epilogue::Distance }
+    /// ||x - z||^2 in the frame.
+    pub(crate) fn squared_distance(&self) -> Self {
+        let (measure, epilogue) = if self.sparse {
+            (Measure::Inner, Epilogue::Distance)
         } else {
-            Self { measure: Measure::SquaredL2, epilogue: Epilogue::Identity }
+            (Measure::SquaredL2, Epilogue::Identity)
+        };
+        Self { measure, epilogue, ..*self }
+    }
+
+    /// k(x, x)
+    pub(crate) fn self_value(&self, row: &RowBuffer<T>) -> f64 {
+        self_value(&self.kernel, row.squared_norm)
+    }
+
+    /// A buffer for rows of `features` features.
+    pub(crate) fn row(&self, features: usize) -> RowBuffer<T> {
+        RowBuffer {
+            features,
+            sparse: self.sparse,
+            scale: self.scale,
+            given: vec![T::ZERO; if self.sparse { 0 } else { features }],
+            values: vec![T::ZERO; if self.sparse { 0 } else { features }],
+            entries: SparseBlock::new(features),
+            norm: [T::ZERO],
+            squared_norm: 0.0,
         }
     }
 }
 
-/// k(x, x) from ||x||^2.
-pub(crate) fn self_value(kernel: &Kernel, squared_norm: f64) -> f64 {
-    match *kernel {
-        Kernel::Polynomial { degree, gamma, coef0 } => (gamma * squared_norm + coef0).powi(degree as i32),
-        Kernel::Sigmoid { gamma, coef0 } => (gamma * squared_norm + coef0).tanh(),
-        _ => kernel.constant_diagonal().unwrap_or(squared_norm),
-    }
-}
-
-/// One row in the precision of the computation; its memory is used again for the next one.
+/// One row in the precision of the computation, as it was given and in the frame; its memory is used again for the next
+/// one.
 pub(crate) struct RowBuffer<T> {
     features: usize,
     sparse: bool,
+    scale: f64,
+    /// The values that were given: all of a dense row, the entries of a sparse one.
+    given: Vec<T>,
+    /// In the frame, of a dense row.
     values: Vec<T>,
+    /// In the frame, of a sparse row.
     entries: SparseBlock<T>,
     norm: [T; 1],
     squared_norm: f64,
 }
 
 impl<T: Real> RowBuffer<T> {
-    /// For rows of `features` features.
-    pub(crate) fn new(features: usize, sparse: bool) -> Self {
+    /// Another buffer for such rows.
+    pub(crate) fn another(&self) -> Self {
         Self {
-            features,
-            sparse,
-            values: vec![T::ZERO; if sparse { 0 } else { features }],
-            entries: SparseBlock::new(features),
+            given: vec![T::ZERO; if self.sparse { 0 } else { self.features }],
+            values: vec![T::ZERO; if self.sparse { 0 } else { self.features }],
+            entries: SparseBlock::new(self.features),
             norm: [T::ZERO],
             squared_norm: 0.0,
+            ..*self
         }
     }
 
@@ -89,28 +126,28 @@ impl<T: Real> RowBuffer<T> {
             return;
         }
         if rows.is_sparse() {
-            self.values.fill(T::ZERO);
+            self.given.fill(T::ZERO);
         }
-        let values = &mut self.values;
-        rows.for_each_in_row(row, |k, v| values[k] = T::from_f64(v));
+        let given = &mut self.given;
+        rows.for_each_in_row(row, |k, v| given[k] = T::from_f64(v));
         self.finish_dense();
     }
 
     /// Takes values; only for dense buffers.
-    pub(crate) fn load_dense(&mut self, values: impl Iterator<Item = T>) {
-        for (to, from) in self.values.iter_mut().zip(values) {
-            *to = from;
-        }
+    pub(crate) fn load_dense(&mut self, values: &[T]) {
+        self.given.copy_from_slice(values);
         self.finish_dense();
     }
 
     /// Takes the entries that `give` pushes in column order; only for sparse buffers.
     pub(crate) fn load_entries(&mut self, give: impl FnOnce(&mut dyn FnMut(usize, T))) {
-        self.entries.clear();
-        let entries = &mut self.entries;
+        self.entries.restart(self.features);
+        self.given.clear();
+        let Self { entries, given, scale, .. } = self;
         give(&mut |k, v| {
             if v != T::ZERO {
-                entries.push(k, v);
+                given.push(v);
+                entries.push(k, T::from_f64(v.to_f64() * *scale));
             }
         });
         self.entries.end_row();
@@ -120,8 +157,14 @@ impl<T: Real> RowBuffer<T> {
     }
 
     fn finish_dense(&mut self) {
-        self.norm = [dot(&self.values, &self.values)];
-        self.squared_norm = self.norm[0].to_f64();
+        for (to, from) in self.values.iter_mut().zip(&self.given) {
+            *to = T::from_f64(from.to_f64() * self.scale);
+        }
+        self.squared_norm = dot(&self.values, &self.values).to_f64();
+        if size_of::<T>() < size_of::<f64>() && !(LEAST_SINGLE..MOST_SINGLE).contains(&self.squared_norm) {
+            self.squared_norm = self.values.iter().map(|v| v.to_f64() * v.to_f64()).sum();
+        }
+        self.norm = [T::from_f64(self.squared_norm)];
     }
 
     /// Number of features.
@@ -134,33 +177,112 @@ impl<T: Real> RowBuffer<T> {
         self.sparse
     }
 
-    /// ||x||^2
+    /// ||x||^2 in the frame.
     pub(crate) fn squared_norm(&self) -> f64 {
         self.squared_norm
     }
 
-    /// The values of a dense row; empty for a sparse one.
+    /// The values of a dense row in the frame; empty for a sparse one.
     pub(crate) fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// The entries of a sparse row; empty for a dense one.
+    /// The features and entries of a sparse row in the frame; empty for a dense one.
     pub(crate) fn entries(&self) -> (&[u32], &[T]) {
         self.entries.entries()
     }
 
-    /// Calls `visit(column, value)` for what the row holds, in column order.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, T)) {
+    /// The values as they were given: all of a dense row, the entries of a sparse one.
+    pub(crate) fn given(&self) -> &[T] {
+        &self.given
+    }
+
+    /// Calls `visit(column, value)` for what the row holds in the frame, in column order.
+    pub(crate) fn for_each(&self, visit: impl FnMut(usize, T)) {
+        self.each_of(if self.sparse { self.entries().1 } else { &self.values }, visit);
+    }
+
+    /// Calls `visit(column, value)` for what the row holds as it was given, in column order.
+    pub(crate) fn for_each_given(&self, visit: impl FnMut(usize, T)) {
+        self.each_of(&self.given, visit);
+    }
+
+    fn each_of(&self, values: &[T], mut visit: impl FnMut(usize, T)) {
         if self.sparse {
-            let (features, values) = self.entries.entries();
-            for (&k, &v) in features.iter().zip(values) {
+            for (&k, &v) in self.entries().0.iter().zip(values) {
                 visit(k as usize, v);
             }
         } else {
-            for (k, &v) in self.values.iter().enumerate() {
+            for (k, &v) in values.iter().enumerate() {
                 visit(k, v);
             }
         }
+    }
+}
+
+/// Which line of a sparse panel holds a feature; line 0 is zeros and holds those that the panel lacks.
+enum Places {
+    /// A line for each feature.
+    All(Vec<u32>),
+    /// Feature and line, where a hash of the feature finds them or beyond; a power of two of places, at most half of them
+    /// taken.
+    Some(Vec<(u32, u32)>),
+}
+
+impl Places {
+    fn new(features: usize) -> Self {
+        if features <= NARROW { Self::All(vec![0; features]) } else { Self::Some(vec![(0, 0); 64]) }
+    }
+
+    /// The place of a feature in a table of so many, or the free one where it belongs.
+    fn find(table: &[(u32, u32)], feature: u32) -> usize {
+        let last = table.len() - 1;
+        let mut at = (feature.wrapping_mul(0x9E37_79B1) >> (32 - table.len().trailing_zeros())) as usize;
+        while table[at].1 != 0 && table[at].0 != feature {
+            at = (at + 1) & last;
+        }
+        at
+    }
+
+    fn line(&self, feature: u32) -> usize {
+        match self {
+            Self::All(lines) => lines[feature as usize] as usize,
+            Self::Some(table) => table[Self::find(table, feature)].1 as usize,
+        }
+    }
+
+    /// A feature that has no line takes one; `line` are taken with it.
+    fn enter(&mut self, feature: u32, line: usize) {
+        match self {
+            Self::All(lines) => lines[feature as usize] = line as u32,
+            Self::Some(table) => {
+                if 2 * line > table.len() {
+                    let mut larger = vec![(0, 0); 2 * table.len()];
+                    for &(feature, line) in table.iter().filter(|(_, line)| *line != 0) {
+                        let at = Self::find(&larger, feature);
+                        larger[at] = (feature, line);
+                    }
+                    *table = larger;
+                }
+                let at = Self::find(table, feature);
+                table[at] = (feature, line as u32);
+            }
+        }
+    }
+}
+
+/// Room for the values of one row, used again for the next one.
+pub(crate) struct Lines<T> {
+    out: Vec<T>,
+    /// The entries of a sparse row, named by the lines of a panel.
+    entries: SparseBlock<T>,
+    map: SlotMap,
+}
+
+impl<T> Lines<T> {
+    /// Empty.
+    pub(crate) fn new() -> Self {
+        Self { out: Vec::new(), entries: SparseBlock::new(0), map: SlotMap::of(Vec::new()) }
     }
 }
 
@@ -169,9 +291,44 @@ struct Panel<T> {
     data: Vec<T>,
     norms: Vec<T>,
     baseline: Vec<T>,
-    /// For sparse rows: where a feature is, and which feature a line holds (line 0 is zeros).
-    slots: SlotMap,
+    /// For sparse rows: where a feature is, which feature a line behind the zeros holds, and how many entries there are.
+    places: Places,
     features: Vec<u32>,
+    entries: usize,
+}
+
+impl<T: Real> Panel<T> {
+    fn new(features: usize, sparse: bool, width: usize) -> Self {
+        let (lines, listed) = if sparse { (1, features) } else { (features, 0) };
+        Self {
+            data: vec![T::ZERO; lines * width],
+            norms: vec![T::ZERO; width],
+            baseline: vec![T::ZERO; width],
+            places: Places::new(listed),
+            features: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Empties a column; lines that nobody uses any more go once they are many.
+    fn clear(&mut self, column: usize, features: usize, width: usize) {
+        for line in self.data.chunks_exact_mut(width) {
+            self.entries -= usize::from(line[column] != T::ZERO);
+            line[column] = T::ZERO;
+        }
+        if self.features.len() <= width + SPARE * self.entries {
+            return;
+        }
+        let mut kept = Self::new(features, true, width);
+        for (&feature, line) in self.features.iter().zip(self.data.chunks_exact(width).skip(1)) {
+            if line.iter().any(|v| *v != T::ZERO) {
+                kept.features.push(feature);
+                kept.data.extend_from_slice(line);
+                kept.places.enter(feature, kept.features.len());
+            }
+        }
+        (self.data, self.features, self.places) = (kept.data, kept.features, kept.places);
+    }
 }
 
 /// Vectors that come and go.
@@ -197,14 +354,7 @@ impl<T: Real> VectorPool<T> {
     /// Adds a vector behind the last one.
     pub(crate) fn push(&mut self, row: &RowBuffer<T>) {
         if self.len == self.panels.len() * self.width {
-            let (lines, slots) = if self.sparse { (1, self.features) } else { (self.features, 0) };
-            self.panels.push(Panel {
-                data: vec![T::ZERO; lines * self.width],
-                norms: vec![T::ZERO; self.width],
-                baseline: vec![T::ZERO; self.width],
-                slots: SlotMap::new(slots),
-                features: Vec::new(),
-            });
+            self.panels.push(Panel::new(self.features, self.sparse, self.width));
         }
         self.len += 1;
         self.write(self.len - 1, row);
@@ -213,8 +363,7 @@ impl<T: Real> VectorPool<T> {
     /// Puts a vector in the place of another.
     pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) {
         if self.sparse {
-            let (width, panel) = (self.width, &mut self.panels[at / self.width]);
-            panel.data.iter_mut().skip(at % width).step_by(width).for_each(|v| *v = T::ZERO);
+            self.panels[at / self.width].clear(at % self.width, self.features, self.width);
         }
         self.write(at, row);
     }
@@ -225,15 +374,19 @@ impl<T: Real> VectorPool<T> {
         let panel = &mut self.panels[at / width];
         let mut total = 0.0;
         if self.sparse {
-            row.for_each(|k, v| {
-                let line = panel.slots.insert(k);
-                if line * width == panel.data.len() {
-                    panel.data.resize((line + 1) * width, T::ZERO);
-                    panel.features.push(k as u32);
+            let (features, values) = row.entries();
+            for (&k, &v) in features.iter().zip(values) {
+                let mut line = panel.places.line(k);
+                if line == 0 {
+                    panel.features.push(k);
+                    panel.data.resize(panel.data.len() + width, T::ZERO);
+                    line = panel.features.len();
+                    panel.places.enter(k, line);
                 }
                 panel.data[line * width + column] = v;
+                panel.entries += usize::from(v != T::ZERO);
                 total += v.to_f64().abs();
-            });
+            }
         } else {
             row.for_each(|k, v| panel.data[k * width + column] = v);
         }
@@ -241,33 +394,28 @@ impl<T: Real> VectorPool<T> {
         panel.baseline[column] = T::from_f64(total);
     }
 
-    /// Copies a vector out.
-    pub(crate) fn read(&self, at: usize, row: &mut RowBuffer<T>) {
-        let (width, panel) = (self.width, &self.panels[at / self.width]);
-        let column = panel.data.iter().copied().skip(at % width).step_by(width);
-        if self.sparse {
-            let mut entries: Vec<(u32, T)> =
-                panel.features.iter().copied().zip(column.skip(1)).filter(|(_, v)| *v != T::ZERO).collect();
-            entries.sort_unstable_by_key(|&(k, _)| k);
-            row.load_entries(|push| entries.iter().for_each(|&(k, v)| push(k as usize, v)));
-        } else {
-            row.load_dense(column);
-        }
-    }
-
     /// The values of one row against all vectors, in their order.
     pub(crate) fn values<'a>(
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        out: &'a mut Vec<T>,
+        room: &'a mut Lines<T>,
     ) -> &'a [T] {
+        let Lines { out, entries, map } = room;
         if out.len() < self.panels.len() * self.width {
             out.resize(self.panels.len() * self.width, T::ZERO);
         }
         for (panel, out) in self.panels.iter().zip(out.chunks_exact_mut(self.width)) {
             let block = if self.sparse {
-                Block::Sparse { entries: &row.entries, slots: &panel.slots }
+                let count = panel.features.len() + 1;
+                entries.restart(count);
+                let (features, values) = row.entries();
+                for (&k, &v) in features.iter().zip(values) {
+                    entries.push(panel.places.line(k), v);
+                }
+                entries.end_row();
+                map.name_lines(count);
+                Block::Sparse { entries, slots: map }
             } else {
                 Block::Dense { data: &row.values, stride: self.features, depth: self.features }
             };
@@ -304,8 +452,8 @@ impl RowWriter {
     pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) {
         self.rows += 1;
         match &mut self.values {
-            Values::Single(values) => row.for_each(|_, v| values.push(v.to_f64() as f32)),
-            Values::Double(values) => row.for_each(|_, v| values.push(v.to_f64())),
+            Values::Single(values) => row.for_each_given(|_, v| values.push(v.to_f64() as f32)),
+            Values::Double(values) => row.for_each_given(|_, v| values.push(v.to_f64())),
         }
         if let Some((indptr, indices)) = &mut self.structure {
             row.for_each(|k, _| indices.push(k as i64));
@@ -351,34 +499,31 @@ mod tests {
         for kernel in KERNELS {
             let formula = Formula::<f64>::of(&kernel, sparse).unwrap();
             let mut pool = VectorPool::new(d, sparse);
-            let (mut buffer, mut other, mut out) =
-                (RowBuffer::new(d, sparse), RowBuffer::new(d, sparse), Vec::new());
+            let (mut buffer, mut room) = (formula.row(d), Lines::new());
             for i in 0..n / 2 {
                 buffer.load(&rows, i);
                 pool.push(&buffer);
             }
-            // Some vectors make room for others.
+            // Some vectors make room for others, again and again.
             let mut members: Vec<usize> = (0..n / 2).collect();
-            for at in [0, 7, n / 2 - 1] {
-                buffer.load(&rows, n / 2 + at);
+            for (time, at) in [0, 7, n / 2 - 1, 7, 7, 7, 7, 8, 9, 10].into_iter().enumerate() {
+                buffer.load(&rows, n / 2 + time);
                 pool.replace(at, &buffer);
-                members[at] = n / 2 + at;
+                members[at] = n / 2 + time;
             }
             for i in 0..n {
                 buffer.load(&rows, i);
-                let values = pool.values(&formula, &buffer, &mut out);
+                let values = pool.values(&formula, &buffer, &mut room);
                 assert_eq!(values.len(), members.len());
                 for (&value, &j) in values.iter().zip(&members) {
                     assert!((value - pair(&kernel, rows, i, rows, j)).abs() < 1e-12, "{kernel:?}");
                 }
-                let same = self_value(&kernel, buffer.squared_norm());
+                let same = formula.self_value(&buffer);
                 assert!((same - pair(&kernel, rows, i, rows, i)).abs() < 1e-12);
             }
-            for (at, &i) in members.iter().enumerate() {
-                pool.read(at, &mut other);
-                buffer.load(&rows, i);
-                assert_eq!(other.values(), buffer.values());
-                assert_eq!(other.entries(), buffer.entries());
+            for panel in &pool.panels {
+                let stored: usize = panel.data.iter().map(|v| usize::from(*v != 0.0)).sum();
+                assert!(!sparse || panel.entries == stored && panel.data.len() <= 16 * (2 * stored + 64));
             }
         }
     }
@@ -398,21 +543,87 @@ mod tests {
             }
             indptr.push(indices.len() as i32);
         }
-        let csr = CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(&indices), &values, d).unwrap();
-        check(csr.into(), true);
+        let csr = |indices, d| CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(indices), &values, d);
+        check(csr(&indices, d).unwrap().into(), true);
+        // Features far apart, which a table finds.
+        let wide: Vec<i32> = indices.iter().map(|k| k * 7_000_001).collect();
+        check(csr(&wide, 7_000_001 * d).unwrap().into(), true);
+    }
+
+    #[test]
+    fn many_columns_take_no_memory() {
+        let (n, d) = (2000_usize, 1_usize << 31);
+        let indptr: Vec<i64> = (0..=n as i64).map(|i| 3 * i).collect();
+        let indices: Vec<i64> = (0..n as i64).flat_map(|i| [i, 1_000_003 * (i + 1), (1 << 31) - 1]).collect();
+        let values = vec![1.0_f32; 3 * n];
+        let rows: Rows<'_> =
+            CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, d).unwrap().into();
+        let formula = Formula::<f32>::of(&Kernel::Linear, true).unwrap();
+        let (mut pool, mut row, mut room) = (VectorPool::new(d, true), formula.row(d), Lines::new());
+        for i in 0..n {
+            row.load(&rows, i);
+            if i < 40 { pool.push(&row) } else { pool.replace(i % 40, &row) }
+        }
+        let taken: usize = pool
+            .panels
+            .iter()
+            .map(|panel| {
+                let Places::Some(table) = &panel.places else { panic!("a table of features") };
+                4 * panel.data.capacity() + 8 * table.len() + 4 * panel.features.capacity()
+            })
+            .sum();
+        assert!(taken < 200_000, "{taken}");
+        assert_eq!(pool.values(&formula, &row, &mut room)[n % 40..(n % 40) + 2], [1.0, 1.0]);
+        assert_eq!(pool.values(&formula, &row, &mut room)[(n - 1) % 40], 3.0);
+    }
+
+    #[test]
+    fn a_power_of_two_changes_no_bit() {
+        let mut random = Random::new(7);
+        let (n, d) = (30, 5);
+        let base: Vec<f32> = (0..n * d).map(|_| random.uniform() as f32).collect();
+        let values = |kernel: &Kernel, data: &[f32]| {
+            let rows: Rows<'_> = Rows::from_shape((n, d), data).unwrap();
+            let mut found = Vec::new();
+            for sparse in [false, true] {
+                let formula = Formula::<f32>::of(kernel, sparse).unwrap();
+                let (mut pool, mut row, mut room) =
+                    (VectorPool::new(d, sparse), formula.row(d), Lines::new());
+                for i in 0..n {
+                    row.load(&rows, i);
+                    assert!(data[i * d..(i + 1) * d] == *row.given());
+                    pool.push(&row);
+                    found.extend(pool.values(&formula, &row, &mut room).iter().map(|v| v.to_bits()));
+                    found.push((formula.self_value(&row) as f32).to_bits());
+                }
+            }
+            found
+        };
+        for (kernel, times) in [
+            (Kernel::Rbf { gamma: 0.7 }, 2),
+            (Kernel::Laplacian { gamma: 0.7 }, 1),
+            (Kernel::ChiSquared { gamma: 0.7 }, 1),
+            (Kernel::Polynomial { degree: 3, gamma: 0.7, coef0: 1.0 }, 2),
+            (Kernel::Sigmoid { gamma: 0.7, coef0: 0.1 }, 2),
+        ] {
+            for exponent in [-110, -61, -8, 9, 62, 115] {
+                let moved: Vec<f32> = base.iter().map(|v| v * (exponent as f32).exp2()).collect();
+                let there = kernel.with_gamma(0.7 * f64::from(-times * exponent).exp2());
+                assert!(values(&kernel, &base) == values(&there, &moved), "{kernel:?} 2^{exponent}");
+            }
+        }
     }
 
     #[test]
     fn distances_survive_a_large_offset() {
         let data: Vec<f32> = (0..40).map(|i| 10_000.0 + (i % 7) as f32 * 0.125).collect();
         let rows: Rows<'_> = Rows::from_shape((10, 4), &data).unwrap();
-        let formula = Formula::<f32>::squared_distance(false);
-        let (mut pool, mut buffer, mut out) =
-            (VectorPool::new(4, false), RowBuffer::new(4, false), Vec::new());
+        let formula = Formula::<f32>::of(&Kernel::Linear, false).unwrap().squared_distance();
+        let (mut pool, mut buffer, mut room) = (VectorPool::new(4, false), formula.row(4), Lines::new());
         buffer.load(&rows, 0);
         pool.push(&buffer);
         buffer.load(&rows, 1);
         let exact: f32 = (0..4).map(|k| (data[k] - data[4 + k]).powi(2)).sum();
-        assert_eq!(pool.values(&formula, &buffer, &mut out), &[exact]);
+        assert_eq!(pool.values(&formula, &buffer, &mut room), &[exact]);
     }
 }

@@ -5,23 +5,39 @@
 //! only the machines of its own class. Consecutive panels with the same live outputs form a group; sums are kept in
 //! the precision of the rows within a group of at most 2,048 vectors and in double precision between groups.
 //!
-//! Cost: n m kernel values and n times the non-zeros of B; memory one tile a thread.
+//! Expansions of the linear kernel are weights of the columns, one vector an output, where these are not more numbers than
+//! the vectors (`weights`); the rest of this file is for the others.
+//!
+//! Rows that single precision does not do for, because they are far from the vectors or their outputs are not finite, are
+//! computed again in double precision.
+//!
+//! Cost: n m kernel values and n times the non-zeros of B (n q of them with weights); memory one tile a thread.
 
 use ndarray::Array2;
 
-use super::Kernel;
-use super::pack::{Centre, Panels};
+use super::frame::Frame;
+use super::gram::indices;
+use super::pack::Panels;
 use super::tile::for_each_tile;
-use crate::control::Par;
-use crate::data::Rows;
+use super::weights::Weights;
+use super::{Kernel, Precision};
+use crate::control::{Monitor, Par, Silent};
+use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
+use crate::memory;
 use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
 use crate::simd::{Real, lanes};
 use std::sync::OnceLock;
 
+/// What the memory of this file is for.
+const MODEL: &str = "a packed model";
+/// Kernel values times features of a thread between two looks at the monitor.
+const LOOK: usize = 200_000_000;
 /// Rows computed together.
 const BLOCK: usize = 96;
+/// Multiply-adds that are worth a task: rows that cost little come in larger blocks.
+const TASK: usize = 1 << 18;
 /// Up to so many live outputs each costs one dot product a tile line; more go through a small matrix product.
 const FEW: usize = 6;
 /// Vectors summed in the precision of the rows before the sum is moved to double precision.
@@ -37,9 +53,10 @@ struct Group {
 
 struct Packed<T> {
     panels: Panels<T>,
-    centre: Centre,
     groups: Vec<Group>,
+    /// In units of each output: no coefficient is above 2, whatever its size was.
     coefficients: Vec<T>,
+    units: Vec<f64>,
 }
 
 /// An expansion made ready: vectors packed, norms known, coefficients laid out. Reusable and shareable.
@@ -49,6 +66,8 @@ pub struct Evaluator {
     /// (m, q) row after row.
     coefficients: Vec<f64>,
     intercepts: Vec<f64>,
+    /// For the linear kernel; with the units of the outputs, as in [`Packed`].
+    weights: OnceLock<Option<(Weights, Vec<f64>)>>,
     single: OnceLock<Packed<f32>>,
     double: OnceLock<Packed<f64>>,
 }
@@ -65,9 +84,10 @@ impl Evaluator {
         let all: Vec<usize> = (0..vectors.rows()).collect();
         Ok(Self {
             kernel,
-            vectors: vectors.gather(&all),
-            coefficients: expansion.flat().to_vec(),
+            vectors: vectors.copied(MODEL, &all)?,
+            coefficients: memory::copied(MODEL, expansion.flat())?,
             intercepts: intercepts.to_vec(),
+            weights: OnceLock::new(),
             single: OnceLock::new(),
             double: OnceLock::new(),
         })
@@ -94,7 +114,15 @@ impl Evaluator {
     /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
     /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain.
     pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, x.is_f64(), par)
+        self.evaluate_in(x, x.is_f64(), &Silent, par)
+    }
+
+    /// As [`Evaluator::evaluate`], under a monitor.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`], and [`Error::Cancelled`].
+    pub fn evaluate_watched(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+        self.evaluate_in(x, x.is_f64(), monitor, par)
     }
 
     /// F computed in double precision whatever the rows hold.
@@ -102,16 +130,24 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::evaluate`].
     pub fn evaluate_double(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, true, par)
+        self.evaluate_in(x, true, &Silent, par)
     }
 
-    fn evaluate_in(&self, x: Rows<'_>, double: bool, par: Par) -> Result<Array2<f64>> {
-        let out = self.intercepts.repeat(x.rows());
-        let out = self.add_vectors(x, double, out, par)?;
+    fn evaluate_in(&self, x: Rows<'_>, double: bool, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+        let mut out = memory::room("the outputs", x.rows().saturating_mul(self.outputs()))?;
+        (0..x.rows()).for_each(|_| out.extend_from_slice(&self.intercepts));
+        let out = self.add_vectors(x, double, out, monitor, par)?;
         Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
     }
 
-    fn add_vectors(&self, x: Rows<'_>, double: bool, mut out: Vec<f64>, par: Par) -> Result<Vec<f64>> {
+    fn add_vectors(
+        &self,
+        x: Rows<'_>,
+        double: bool,
+        mut out: Vec<f64>,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Vec<f64>> {
         if self.is_empty() || x.rows() == 0 {
             return Ok(out);
         }
@@ -120,30 +156,50 @@ impl Evaluator {
         }
         Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
         self.kernel.check_rows("X", x)?;
-        if double {
-            self.run(self.double.get_or_init(|| self.pack(par)), x, &mut out, par);
-        } else {
-            self.run(self.single.get_or_init(|| self.pack(par)), x, &mut out, par);
+        if self.kernel == Kernel::Linear
+            && let Some((weights, units)) = made(&self.weights, || self.collapse(monitor, par))?
+        {
+            let work = self.outputs().saturating_mul(x.cols().max(8));
+            self.run(x, work, &mut out, monitor, par, |list, out| weights.add(x, list, units, out))?;
+            return self.finite(x, out);
         }
-        Ok(out)
+        let mut double = double;
+        if !double {
+            let packed = made(&self.single, || self.pack(par))?;
+            double = !packed.panels.is_single();
+            if !double {
+                self.run_packed(packed, x, &mut out, monitor, par)?;
+                let q = self.outputs();
+                let again: Vec<usize> = (0..x.rows())
+                    .filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite()))
+                    .collect();
+                if !again.is_empty() {
+                    let rows = x.copied("rows far from the vectors", &again)?;
+                    let values = flat(self.evaluate_in(rows.view(), true, monitor, par)?);
+                    for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
+                        out[i * q..(i + 1) * q].copy_from_slice(values);
+                    }
+                }
+            }
+        }
+        if double {
+            self.run_packed(made(&self.double, || self.pack(par))?, x, &mut out, monitor, par)?;
+        }
+        self.finite(x, out)
+    }
+
+    /// Outputs that are all numbers.
+    fn finite(&self, x: Rows<'_>, out: Vec<f64>) -> Result<Vec<f64>> {
+        let Some(at) = out.iter().position(|f| !f.is_finite()) else { return Ok(out) };
+        Frame::of(&self.kernel, self.vectors.view()).reach(x).check("X", Precision::Double)?;
+        let row = at / self.outputs();
+        let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
+        Err(Error::param("X", format!("row {row}"), rule))
     }
 
     fn precomputed(&self, x: Rows<'_>, mut out: Vec<f64>) -> Result<Vec<f64>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
-        let mut indices = Vec::with_capacity(vectors.rows());
-        for i in 0..vectors.rows() {
-            vectors.for_each_in_row(i, |_, v| indices.push(v as usize));
-        }
-        Error::check_len("indices of a precomputed expansion", vectors.rows(), indices.len())?;
-        if let Some(&largest) = indices.iter().max()
-            && largest >= x.cols()
-        {
-            return Err(Error::Shape {
-                what: "columns of precomputed X",
-                expected: largest + 1,
-                found: x.cols(),
-            });
-        }
+        let indices = indices(vectors, x.cols())?;
         let mut values = vec![0.0; x.cols()];
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
             values.fill(0.0);
@@ -154,14 +210,31 @@ impl Evaluator {
                 }
             }
         }
-        Ok(out)
+        self.finite(x, out)
     }
 
-    fn pack<T: Real>(&self, par: Par) -> Packed<T> {
+    /// The weights of the columns, in units of each output; `None` where they are not worth it.
+    fn collapse(&self, monitor: &dyn Monitor, par: Par) -> Result<Option<(Weights, Vec<f64>)>> {
+        let (q, units) = (self.outputs(), self.units());
+        let mut coefficients = memory::copied(MODEL, &self.coefficients)?;
+        for line in coefficients.chunks_exact_mut(q) {
+            line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
+        }
+        let weights = Weights::new(self.vectors.view(), &coefficients, q, monitor, par)?;
+        Ok(weights.map(|weights| (weights, units)))
+    }
+
+    fn units(&self) -> Vec<f64> {
+        let q = self.outputs();
+        (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect()
+    }
+
+    fn pack<T: Real>(&self, par: Par) -> Result<Packed<T>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let (m, width) = (vectors.rows(), panel_width::<T>());
-        let centre = Centre::of(&self.kernel, vectors);
-        let panels = Panels::pack(vectors, &(0..m).collect::<Vec<_>>(), &centre, par);
+        let frame = Frame::of(&self.kernel, vectors);
+        let panels = Panels::pack(vectors, &(0..m).collect::<Vec<_>>(), &frame.into(), par)?;
+        let units = self.units();
         let (mut groups, mut coefficients): (Vec<Group>, Vec<T>) = (Vec::new(), Vec::new());
         for p in 0..panels.count() {
             let rows = p * width..m.min((p + 1) * width);
@@ -178,7 +251,13 @@ impl Evaluator {
                     start: coefficients.len(),
                 }),
             }
-            let value = |c: usize, j: usize| of_panel.get(c * q + j).map_or(T::ZERO, |&v| T::from_f64(v));
+            let value =
+                |c: usize, j: usize| of_panel.get(c * q + j).map_or(T::ZERO, |&v| T::from_f64(v / units[j]));
+            memory::more_room(
+                MODEL,
+                &mut coefficients,
+                outputs.len().next_multiple_of(lanes::<T>()) * width,
+            )?;
             if outputs.len() <= FEW {
                 for &j in &outputs {
                     coefficients.extend((0..width).map(|c| value(c, j)));
@@ -192,25 +271,54 @@ impl Evaluator {
                 }
             }
         }
-        Packed { panels, centre, groups, coefficients }
+        Ok(Packed { panels, groups, coefficients, units })
     }
 
-    fn run<T: Real>(&self, packed: &Packed<T>, x: Rows<'_>, out: &mut [f64], par: Par) {
+    fn run_packed<T: Real>(
+        &self,
+        packed: &Packed<T>,
+        x: Rows<'_>,
+        out: &mut [f64],
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<()> {
+        let work = self.len().saturating_mul(x.cols().max(8));
+        self.run(x, work, out, monitor, par, |list, out| self.block(packed, x, list, out))
+    }
+
+    /// Calls `of_rows(rows, their outputs)` for blocks of rows, each of which costs `work` multiply-adds.
+    fn run(
+        &self,
+        x: Rows<'_>,
+        work: usize,
+        out: &mut [f64],
+        monitor: &dyn Monitor,
+        par: Par,
+        of_rows: impl Fn(&[usize], &mut [f64]) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
         let (n, q) = (x.rows(), self.outputs());
         // Equal tasks, at most a block each, so that the last one does not keep the others waiting.
-        let tasks = n.div_ceil(BLOCK).next_multiple_of(par.threads()).min(n);
+        let block = BLOCK.max(TASK / work.max(1));
+        let tasks = n.div_ceil(block).next_multiple_of(par.threads()).min(n);
         let rows_per_task = n.div_ceil(tasks);
-        par.for_each_chunk(out, rows_per_task * q, |task, out| {
-            let first = task * rows_per_task;
-            let list: Vec<usize> = (first..first + out.len() / q).collect();
-            self.block(packed, x, &list, out);
-        });
+        // Tasks between two looks at the monitor, some for each thread.
+        let work = rows_per_task.saturating_mul(work);
+        let turn = (LOOK / work.max(1)).max(1).saturating_mul(4 * par.threads());
+        for (round, out) in out.chunks_mut((turn.saturating_mul(rows_per_task * q)).max(1)).enumerate() {
+            monitor.go_on("outputs", round * turn * rows_per_task, n)?;
+            par.try_for_each_chunk(out, rows_per_task * q, |task, out| {
+                let first = (round * turn + task) * rows_per_task;
+                let list: Vec<usize> = (first..first + out.len() / q).collect();
+                of_rows(&list, out)
+            })?;
+        }
+        Ok(())
     }
 
     /// Adds the vectors' part to the outputs of a few rows.
-    fn block<T: Real>(&self, packed: &Packed<T>, x: Rows<'_>, list: &[usize], out: &mut [f64]) {
+    fn block<T: Real>(&self, packed: &Packed<T>, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
         let (q, width, lanes) = (self.outputs(), packed.panels.width(), lanes::<T>());
-        let block = packed.panels.block(x, list, &packed.centre);
+        let block = packed.panels.block(x, list)?;
         let mut sums: Vec<T> = Vec::new();
         for group in &packed.groups {
             let live = group.outputs.len();
@@ -226,35 +334,51 @@ impl Evaluator {
             };
             sums.clear();
             sums.resize(list.len() * stride, T::ZERO);
-            for_each_tile(
-                &self.kernel,
-                &block,
-                &packed.panels,
-                group.panels.clone(),
-                BLOCK,
-                x.cols(),
-                |row, rows, p, tile| {
-                    let start = group.start + (p - group.panels.start) * per_panel;
-                    let coefficients = &packed.coefficients[start..start + per_panel];
-                    let out = &mut sums[row * stride..(row + rows) * stride];
-                    if few {
-                        ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
-                    } else {
-                        ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
-                    }
-                },
-            );
+            for_each_tile(&block, &packed.panels, group.panels.clone(), BLOCK, |row, rows, p, tile| {
+                let start = group.start + (p - group.panels.start) * per_panel;
+                let coefficients = &packed.coefficients[start..start + per_panel];
+                let out = &mut sums[row * stride..(row + rows) * stride];
+                if few {
+                    ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
+                } else {
+                    ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
+                }
+            })?;
             for (sums, out) in sums.chunks_exact(stride).zip(out.chunks_exact_mut(q)) {
                 for (k, &output) in group.outputs.iter().enumerate() {
-                    out[output] += if few {
+                    let sum: f64 = if few {
                         sums[k * lanes..(k + 1) * lanes].iter().map(|v| v.to_f64()).sum()
                     } else {
                         sums[k].to_f64()
                     };
+                    out[output] += packed.units[output] * sum;
                 }
             }
         }
+        for (i, out) in out.chunks_exact_mut(q).enumerate() {
+            if !packed.panels.is_near(&block, i) {
+                out.fill(f64::NAN);
+            }
+        }
+        Ok(())
     }
+}
+
+/// What a cell holds, made where it is empty.
+///
+/// # Errors
+/// Those of `make`.
+pub(crate) fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => make().map(|value| cell.get_or_init(|| value)),
+    }
+}
+
+/// A power of two near the largest of some numbers: dividing by it changes no digit.
+fn unit<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
+    let largest = values.fold(0.0_f64, |largest, v| largest.max(v.abs()));
+    if largest > 0.0 { largest.log2().floor().clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
 
 use super::Kernel;
-use super::pack::Centre;
+use super::frame::Frame;
 use crate::data::Rows;
 
 /// Units in the last place that the exponential and the last operations of a kernel may be off.
@@ -34,83 +34,74 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Opti
             return Some(1.1 * f64::from(degree.max(1)) * (of_sum + FINISH * unit));
         }
         // The error of ||x||^2 + ||z||^2 - 2 x'z is of_sum (||x|| + ||z||)^2, norms about the centre.
-        Kernel::Rbf { gamma } => {
-            let centre = Centre::of(kernel, vectors);
-            4.0 + 9.0 * gamma * largest(vectors, |k, v| (v - centre.at(k)).powi(2), |k| centre.at(k).powi(2))
-        }
+        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors, true).largest.powi(2),
         // Sparse rows are summed as differences from ||z||_1.
-        Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => {
-            4.0 + 3.0 * gamma * largest(vectors, |_, v| v.abs(), |_| 0.0)
+        Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
+            4.0 + 3.0 * Lengths::new(kernel, vectors, false).largest
         }
         Kernel::Sigmoid { .. } | Kernel::Precomputed => return None,
     };
     Some(of_sum * of_distance + FINISH * unit)
 }
 
+/// How long rows are for kernels that are the exponential of a distance: gamma ||x||^2 or gamma ||x||_1 is at most the
+/// square of the Euclidean length, or the l1 length.
+struct Lengths {
+    frame: Frame,
+    /// What is left of gamma in the frame.
+    gamma: f64,
+    squared: bool,
+    /// That of the longest vector.
+    largest: f64,
+}
+
+impl Lengths {
+    fn new(kernel: &Kernel, vectors: Rows<'_>, squared: bool) -> Self {
+        let frame = Frame::of(kernel, vectors);
+        let gamma = frame.kernel().gamma().unwrap_or(1.0);
+        let mut new = Self { frame, gamma, squared, largest: 0.0 };
+        new.largest = (0..vectors.rows()).map(|i| new.of(vectors, i)).fold(0.0, f64::max);
+        new
+    }
+
+    fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
+        if self.squared {
+            return (self.gamma * self.frame.squared_norm(rows, i)).sqrt();
+        }
+        let mut sum = 0.0;
+        self.frame.for_each(rows, i, |_, v| sum += v.abs());
+        self.gamma * sum
+    }
+}
+
 /// For kernels that are the exponential of a distance: errors relative to the value itself, which for rows near the
 /// vectors is much smaller than relative to sqrt(k(x, x) k(z, z)) where most values are small.
 pub(crate) struct RelativeRounding {
-    centre: Centre,
-    gamma: f64,
+    lengths: Lengths,
     of_sum: f64,
-    squared: bool,
-    /// The largest norm of a vector: Euclidean about the centre, or l1.
-    largest: f64,
     finish: f64,
 }
 
 impl RelativeRounding {
     /// `None` for other kernels.
     pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Option<Self> {
-        let (gamma, squared) = match *kernel {
-            Kernel::Rbf { gamma } => (gamma, true),
-            Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => (gamma, false),
+        let squared = match *kernel {
+            Kernel::Rbf { .. } => true,
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => false,
             _ => return None,
         };
         let of_sum = growth(vectors.cols() + 4, single);
         let finish = FINISH * growth(0, single);
-        let centre = Centre::of(kernel, vectors);
-        let mut new = Self { centre, gamma, of_sum, squared, largest: 0.0, finish };
-        new.largest = (0..vectors.rows()).map(|i| new.norm(vectors, i)).fold(0.0, f64::max);
-        Some(new)
-    }
-
-    fn norm(&self, rows: Rows<'_>, i: usize) -> f64 {
-        let mut sum = 0.0;
-        if self.squared {
-            let nothing = if rows.is_sparse() { self.centre.squared_norm() } else { 0.0 };
-            rows.for_each_in_row(i, |k, v| {
-                let c = self.centre.at(k);
-                sum += (v - c).powi(2) - if rows.is_sparse() { c * c } else { 0.0 };
-            });
-            return (sum + nothing).max(0.0).sqrt();
-        }
-        rows.for_each_in_row(i, |_, v| sum += v.abs());
-        sum
+        Some(Self { lengths: Lengths::new(kernel, vectors, squared), of_sum, finish })
     }
 
     /// epsilon of |computed k(x, z) - k(x, z)| <= epsilon k(x, z) for row i and any of the vectors; infinite where it
     /// would be no small number.
     pub(crate) fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
-        let both = self.norm(rows, i) + self.largest;
-        let exponent = self.gamma * self.of_sum * if self.squared { both * both } else { both };
+        let both = self.lengths.of(rows, i) + self.lengths.largest;
+        let exponent = self.of_sum * if self.lengths.squared { both * both } else { both };
         if exponent < 0.1 { 1.1 * exponent + self.finish } else { f64::INFINITY }
     }
-}
-
-/// The largest sum of `term` over a row's entries; entries that are not stored count as `absent`.
-fn largest(rows: Rows<'_>, term: impl Fn(usize, f64) -> f64, absent: impl Fn(usize) -> f64) -> f64 {
-    let nothing: f64 = (0..rows.cols()).map(&absent).sum();
-    let stored_everywhere = !rows.is_sparse();
-    (0..rows.rows())
-        .map(|i| {
-            let mut sum = if stored_everywhere { 0.0 } else { nothing };
-            rows.for_each_in_row(i, |k, v| {
-                sum += term(k, v) - if stored_everywhere { 0.0 } else { absent(k) };
-            });
-            sum
-        })
-        .fold(0.0, f64::max)
 }
 
 #[cfg(test)]

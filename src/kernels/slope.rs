@@ -20,13 +20,16 @@
 
 use super::Kernel;
 use super::pack::method;
-use crate::control::Par;
+use crate::control::{Monitor, Par, StopReason};
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
 use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
+use std::ops::ControlFlow;
 
 /// Rows of a task: a multiple of every register tile's height.
 const BLOCK: usize = 48;
+/// Multiplications between two looks at the monitor.
+const LOOK: usize = 1 << 28;
 /// A tile of plain products.
 const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
 
@@ -180,20 +183,29 @@ impl MovingExpansion {
 
     /// The loss summed over a batch, and its slopes in `work`.
     ///
-    /// `loss(row, outputs)` returns the row's loss and replaces its outputs by their slopes.
+    /// `loss(row, outputs)` returns the row's loss and replaces its outputs by their slopes. Where the monitor asks to
+    /// stop, what `work` holds is of no use.
     pub(crate) fn slopes(
         &self,
         batch: &Batch,
         work: &mut Workspace,
         loss: impl Fn(usize, &mut [f32]) -> f32 + Sync,
+        monitor: &dyn Monitor,
         par: Par,
-    ) -> f64 {
+    ) -> ControlFlow<StopReason, f64> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
         work.blocks.resize_with(n.div_ceil(BLOCK), BlockWork::default);
         for (b, block) in work.blocks.iter_mut().enumerate() {
             (block.first, block.rows) = (b * BLOCK, BLOCK.min(n - b * BLOCK));
         }
-        par.for_each_chunk(&mut work.blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss));
+        let of_block = BLOCK * self.panels.len() * width * (self.features + q);
+        let at_once = LOOK.div_ceil(of_block).max(par.threads());
+        for (group, blocks) in work.blocks.chunks_mut(at_once).enumerate() {
+            if group > 0 {
+                monitor.look("slopes", group * at_once * BLOCK, n)?;
+            }
+            par.for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss));
+        }
 
         work.slopes_by_output.resize(q * n, 0.0);
         work.intercepts.clear();
@@ -211,10 +223,16 @@ impl MovingExpansion {
             coefficients: vec![0.0; q * width],
         });
         let (blocks, by_output) = (&work.blocks, &work.slopes_by_output);
-        par.for_each_chunk(&mut work.slopes, 1, |p, slopes| {
-            self.second_pass(batch, blocks, by_output, p, &mut slopes[0]);
-        });
-        work.blocks.iter().map(|block| block.loss).sum()
+        let at_once = LOOK.div_ceil(n * width * (self.features + q)).max(par.threads());
+        for (group, slopes) in work.slopes.chunks_mut(at_once).enumerate() {
+            if group > 0 {
+                monitor.look("slopes", group * at_once, self.panels.len())?;
+            }
+            par.for_each_chunk(slopes, 1, |p, slopes| {
+                self.second_pass(batch, blocks, by_output, group * at_once + p, &mut slopes[0]);
+            });
+        }
+        ControlFlow::Continue(work.blocks.iter().map(|block| block.loss).sum())
     }
 
     fn first_pass(
@@ -402,6 +420,7 @@ impl MovingPanel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
     use crate::data::Rows;
     use crate::kernels::pair;
 
@@ -451,7 +470,10 @@ mod tests {
                 };
                 let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| f64::from(v)).collect() };
                 let (z64, b64) = (wide(&z), wide(&b));
-                let loss = expansion.slopes(&batch, &mut work, linear, Par::Threads);
+                let loss = expansion
+                    .slopes(&batch, &mut work, linear, &Silent, Par::Threads)
+                    .continue_value()
+                    .unwrap();
                 let expected = value(&z64, &b64);
                 assert!(
                     (loss - expected).abs() < 2e-3 * (1.0 + expected.abs()),
@@ -480,7 +502,10 @@ mod tests {
                     check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
                 }
                 let alone = work.slopes[0].clone();
-                expansion.slopes(&batch, &mut work, linear, Par::Sequential);
+                expansion
+                    .slopes(&batch, &mut work, linear, &Silent, Par::Sequential)
+                    .continue_value()
+                    .unwrap();
                 assert!(alone.vectors == work.slopes[0].vectors, "threads must not change the sums");
             }
         }

@@ -1,36 +1,40 @@
 //! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
 
+use super::Kernel;
+use super::frame::{Frame, Precision, Sums};
 use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
-use super::pack::{Centre, Panels, RowBlock, method};
-use super::{Kernel, pair};
+use super::pack::{Panels, RowBlock, method};
+use super::pair::pair_with_itself;
 use crate::control::Par;
 use crate::data::Rows;
+use crate::error::Result;
+use crate::memory;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
-use crate::simd::micro::{SlotMap, panel_tile};
+use crate::simd::micro::panel_tile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What the memory of this file is for.
+const VALUES: &str = "kernel values";
 /// Most rows of a tile.
 const TILE_ROWS: usize = 96;
 
 /// Calls `sink(first_row, rows, panel, tile)` for every tile of K(block, panels[range]); a tile has one line of
 /// `panels.width()` values per row. At most `max_rows` rows a tile.
 pub(super) fn for_each_tile<T: Real>(
-    kernel: &Kernel,
     block: &RowBlock<T>,
     panels: &Panels<T>,
     range: std::ops::Range<usize>,
     max_rows: usize,
-    features: usize,
     mut sink: impl FnMut(usize, usize, usize, &[T]),
-) {
-    let Some(method) = method::<T>(kernel) else { return };
+) -> Result<()> {
+    let Some(method) = method::<T>(panels.frame().kernel()) else { return Ok(()) };
     let width = panels.width();
     // Half of a second-level cache for the rows, so that they stay while the panels pass by.
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, TILE_ROWS);
     let mut tile = vec![T::ZERO; step.min(block.len()) * width];
-    let mut slots = SlotMap::new(if panels.present(0).is_some() { features } else { 0 });
+    let mut slots = panels.slots()?;
     for first in (0..block.len()).step_by(step) {
         let rows = step.min(block.len() - first);
         for p in range.clone() {
@@ -45,22 +49,13 @@ pub(super) fn for_each_tile<T: Real>(
             }
         }
     }
+    Ok(())
 }
 
 /// Panels of a task: about a quarter of a second-level cache, and never so many that threads idle.
 fn group_size<T: Real>(panels: &Panels<T>, par: Par) -> usize {
     let panel_bytes = panels.bytes() / panels.count().max(1);
     ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * par.threads()).max(1))
-}
-
-/// The precision in which kernel values are computed; rows are kept in single precision either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// Twice as fast; errors of about 1e-7 relative to k(x, x).
-    #[default]
-    Single,
-    /// For kernels whose values are large against their differences.
-    Double,
 }
 
 /// A precision that kernel values are written in: `f32` or `f64`.
@@ -81,7 +76,7 @@ pub struct KernelRows<'a> {
     function: KernelFunction<'a>,
     precision: Precision,
     source: Rows<'a>,
-    centre: Centre,
+    frame: Arc<Frame>,
     packed: Packed<'a>,
     columns: usize,
     /// Kernel values computed, by this source and by those made of it.
@@ -96,26 +91,39 @@ impl<'a> KernelRows<'a> {
         columns: &[usize],
         precision: Precision,
         par: Par,
-    ) -> Self {
+    ) -> Result<Self> {
+        Self::for_sums(kernel, source, columns, precision, Sums::Any, par)
+    }
+
+    /// As [`KernelRows::new`]; values of the linear kernel are those of rows about a centre where coefficients sum to zero.
+    pub(crate) fn for_sums<'r: 'a>(
+        kernel: impl Into<KernelFunction<'a>>,
+        source: Rows<'r>,
+        columns: &[usize],
+        precision: Precision,
+        sums: Sums,
+        par: Par,
+    ) -> Result<Self> {
         let (function, source) = (kernel.into(), source.reborrow());
-        let centre = Centre::of(&function.built_in(), source);
+        let frame = Arc::new(Frame::for_sums(&function.built_in(), source, sums));
         let packed = Packed::Precomputed(Vec::new());
-        let empty =
-            Self { function, precision, source, centre, packed, columns: 0, computed: Arc::default() };
+        let empty = Self { function, precision, source, frame, packed, columns: 0, computed: Arc::default() };
         empty.with_columns(columns, par)
     }
 
     /// The same kernel, rows and centre with other columns.
-    #[must_use]
-    pub fn with_columns(&self, columns: &[usize], par: Par) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub fn with_columns(&self, columns: &[usize], par: Par) -> Result<Self> {
         let packed = match (self.function, self.precision) {
             (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
             (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
-            (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.centre, par)),
-            (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.centre, par)),
+            (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.frame, par)?),
+            (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, par)?),
         };
-        let (centre, computed) = (self.centre.clone(), Arc::clone(&self.computed));
-        Self { packed, columns: columns.len(), centre, computed, ..*self }
+        let (frame, computed) = (Arc::clone(&self.frame), Arc::clone(&self.computed));
+        Ok(Self { packed, columns: columns.len(), frame, computed, ..*self })
     }
 
     /// Number of columns.
@@ -141,16 +149,19 @@ impl<'a> KernelRows<'a> {
     /// precision of `out`.
     ///
     /// Cost: rows x columns kernel values, spread over groups of columns.
-    pub fn compute<O: Value>(&self, rows: &[usize], out: &mut [&mut [O]], par: Par) {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub fn compute<O: Value>(&self, rows: &[usize], out: &mut [&mut [O]], par: Par) -> Result<()> {
         assert_eq!(rows.len(), out.len());
         assert!(out.iter().all(|row| row.len() == self.columns));
         if rows.is_empty() || self.columns == 0 {
-            return;
+            return Ok(());
         }
         self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
         match &self.packed {
-            Packed::Single(panels) => self.tiles(panels, rows, out, par),
-            Packed::Double(panels) => self.tiles(panels, rows, out, par),
+            Packed::Single(panels) => self.tiles(panels, rows, out, par)?,
+            Packed::Double(panels) => self.tiles(panels, rows, out, par)?,
             Packed::Precomputed(columns) => {
                 for (&row, out) in rows.iter().zip(out) {
                     let mut values = vec![0.0; self.source.cols()];
@@ -163,7 +174,7 @@ impl<'a> KernelRows<'a> {
             Packed::Blocks(blocks, columns) => {
                 let count = (BLOCK / columns.len()).max(1);
                 for (rows, out) in rows.chunks(count).zip(out.chunks_mut(count)) {
-                    let mut values = vec![0.0; rows.len() * columns.len()];
+                    let mut values = memory::zeros(VALUES, rows.len() * columns.len())?;
                     blocks.fill(rows, columns, &mut values);
                     for (line, out) in values.chunks_exact(columns.len()).zip(out) {
                         for (value, out) in line.iter().zip(out.iter_mut()) {
@@ -173,12 +184,19 @@ impl<'a> KernelRows<'a> {
                 }
             }
         }
+        Ok(())
     }
 
-    fn tiles<T: Real, O: Real>(&self, panels: &Panels<T>, rows: &[usize], out: &mut [&mut [O]], par: Par) {
+    fn tiles<T: Real, O: Real>(
+        &self,
+        panels: &Panels<T>,
+        rows: &[usize],
+        out: &mut [&mut [O]],
+        par: Par,
+    ) -> Result<()> {
         let group = group_size(panels, par);
         let chunk = group * panels.width();
-        let block = panels.block(self.source, rows, &self.centre);
+        let block = panels.block(self.source, rows)?;
         let tasks = self.columns.div_ceil(chunk);
         let mut parts: Vec<Vec<&mut [O]>> = (0..tasks).map(|_| Vec::with_capacity(rows.len())).collect();
         for row in out.iter_mut() {
@@ -186,50 +204,41 @@ impl<'a> KernelRows<'a> {
                 part.push(piece);
             }
         }
-        par.for_each_chunk(&mut parts, 1, |task, part| {
+        par.try_for_each_chunk(&mut parts, 1, |task, part| {
             let panel_range = task * group..panels.count().min((task + 1) * group);
-            for_each_tile(
-                &self.function.built_in(),
-                &block,
-                panels,
-                panel_range,
-                TILE_ROWS,
-                self.source.cols(),
-                |first, count, p, tile| {
-                    let from = (p - task * group) * panels.width();
-                    for (line, out) in
-                        tile.chunks_exact(panels.width()).zip(&mut part[0][first..first + count])
-                    {
-                        let to = out.len().min(from + panels.width());
-                        for (out, value) in out[from..to].iter_mut().zip(line) {
-                            *out = O::from_f64(value.to_f64());
-                        }
+            for_each_tile(&block, panels, panel_range, TILE_ROWS, |first, count, p, tile| {
+                let from = (p - task * group) * panels.width();
+                for (line, out) in tile.chunks_exact(panels.width()).zip(&mut part[0][first..first + count]) {
+                    let to = out.len().min(from + panels.width());
+                    for (out, value) in out[from..to].iter_mut().zip(line) {
+                        *out = O::from_f64(value.to_f64());
                     }
-                },
-            );
-        });
+                }
+            })
+        })
     }
 
     /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
     /// that [`KernelRows::compute`] writes in single precision, sums in double.
-    pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) {
+    pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) -> Result<()> {
         assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));
         if rows.is_empty() || self.columns == 0 {
-            return;
+            return Ok(());
         }
         match &self.packed {
-            Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par),
-            Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par),
+            Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par)?,
+            Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par)?,
             Packed::Precomputed(_) | Packed::Blocks(..) => {
                 for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
-                    let mut values = vec![0.0_f32; rows.len() * self.columns];
+                    let mut values: Vec<f32> = memory::zeros(VALUES, rows.len() * self.columns)?;
                     let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
-                    self.compute(rows, &mut lines, par);
+                    self.compute(rows, &mut lines, par)?;
                     let lines: Vec<&[f32]> = values.chunks_exact(self.columns).collect();
                     add_rows(weights, &lines, 0, out);
                 }
             }
         }
+        Ok(())
     }
 
     fn product_tiles<T: Real>(
@@ -239,12 +248,12 @@ impl<'a> KernelRows<'a> {
         weights: &[f64],
         out: &mut [f64],
         par: Par,
-    ) {
+    ) -> Result<()> {
         self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
-        let block = panels.block(self.source, rows, &self.centre);
+        let block = panels.block(self.source, rows)?;
         let group = group_size(panels, par);
         let width = panels.width();
-        par.for_each_chunk(out, group * width, |task, out| {
+        par.try_for_each_chunk(out, group * width, |task, out| {
             let range = task * group..panels.count().min((task + 1) * group);
             let mut space = Vec::new();
             let add = |first: usize, count: usize, p: usize, tile: &[T]| {
@@ -257,22 +266,27 @@ impl<'a> KernelRows<'a> {
                 }
                 add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
             };
-            for_each_tile(
-                &self.function.built_in(),
-                &block,
-                panels,
-                range,
-                TILE_ROWS,
-                self.source.cols(),
-                add,
-            );
-        });
+            for_each_tile(&block, panels, range, TILE_ROWS, add)
+        })
+    }
+
+    /// What outputs computed with these values are larger than those of the kernel, (q,): products of the centre with the
+    /// weights of coefficients (m, q) of rows of the source.
+    pub(crate) fn excess(&self, rows: &[usize], coefficients: &[f64], q: usize) -> Vec<f64> {
+        if self.function.built_in() != Kernel::Linear {
+            return vec![0.0; q];
+        }
+        self.frame.centre_products(self.source, rows, coefficients, q)
     }
 
     /// k(x_i, x_i) of rows of the source, exactly.
     pub fn diagonal(&self, rows: &[usize]) -> Vec<f64> {
         let Packed::Blocks(blocks, _) = self.packed else {
-            return rows.iter().map(|&row| self.diagonal_value(row)).collect();
+            let kernel = self.function.built_in();
+            if kernel == Kernel::Linear {
+                return rows.iter().map(|&row| self.frame.squared_length(self.source, row)).collect();
+            }
+            return rows.iter().map(|&row| pair_with_itself(&kernel, self.source, row)).collect();
         };
         let mut diagonal = Vec::with_capacity(rows.len());
         let mut values = vec![0.0; DIAGONAL * DIAGONAL];
@@ -282,19 +296,5 @@ impl<'a> KernelRows<'a> {
             diagonal.extend((0..n).map(|i| f64::from(values[i * n + i])));
         }
         diagonal
-    }
-
-    fn diagonal_value(&self, row: usize) -> f64 {
-        let kernel = self.function.built_in();
-        if kernel == Kernel::Precomputed {
-            let mut value = 0.0;
-            self.source.for_each_in_row(row, |k, v| {
-                if k == row {
-                    value = v;
-                }
-            });
-            return value;
-        }
-        kernel.constant_diagonal().unwrap_or_else(|| pair(&kernel, self.source, row, self.source, row))
     }
 }

@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
+use crate::memory;
 use crate::simd::Real;
-use ndarray::Array2;
 
 /// Rows below which a factor in double precision is cheap enough.
 const SMALL: usize = 1000;
@@ -48,10 +48,10 @@ pub fn solve(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Solution> {
-    problem.check()?;
+    let reach = problem.checked()?;
     check_alpha(alpha)?;
     if !leave_one_out && problem.rows.rows() >= SMALL {
-        let refined = if problem.rows.is_f64() {
+        let refined = if problem.rows.is_f64() || !reach.is_single() {
             refined::<f64>(problem, alpha, monitor, par)?
         } else {
             refined::<f32>(problem, alpha, monitor, par)?
@@ -63,12 +63,13 @@ pub fn solve(
     let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
     let diagonal = k.diagonal();
     k.shift(|i| problem.shift(alpha, i));
-    factored(problem, k, diagonal, leave_one_out, monitor, par)
+    factored(problem, alpha, k, diagonal, leave_one_out, monitor, par)
 }
 
 /// The solution with A = K + alpha I, which is lost.
 pub(super) fn factored(
     problem: &Problem<'_>,
+    alpha: f64,
     mut k: Square<f64>,
     diagonal: Vec<f64>,
     leave_one_out: bool,
@@ -76,14 +77,14 @@ pub(super) fn factored(
     par: Par,
 ) -> Result<Solution> {
     dense::factor(&mut k, monitor, par)?;
-    let mut solved = right_hand_sides(problem);
+    let mut solved = right_hand_sides(problem)?;
     let (n, q) = solved.dim();
     let values = solved.as_slice_mut().expect(ROW_MAJOR);
-    let mut panels = columns::to_panels::<f64>(values, n, q);
+    let mut panels = columns::to_panels::<f64>(values, n, q)?;
     columns::solve(&k, &mut panels, par);
     columns::from_panels(&panels, values, n, q);
     let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, monitor, par)).transpose()?;
-    Ok(Solution::new(problem, solved, diagonal, inverse))
+    Solution::new(problem, alpha, solved, diagonal, inverse)
 }
 
 /// A factor in single precision, refined; `None` where that does not reach the accuracy.
@@ -94,18 +95,18 @@ fn refined<T: Real>(
     par: Par,
 ) -> Result<Option<Solution>> {
     let k = kernel_matrix::<T>(problem.kernel, problem.rows, monitor, par)?;
-    let mut l = k.shifted::<f32>(|i| problem.shift(alpha, i), par);
+    let mut l = k.shifted::<f32>(|i| problem.shift(alpha, i), par)?;
     match dense::factor(&mut l, monitor, par) {
         Err(Error::NotPositiveDefinite { .. }) => return Ok(None),
         other => other?,
     }
-    let right = right_hand_sides(problem);
+    let right = right_hand_sides(problem)?;
     let (n, q) = right.dim();
-    let mut solved = Array2::zeros((n, q));
-    let apply = |p: &[f64], out: &mut [f64]| {
-        let panels = columns::to_panels::<f64>(p, n, q);
-        let mut product = vec![0.0; panels.len()];
-        columns::multiply(&k, |i| problem.shift(alpha, i), &panels, &mut product, par);
+    let mut solved = memory::zero_matrix("the solution", (n, q))?;
+    let apply = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
+        let panels = columns::to_panels::<f64>(p, n, q)?;
+        let mut product: Vec<f64> = memory::zeros("the solution", panels.len())?;
+        columns::multiply(&k, |i| problem.shift(alpha, i), &panels, &mut product, par)?;
         columns::from_panels(&product, out, n, q);
         Ok(())
     };
@@ -115,12 +116,8 @@ fn refined<T: Real>(
         for line in r.chunks_exact(q) {
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
-        let scaled: Vec<f64> = r
-            .iter()
-            .enumerate()
-            .map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 })
-            .collect();
-        let mut panels = columns::to_panels::<f32>(&scaled, n, q);
+        let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
+        let mut panels = columns::to_panels::<f32>(&memory::collected("the solution", scaled)?, n, q)?;
         columns::solve(&l, &mut panels, par);
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);
@@ -139,5 +136,5 @@ fn refined<T: Real>(
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Ok(Some(Solution::new(problem, solved, k.diagonal(), None)))
+    Solution::new(problem, alpha, solved, k.diagonal(), None).map(Some)
 }

@@ -11,27 +11,40 @@
 //! right-hand side.
 
 use super::problem::Problem;
-use ndarray::Array2;
+use crate::error::Result;
+use crate::memory;
+use ndarray::{Array2, s};
 
 /// The right-hand sides (Y, 1), or Y alone where no intercept is wanted; row-major.
-pub(super) fn right_hand_sides(problem: &Problem<'_>) -> Array2<f64> {
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory).
+pub(super) fn right_hand_sides(problem: &Problem<'_>) -> Result<Array2<f64>> {
     let (n, q) = problem.targets.dim();
     let columns = q + usize::from(problem.fit_intercept);
-    Array2::from_shape_fn((n, columns), |(i, j)| if j < q { problem.targets[[i, j]] } else { 1.0 })
+    let mut right = memory::zero_matrix("the targets", (n, columns))?;
+    right.fill(1.0);
+    right.slice_mut(s![.., ..q]).assign(&problem.targets);
+    Ok(right)
 }
 
+/// Coefficients, intercepts, and what the intercept's ones became.
+type Solved = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
+
 /// From their solutions G (Y, 1): coefficients (n, q), intercepts (q,), and G 1 where there is an intercept.
-pub(super) fn coefficients_and_intercepts(
-    problem: &Problem<'_>,
-    solved: Array2<f64>,
-) -> (Array2<f64>, Vec<f64>, Option<Vec<f64>>) {
+pub(super) fn coefficients_and_intercepts(problem: &Problem<'_>, solved: Array2<f64>) -> Result<Solved> {
     let (n, q) = problem.targets.dim();
     if !problem.fit_intercept {
-        return (solved, vec![0.0; q], None);
+        return Ok((solved, vec![0.0; q], None));
     }
     let ones = solved.column(q).to_vec();
     let total: f64 = ones.iter().sum();
-    let intercepts: Vec<f64> = (0..q).map(|j| solved.column(j).iter().sum::<f64>() / total).collect();
-    let coefficients = Array2::from_shape_fn((n, q), |(i, j)| solved[[i, j]] - intercepts[j] * ones[i]);
-    (coefficients, intercepts, Some(ones))
+    // Nothing is known of an intercept where a stop came before the first step.
+    let of = |j| if total == 0.0 { 0.0 } else { solved.column(j).iter().sum::<f64>() / total };
+    let intercepts: Vec<f64> = (0..q).map(of).collect();
+    let mut coefficients = memory::zero_matrix("the coefficients", (n, q))?;
+    for ((i, j), out) in coefficients.indexed_iter_mut() {
+        *out = solved[[i, j]] - intercepts[j] * ones[i];
+    }
+    Ok((coefficients, intercepts, Some(ones)))
 }

@@ -10,9 +10,10 @@
 
 use super::intercept::{coefficients_and_intercepts, right_hand_sides};
 use super::problem::Problem;
-use crate::control::{Budget, Monitor, StopReason};
+use crate::control::{Monitor, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
+use crate::memory;
 use ndarray::Array2;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub struct Stopping {
     pub tolerance: f64,
     /// Most products with the system's matrix.
     pub max_products: u64,
-    /// Time after which no further product is begun, but for the one that tells the residual.
+    /// Time after which the work ends, amid a product if need be.
     pub max_time: Option<Duration>,
 }
 
@@ -33,25 +34,28 @@ pub struct Stopping {
 pub struct Ending {
     /// Products with the system's matrix.
     pub products: u64,
-    /// The largest relative residual of the systems solved, computed from the solution.
+    /// The largest relative residual of the systems solved, computed from the solution; after a stop, what the iteration
+    /// took it for.
     pub residual: f64,
     /// Why it ended.
     pub reason: StopReason,
 }
 
-/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
+/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns, monitor)` writes the product of the system's matrix, with
 /// weights that of S K S + alpha I, and p, `precondition(r, out, columns)` an approximation of what its inverse makes of r.
+/// The monitor has the budget of time.
 pub(super) fn conjugate_gradients(
     problem: &Problem<'_>,
+    alpha: f64,
     roots: &Roots,
     stopping: Stopping,
-    apply: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
-    precondition: impl Fn(&[f64], &mut [f64], usize),
+    apply: impl Fn(&[f64], &mut [f64], usize, &dyn Monitor) -> Result<()>,
+    precondition: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
     monitor: &dyn Monitor,
 ) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
     const ROW_MAJOR: &str = "made row-major";
-    let mut right = right_hand_sides(problem);
-    let mut solved = Array2::zeros(right.dim());
+    let mut right = right_hand_sides(problem)?;
+    let mut solved = memory::zero_matrix("the solution", right.dim())?;
     let columns = right.ncols();
     roots.scale(0, right.as_slice_mut().expect(ROW_MAJOR), columns);
     let outcome = conjugate::solve(
@@ -59,15 +63,13 @@ pub(super) fn conjugate_gradients(
         solved.as_slice_mut().expect(ROW_MAJOR),
         columns,
         Limits { relative: stopping.tolerance, backward: 0.0, products: stopping.max_products },
-        |p, out| apply(p, out, columns),
-        |r, out| {
-            precondition(r, out, columns);
-            Ok(())
-        },
-        &Budget::new(monitor, None, stopping.max_time),
+        |p, out, monitor| apply(p, out, columns, monitor),
+        |r, out| precondition(r, out, columns),
+        monitor,
     )?;
     roots.scale(0, solved.as_slice_mut().expect(ROW_MAJOR), columns);
-    let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved);
+    let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved)?;
+    problem.check_solution(alpha, coefficients.iter().chain(&intercepts).chain(&outcome.residuals))?;
     let residual = outcome.residuals.iter().copied().fold(0.0, f64::max);
     Ok((coefficients, intercepts, Ending { products: outcome.products, residual, reason: outcome.reason }))
 }

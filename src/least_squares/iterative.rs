@@ -12,21 +12,23 @@
 //! `iteration`.
 
 use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
-use super::problem::{Problem, kernel_matrix};
-use crate::control::{Monitor, Par};
+use super::problem::{Problem, kernel_matrix, rows_at_once};
+use crate::control::{Budget, Monitor, Par, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelFunction, PackedVectors, diagonal};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
+use crate::memory;
 use crate::random::Random;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product};
+use crate::watch::Reasoned;
 use ndarray::Array2;
 
 /// Kernel values times features between two looks at the monitor.
-const TICK: usize = 4_000_000_000;
+const TICK: usize = 1_000_000_000;
 
 /// The points of the preconditioner.
 #[derive(Debug, Clone, Copy)]
@@ -70,15 +72,24 @@ pub fn solve(
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
     let (rows, roots) = (problem.rows, Roots::new(problem));
-    let preconditioner = Preconditioner::new(kernel, (rows, &roots), alpha, points, monitor, par)?;
-    let product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, monitor, par };
+    let budget = Budget::new(monitor, None, stopping.max_time);
+    let monitor = Reasoned::new(&budget);
+    let made = Preconditioner::new(kernel, (rows, &roots), alpha, points, &monitor, par);
+    let preconditioner = match monitor.unless_stopped(made)? {
+        Ok(preconditioner) => preconditioner,
+        // The iteration ends at its first look.
+        Err(StopReason::MaxTime) => Preconditioner::none(alpha),
+        Err(_) => return Err(Error::Cancelled),
+    };
+    let product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, par };
     let (coefficients, intercepts, ending) = conjugate_gradients(
         problem,
+        alpha,
         &roots,
         stopping,
-        |p, out, q| product.apply(p, out, q),
+        |p, out, q, monitor| product.apply(p, out, q, monitor),
         |r, out, q| preconditioner.apply(r, out, q, par),
-        monitor,
+        &monitor,
     )?;
     Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), ending })
 }
@@ -89,12 +100,11 @@ struct Product<'a> {
     rows: Rows<'a>,
     roots: &'a Roots,
     alpha: f64,
-    monitor: &'a dyn Monitor,
     par: Par,
 }
 
 impl Product<'_> {
-    fn apply(&self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
+    fn apply(&self, p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor) -> Result<()> {
         let (n, d) = (self.rows.rows(), self.rows.cols());
         let zeros = vec![0.0; q];
         let scaled = self.roots.scaled(p, q);
@@ -103,7 +113,7 @@ impl Product<'_> {
         let block = (TICK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
-            self.monitor.go_on("product", from, n)?;
+            monitor.go_on("product", from, n)?;
             let rows = self.rows.gather(&(from..to).collect::<Vec<_>>());
             let mut values = flat(evaluator.evaluate(rows.view(), self.par)?);
             self.roots.scale(from, &mut values, q);
@@ -124,6 +134,11 @@ struct Preconditioner {
 }
 
 impl Preconditioner {
+    /// That leaves residuals as they are.
+    fn none(alpha: f64) -> Self {
+        Self { alpha, features: Vec::new(), stride: 0, factor: None }
+    }
+
     fn new(
         kernel: Kernel,
         (rows, roots): (Rows<'_>, &Roots),
@@ -133,9 +148,8 @@ impl Preconditioner {
         par: Par,
     ) -> Result<Self> {
         let (n, m) = (rows.rows(), drawn.count.min(rows.rows()));
-        let none = Self { alpha, features: Vec::new(), stride: 0, factor: None };
         if m == 0 {
-            return Ok(none);
+            return Ok(Self::none(alpha));
         }
         let mut chosen = Random::new(drawn.seed).sample(n, m);
         chosen.sort_unstable();
@@ -143,23 +157,24 @@ impl Preconditioner {
         let own = kernel_matrix::<f64>(kernel.into(), points.view(), monitor, par)?;
         // Points that depend on each other: what is lost is lost for the preconditioner alone.
         let trace: f64 = own.diagonal().iter().sum();
-        let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, par);
+        let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, par)?;
         match dense::factor(&mut shifted, monitor, par) {
             // A kernel that is not positive definite gets none.
-            Err(Error::NotPositiveDefinite { .. }) => return Ok(none),
+            Err(Error::NotPositiveDefinite { .. }) => return Ok(Self::none(alpha)),
             other => other?,
         }
-        let solver = RowSolver::new(&shifted, par);
+        let solver = RowSolver::new(&shifted, par)?;
         let cross = PackedVectors::<f64>::new(kernel, points.view(), par)?;
         let stride = cross.stride();
-        let mut features = vec![0.0; n * stride];
-        let mut inner = Square::<f64>::new(m);
-        for (block, lines) in features.chunks_mut(4096 * stride).enumerate() {
-            monitor.go_on("precondition", block * 4096, n)?;
-            cross.fill(rows, block * 4096, lines, par)?;
+        let mut features = memory::zeros("the preconditioner", n.saturating_mul(stride))?;
+        let mut inner = Square::<f64>::new(m)?;
+        let count = rows_at_once(m, 4096);
+        for (block, lines) in features.chunks_mut(count * stride).enumerate() {
+            monitor.go_on("precondition", block * count, n)?;
+            cross.fill(rows, block * count, lines, par)?;
             par.for_each_chunk(lines, 96 * stride, |_, lines| solver.substitute(lines, stride));
-            roots.scale(block * 4096, lines, stride);
-            subtract_gram(&mut inner, lines, stride, par);
+            roots.scale(block * count, lines, stride);
+            subtract_gram(&mut inner, lines, stride, par)?;
         }
         for v in inner.values_mut().iter_mut() {
             *v = -*v;
@@ -169,13 +184,13 @@ impl Preconditioner {
         Ok(Self { alpha, features, stride, factor: Some(inner) })
     }
 
-    fn apply(&self, r: &[f64], out: &mut [f64], q: usize, par: Par) {
+    fn apply(&self, r: &[f64], out: &mut [f64], q: usize, par: Par) -> Result<()> {
         let Some(factor) = &self.factor else {
             out.copy_from_slice(r);
-            return;
+            return Ok(());
         };
         let (n, m, width) = (r.len() / q, factor.len(), panel_width::<f64>());
-        let mut panels = columns::to_panels::<f64>(r, n, q);
+        let mut panels = columns::to_panels::<f64>(r, n, q)?;
         let mut inner = vec![0.0; panels.len() / n * m];
         for (r, t) in panels.chunks_exact(n * width).zip(inner.chunks_exact_mut(m * width)) {
             par.for_each_chunk(t, 48 * width, |task, t| {
@@ -198,5 +213,6 @@ impl Preconditioner {
         for v in out {
             *v /= self.alpha;
         }
+        Ok(())
     }
 }

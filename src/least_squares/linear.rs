@@ -11,15 +11,20 @@
 
 use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
 use super::problem::Problem;
-use crate::control::{Monitor, Par};
+use crate::control::{Budget, Monitor, Par, Silent};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction};
+use crate::memory;
 use crate::simd::blas::axpy;
 use ndarray::Array2;
 
+/// What the second copy of the entries is for.
+const BY_COLUMN: &str = "the entries by their columns";
 /// Rows or columns of a task.
 const ROWS: usize = 256;
+/// Multiply-adds between two looks at the monitor: a few tenths of a second.
+const LOOK_WORK: usize = 100_000_000;
 
 /// The weights of the features, and how the iteration ended.
 #[derive(Debug, Clone)]
@@ -47,26 +52,38 @@ pub fn solve(
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
-    let (rows, roots, columns) = (problem.rows, Roots::new(problem), Columns::new(problem.rows));
-    let apply = |p: &[f64], out: &mut [f64], q: usize| {
-        let inner = columns.product(&roots.scaled(p, q), q, par);
+    let (rows, roots, columns) = (problem.rows, Roots::new(problem), Columns::new(problem.rows)?);
+    let budget = Budget::new(monitor, None, stopping.max_time);
+    let rows_product = |first: usize, p: &[f64], inner: &[f64], out: &mut [f64], q: usize| {
         par.for_each_chunk(out, ROWS * q, |task, out| {
-            for (i, out) in (task * ROWS..).zip(out.chunks_exact_mut(q)) {
+            let first = first + task * ROWS;
+            for (i, out) in (first..).zip(out.chunks_exact_mut(q)) {
                 let alpha = alpha / roots.root(i);
                 for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
                     *out = alpha * p;
                 }
                 rows.for_each_in_row(i, |k, v| axpy(v, &inner[k * q..(k + 1) * q], out));
             }
-            roots.scale(task * ROWS, out, q);
+            roots.scale(first, out, q);
         });
+    };
+    let apply = |p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor| {
+        let inner = columns.product(&roots.scaled(p, q), q, monitor, par)?;
+        let at_once = columns.lines_at_once(rows.rows(), q);
+        for (part, out) in out.chunks_mut(at_once * q).enumerate() {
+            monitor.go_on("product", part * at_once, rows.rows())?;
+            rows_product(part * at_once, p, &inner, out, q);
+        }
         Ok(())
     };
-    let precondition = |r: &[f64], out: &mut [f64], _| out.copy_from_slice(r);
+    let precondition = |r: &[f64], out: &mut [f64], _| {
+        out.copy_from_slice(r);
+        Ok(())
+    };
     let (coefficients, intercepts, ending) =
-        conjugate_gradients(problem, &roots, stopping, apply, precondition, monitor)?;
+        conjugate_gradients(problem, alpha, &roots, stopping, apply, precondition, &budget)?;
     let q = problem.outputs();
-    let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, par);
+    let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, &Silent, par)?;
     let weights = Array2::from_shape_vec((rows.cols(), q), weights).expect("a line for each feature");
     Ok(LinearSolution { weights, intercepts, ending })
 }
@@ -79,17 +96,18 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(x: Rows<'_>) -> Self {
+    fn new(x: Rows<'_>) -> Result<Self> {
         let (n, d) = (x.rows(), x.cols());
-        let mut starts = vec![0; d + 1];
+        let mut starts: Vec<usize> = memory::zeros(BY_COLUMN, d.saturating_add(1))?;
         for i in 0..n {
             x.for_each_in_row(i, |k, v| starts[k + 1] += usize::from(v != 0.0));
         }
         for k in 0..d {
             starts[k + 1] += starts[k];
         }
-        let mut next = starts.clone();
-        let (mut rows, mut values) = (vec![0; starts[d]], vec![0.0; starts[d]]);
+        let mut next = memory::copied(BY_COLUMN, &starts)?;
+        let (mut rows, mut values): (Vec<u32>, Vec<f64>) =
+            (memory::zeros(BY_COLUMN, starts[d])?, memory::zeros(BY_COLUMN, starts[d])?);
         for i in 0..n {
             x.for_each_in_row(i, |k, v| {
                 if v != 0.0 {
@@ -99,28 +117,43 @@ impl Columns {
                 }
             });
         }
-        Self { starts, rows, values }
+        Ok(Self { starts, rows, values })
+    }
+
+    /// Rows or columns, `count` in all, whose entries are visited between two looks at the monitor.
+    fn lines_at_once(&self, count: usize, q: usize) -> usize {
+        let work = (self.values.len() * q).max(1).div_ceil(count.max(1));
+        (LOOK_WORK / work / ROWS).max(1) * ROWS
     }
 
     /// X'P, (d, q).
-    fn product(&self, p: &[f64], q: usize, par: Par) -> Vec<f64> {
-        let mut sums = vec![0.0; (self.starts.len() - 1) * q];
-        par.for_each_chunk(&mut sums, ROWS * q, |task, sums| {
-            for (k, sums) in (task * ROWS..).zip(sums.chunks_exact_mut(q)) {
+    fn product(&self, p: &[f64], q: usize, monitor: &dyn Monitor, par: Par) -> Result<Vec<f64>> {
+        let d = self.starts.len() - 1;
+        let mut sums = memory::zeros("the weights of the features", d.saturating_mul(q))?;
+        let at_once = self.lines_at_once(d, q);
+        for (part, sums) in sums.chunks_mut(at_once * q).enumerate() {
+            monitor.go_on("product", part * at_once, d)?;
+            self.add_columns(part * at_once, p, sums, q, par);
+        }
+        Ok(sums)
+    }
+
+    /// X'P of some columns from `first` on.
+    fn add_columns(&self, first: usize, p: &[f64], sums: &mut [f64], q: usize, par: Par) {
+        par.for_each_chunk(sums, ROWS * q, |task, sums| {
+            for (k, sums) in (first + task * ROWS..).zip(sums.chunks_exact_mut(q)) {
                 for entry in self.starts[k]..self.starts[k + 1] {
                     let i = self.rows[entry] as usize;
                     axpy(self.values[entry], &p[i * q..(i + 1) * q], sums);
                 }
             }
         });
-        sums
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::Rows;
 
     #[test]

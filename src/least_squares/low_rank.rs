@@ -15,16 +15,19 @@
 //! Kernel values are computed in the precision of the rows, their products in double. Cost n m d + n m^2 / 2
 //! multiply-adds and m^3 / 6 to solve; memory m^2 and a block of rows.
 
-use super::problem::{check_alpha, kernel_matrix};
+use super::problem::{check_alpha, kernel_matrix, rows_at_once};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors};
+use crate::kernels::{Kernel, PackedVectors, Reach};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
+use crate::memory;
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 
+/// What the memory of this file is for.
+const SUMS: &str = "sums over rows";
 /// Rows taken together.
 const BLOCK: usize = 1024;
 
@@ -58,15 +61,18 @@ pub struct Piece<'a> {
 
 impl Sums {
     /// Of no rows.
-    pub fn new(vectors: usize, outputs: usize) -> Self {
-        Self {
-            gram: Array2::zeros((vectors, vectors)),
-            products: Array2::zeros((vectors, outputs)),
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn new(vectors: usize, outputs: usize) -> Result<Self> {
+        Ok(Self {
+            gram: memory::zero_matrix(SUMS, (vectors, vectors))?,
+            products: memory::zero_matrix(SUMS, (vectors, outputs))?,
             columns: vec![0.0; vectors],
             targets: vec![0.0; outputs],
             rows: 0,
             weight: 0.0,
-        }
+        })
     }
 
     /// Checks the sizes against each other.
@@ -103,11 +109,16 @@ impl Sums {
         }
         Error::check_len("rows of the targets (one for each row of X)", x.rows(), y.nrows())?;
         Error::check_len("columns of the targets (outputs)", self.targets.len(), y.ncols())?;
-        kernel.check_rows("X", x)?;
-        if x.is_f64() {
-            self.add_at(&PackedVectors::<f64>::new(kernel, vectors, par)?, piece, monitor, par)
-        } else {
+        if let Some(row) = y.rows().into_iter().position(|y| y.iter().any(|y| !y.is_finite())) {
+            return Err(Error::NotFinite { what: "targets", row });
+        }
+        let single = !x.is_f64()
+            && Reach::of(kernel.into(), vectors).is_single()
+            && Reach::of(kernel.into(), x).is_single();
+        if single {
             self.add_at(&PackedVectors::<f32>::new(kernel, vectors, par)?, piece, monitor, par)
+        } else {
+            self.add_at(&PackedVectors::<f64>::new(kernel, vectors, par)?, piece, monitor, par)
         }
     }
 
@@ -118,22 +129,24 @@ impl Sums {
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<()> {
+        cross.check(x)?;
         let (n, m, q) = (x.rows(), self.columns.len(), self.targets.len());
+        let at_once = rows_at_once(m, BLOCK);
         // W (Y, 1).
-        let mut y = Vec::with_capacity(n * (q + 1));
+        let mut y = memory::room(SUMS, n.saturating_mul(q + 1))?;
         for (i, line) in targets.rows().into_iter().enumerate() {
             let w = weights.map_or(1.0, |weights| weights[i]);
             y.extend(line.iter().map(|y| w * y));
             y.push(w);
         }
         let stride = cross.stride();
-        let mut gram = Square::<f64>::new(m);
+        let mut gram = Square::<f64>::new(m)?;
         let lines = gram.stride();
-        let mut sums = vec![0.0; m * (q + 1)];
-        let mut values = vec![T::ZERO; BLOCK.min(n) * stride];
-        for from in (0..n).step_by(BLOCK) {
+        let mut sums: Vec<f64> = memory::zeros(SUMS, m * (q + 1))?;
+        let mut values: Vec<T> = memory::zeros(SUMS, at_once.min(n) * stride)?;
+        for from in (0..n).step_by(at_once) {
             monitor.go_on("sums", from, n)?;
-            let count = (n - from).min(BLOCK);
+            let count = (n - from).min(at_once);
             let values = &mut values[..count * stride];
             cross.fill(x, from, values, par)?;
             let (y, block) = (&y[from * (q + 1)..(from + count) * (q + 1)], &*values);
@@ -154,7 +167,7 @@ impl Sums {
                     *v = *v * root;
                 }
             }
-            subtract_gram(&mut gram, values, stride, par);
+            subtract_gram(&mut gram, values, stride, par)?;
         }
         for i in 0..m {
             for (sum, v) in self.gram.row_mut(i).iter_mut().take(i + 1).zip(&gram.values()[i * lines..]) {
@@ -215,9 +228,10 @@ impl System {
             }
         }
         let largest = own.diagonal().into_iter().fold(0.0, f64::max);
-        let mut jitter = 0.0;
+        // Where all kernel values are zero, so are the coefficients.
+        let mut jitter = if largest == 0.0 { 1.0 } else { 0.0 };
         loop {
-            let mut factor = own.shifted::<f64>(|_| jitter, par);
+            let mut factor = own.shifted::<f64>(|_| jitter, par)?;
             match dense::factor(&mut factor, monitor, par) {
                 Ok(()) => return Ok(Self { factor, jitter, centred }),
                 // Eigenvalues of a product that are below its rounding.
@@ -230,13 +244,16 @@ impl System {
     }
 
     /// Coefficients (m, q) and intercepts (q,).
-    pub fn solve(&self, sums: &Sums, par: Par) -> (Array2<f64>, Vec<f64>) {
+    ///
+    /// # Errors
+    /// [`Error::Param`] where they are not numbers.
+    pub fn solve(&self, sums: &Sums, par: Par) -> Result<(Array2<f64>, Vec<f64>)> {
         let (m, q) = sums.products.dim();
         let mean = |i: usize| self.centred.as_ref().map_or(0.0, |(mean, _)| mean[i]);
         let mut coefficients =
             Array2::from_shape_fn((m, q), |(i, j)| sums.products[[i, j]] - mean(i) * sums.targets[j]);
         let values = coefficients.as_slice_mut().expect("made row-major");
-        let mut panels = columns::to_panels::<f64>(values, m, q);
+        let mut panels = columns::to_panels::<f64>(values, m, q)?;
         columns::solve(&self.factor, &mut panels, par);
         columns::from_panels(&panels, values, m, q);
         let mut intercepts = vec![0.0; q];
@@ -248,7 +265,11 @@ impl System {
                 intercepts.iter_mut().zip(line).for_each(|(b, c)| *b -= mean * c);
             }
         }
-        (coefficients, intercepts)
+        if coefficients.iter().chain(&intercepts).all(|v| v.is_finite()) {
+            return Ok((coefficients, intercepts));
+        }
+        let rule = "such that sums over rows and their solution stay within double precision: scale X or the targets";
+        Err(Error::param("X", format!("{} rows", sums.rows), rule))
     }
 
     /// H_ii / w_i of some rows: how much each decides its own value, for each unit of its weight.
@@ -264,12 +285,12 @@ impl System {
         par: Par,
     ) -> Result<Vec<f64>> {
         let n = x.rows();
-        kernel.check_rows("X", x)?;
         let cross = PackedVectors::<f64>::new(kernel, vectors, par)?;
-        let solver = RowSolver::new(&self.factor, par);
+        cross.check(x)?;
+        let solver = RowSolver::new(&self.factor, par)?;
         let (stride, m) = (cross.stride(), vectors.rows());
         let mut hat = Vec::with_capacity(n);
-        let mut values = vec![0.0; BLOCK.min(n) * stride];
+        let mut values: Vec<f64> = memory::zeros(SUMS, BLOCK.min(n) * stride)?;
         for from in (0..n).step_by(BLOCK) {
             monitor.go_on("leave one out", from, n)?;
             let values = &mut values[..(n - from).min(BLOCK) * stride];

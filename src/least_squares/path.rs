@@ -37,7 +37,7 @@ pub fn solve_path(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<(Vec<PathPoint>, usize, Solution)> {
-    problem.check()?;
+    problem.checked()?;
     for &alpha in alphas {
         check_alpha(alpha)?;
     }
@@ -52,7 +52,7 @@ pub fn solve_path(
         let shifted = || k.shifted::<f64>(|i| problem.shift(alpha, i), par);
         let solution = match known {
             Some(solution) => Ok(solution),
-            None => factored(problem, shifted(), diagonal.clone(), true, monitor, par),
+            None => factored(problem, alpha, shifted()?, diagonal.clone(), true, monitor, par),
         };
         let solution = match solution {
             Err(error @ Error::NotPositiveDefinite { .. }) => {

@@ -3,7 +3,7 @@
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, gram_lower};
+use crate::kernels::{KernelFunction, Precision, Reach, gram_lower};
 use crate::linalg::dense::Square;
 use crate::simd::Real;
 use ndarray::ArrayView2;
@@ -45,14 +45,35 @@ impl Problem<'_> {
         kernel.check_rows("X", self.rows)
     }
 
-    /// As [`Problem::check`] for conjugate gradients, which take no weights and no alpha of 0.
-    pub(super) fn check_iterative(&self, alpha: f64) -> Result<()> {
+    /// As [`Problem::check`], and how large the kernel's values get.
+    pub(super) fn checked(&self) -> Result<Reach> {
         self.check()?;
-        check_alpha(alpha)?;
-        if alpha == 0.0 {
-            return Err(Error::param("alpha", alpha, "above 0 for conjugate gradients"));
+        let reach = Reach::of(self.kernel, self.rows);
+        reach.check("X", Precision::Double)?;
+        Ok(reach)
+    }
+
+    /// The error where a solution is not made of numbers.
+    pub(super) fn check_solution<'v>(
+        &self,
+        alpha: f64,
+        numbers: impl IntoIterator<Item = &'v f64>,
+    ) -> Result<()> {
+        if numbers.into_iter().all(|v| v.is_finite()) {
+            return Ok(());
         }
-        Ok(())
+        let largest = self.targets.iter().fold(0.0_f64, |largest, y| largest.max(y.abs()));
+        let rule =
+            "such that the solution stays within double precision: scale X or the targets, or raise alpha";
+        Err(Error::param("alpha", format!("{alpha:e} for targets up to {largest:e}"), rule))
+    }
+
+    /// As [`Problem::check`] for conjugate gradients, which take no weights and no alpha of 0.
+    pub(super) fn check_iterative(&self, alpha: f64) -> Result<Reach> {
+        let reach = self.checked()?;
+        check_alpha(alpha)?;
+        Error::check_param(alpha > 0.0, "alpha", alpha, "above 0 for conjugate gradients")?;
+        Ok(reach)
     }
 
     /// Number of outputs q.
@@ -78,11 +99,21 @@ pub(super) fn kernel_matrix<T: Real>(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Square<T>> {
-    let mut k = Square::<T>::new(rows.rows());
+    let mut k = Square::<T>::new(rows.rows()).map_err(|error| error.with_remedy(REMEDY))?;
     let stride = k.stride();
     gram_lower(kernel, rows, k.values_mut(), stride, monitor, par)?;
     Ok(k)
 }
+
+/// Rows whose products with each other are summed between two looks at the monitor, `m` numbers a row: some tenths of a
+/// second, `most` where there are few numbers.
+pub(super) fn rows_at_once(m: usize, most: usize) -> usize {
+    (4_000_000_000 / (m * m).max(1) / 96 * 96).clamp(96, most)
+}
+
+/// Where there is no room for a kernel matrix.
+const REMEDY: &str =
+    "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor";
 
 /// Checks alpha.
 pub(super) fn check_alpha(alpha: f64) -> Result<()> {

@@ -11,8 +11,9 @@
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelRows, Precision};
+use crate::kernels::{Kernel, KernelRows, Precision, Reach};
 use crate::largest::largest;
+use crate::memory;
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -54,13 +55,14 @@ pub fn select_points(
 ) -> Result<Points> {
     kernel.check()?;
     kernel.check_rows("X", x)?;
+    Reach::of(kernel.into(), x).check("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).collect();
-    let source = KernelRows::new(kernel, x, &all, Precision::Double, par);
+    let source = KernelRows::new(kernel, x, &all, Precision::Double, par)?;
     let mut left = source.diagonal(&all);
     let total: f64 = left.iter().sum();
     let most = count.min(n);
-    let mut factor = vec![0.0; n * most];
+    let mut factor: Vec<f64> = memory::zeros("the factor of the points", n.saturating_mul(most))?;
     let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
     let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
     let enough = 1e-12 * total / n as f64;
@@ -76,11 +78,16 @@ pub fn select_points(
         };
         let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).collect();
         if open.is_empty() {
+            if done == 0 && most > 0 {
+                // A kernel that is zero everywhere: one point, since there must be some.
+                points.rows.push(0);
+                points.remaining.push(total);
+            }
             break;
         }
-        let mut columns = vec![0.0; open.len() * n];
+        let mut columns: Vec<f64> = memory::zeros("columns of candidates", open.len() * n)?;
         let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).collect();
-        source.compute(&open, &mut lines, par);
+        source.compute(&open, &mut lines, par)?;
         let chosen: Vec<Vec<f64>> =
             open.iter().map(|&i| factor[i * most..i * most + done].to_vec()).collect();
         let (factor_view, mut gains) = (&factor, vec![0.0; open.len()]);
@@ -115,6 +122,13 @@ mod tests {
     use super::*;
     use crate::control::Silent;
     use crate::data::Rows;
+
+    #[test]
+    fn a_kernel_that_is_zero_has_one_point() {
+        let x: Rows<'_> = Rows::from_shape((5, 2), &[0.0; 10]).unwrap();
+        let chosen = select_points(Kernel::Linear, x, 3, None, &Silent, Par::Sequential).unwrap();
+        assert_eq!((chosen.rows, chosen.remaining), (vec![0], vec![0.0, 0.0]));
+    }
 
     #[test]
     fn the_trace_falls_and_duplicates_are_not_chosen_twice() {

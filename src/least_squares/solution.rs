@@ -11,6 +11,7 @@
 
 use super::intercept::coefficients_and_intercepts;
 use super::problem::Problem;
+use crate::error::Result;
 use crate::largest::largest;
 use ndarray::{Array2, ArrayView1};
 
@@ -29,13 +30,17 @@ pub struct Solution {
 
 impl Solution {
     /// From G (Y, 1), with leave-one-out values where the diagonal of G is given.
+    ///
+    /// # Errors
+    /// [`Error::Param`](crate::Error::Param) where they are not numbers.
     pub(super) fn new(
         problem: &Problem<'_>,
+        alpha: f64,
         solved: Array2<f64>,
         diagonal: Vec<f64>,
         inverse: Option<Vec<f64>>,
-    ) -> Self {
-        let (coefficients, intercepts, ones) = coefficients_and_intercepts(problem, solved);
+    ) -> Result<Self> {
+        let (coefficients, intercepts, ones) = coefficients_and_intercepts(problem, solved)?;
         let leave_one_out = inverse.map(|mut inverse| {
             if let Some(ones) = ones {
                 let total: f64 = ones.iter().sum();
@@ -43,7 +48,11 @@ impl Solution {
             }
             LeaveOneOut::new(problem, &coefficients, inverse)
         });
-        Self { coefficients, intercepts, leave_one_out, diagonal }
+        problem.check_solution(alpha, coefficients.iter().chain(&intercepts))?;
+        if let Some(found) = &leave_one_out {
+            problem.check_solution(alpha, found.values.iter().chain(&found.gcv))?;
+        }
+        Ok(Self { coefficients, intercepts, leave_one_out, diagonal })
     }
 }
 

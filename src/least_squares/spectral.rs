@@ -48,7 +48,7 @@ impl<'a> Spectral<'a> {
         for length in [spectrum.vectors.nrows(), spectrum.vectors.ncols()] {
             Error::check_len("rows and columns of the eigenvectors (one for each row)", n, length)?;
         }
-        let right = right_hand_sides(problem);
+        let right = right_hand_sides(problem)?;
         let mut projected = Array2::zeros(right.dim());
         for (i, (y, line)) in right.rows().into_iter().zip(spectrum.vectors.rows()).enumerate() {
             let root = problem.weight(i).sqrt();
@@ -98,6 +98,7 @@ impl<'a> Spectral<'a> {
         });
         let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
         let solved = lines.slice(s![.., ..columns]).to_owned();
-        Some(Solution::new(problem, solved, diagonal.to_vec(), Some(lines.column(columns).to_vec())))
+        let own = lines.column(columns).to_vec();
+        Solution::new(problem, alpha, solved, diagonal.to_vec(), Some(own)).ok()
     }
 }

@@ -28,7 +28,8 @@ pub(crate) fn factor_lines(a: &mut [f64], n: usize, lines: Range<usize>) -> Resu
         }
         let pivot = line[i] - dot(&line[..i], &line[..i]);
         if !(pivot > 0.0) {
-            return Err(Error::NotPositiveDefinite { index: i, pivot });
+            let largest = (i + 1..n).fold(a[i * n + i], |largest, k| a[k * n + k].max(largest));
+            return Err(Error::NotPositiveDefinite { index: i, pivot, largest });
         }
         line[i] = pivot.sqrt();
     }
@@ -61,14 +62,14 @@ pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64], q: usize) {
     }
 }
 
-/// One right-hand side: along the rows of L in both directions.
-fn solve_one(l: &[f64], n: usize, b: &mut [f64]) {
-    for i in 0..n {
-        let row = &l[i * n..=i * n + i];
+/// One right-hand side (n,), the lines of L `stride` apart: along the rows of L in both directions.
+pub(crate) fn solve_one(l: &[f64], stride: usize, b: &mut [f64]) {
+    for i in 0..b.len() {
+        let row = &l[i * stride..=i * stride + i];
         b[i] = (b[i] - dot(&row[..i], &b[..i])) / row[i];
     }
-    for i in (0..n).rev() {
-        let row = &l[i * n..=i * n + i];
+    for i in (0..b.len()).rev() {
+        let row = &l[i * stride..=i * stride + i];
         b[i] /= row[i];
         let (before, mine) = b.split_at_mut(i);
         axpy(-mine[0], &row[..i], before);

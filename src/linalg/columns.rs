@@ -8,23 +8,30 @@
 
 use super::dense::{BLOCK, ROWS, SMALL, Square};
 use crate::control::Par;
+use crate::error::Result;
+use crate::memory;
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, backward, forward, subtract_product};
 
+/// What the memory of this file is for.
+const COLUMNS: &str = "right-hand sides";
 /// Groups of rows of a symmetric product.
 const GROUPS: usize = 16;
 
 /// Right-hand sides as panels: (n, q) row-major in lines of [`panel_width`] columns, panel after panel.
-pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Vec<T> {
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory).
+pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Result<Vec<T>> {
     let width = panel_width::<T>();
-    let mut panels = vec![T::ZERO; q.div_ceil(width) * n * width];
+    let mut panels: Vec<T> = memory::zeros(COLUMNS, q.div_ceil(width) * n * width)?;
     for (i, line) in b.chunks_exact(q).enumerate() {
         for (j, &v) in line.iter().enumerate() {
             panels[(j / width * n + i) * width + j % width] = T::from_f64(v);
         }
     }
-    panels
+    Ok(panels)
 }
 
 /// The way back from [`to_panels`].
@@ -61,6 +68,18 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par)
                 subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
             });
         }
+    }
+    solve_transposed(l, panels, par);
+}
+
+/// Solves L' X = B in place, as [`solve`].
+pub(crate) fn solve_transposed<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par) {
+    let width = panel_width::<T>();
+    let (n, stride, values) = (l.len(), l.stride(), l.values());
+    if n == 0 {
+        return;
+    }
+    for x in panels.chunks_exact_mut(n * width) {
         for from in (0..n).step_by(BLOCK).rev() {
             let to = n.min(from + BLOCK);
             let (above, rest) = x.split_at_mut(from * width);
@@ -91,11 +110,11 @@ pub(crate) fn multiply<A: Real, T: Real>(
     x: &[T],
     out: &mut [T],
     par: Par,
-) {
+) -> Result<()> {
     let width = panel_width::<T>();
     let (n, stride, values) = (a.len(), a.stride(), a.values());
     if n == 0 {
-        return;
+        return Ok(());
     }
     let panels = x.len() / (n * width);
     // Groups of equal area: each ends at a multiple of the rows of a block.
@@ -104,13 +123,13 @@ pub(crate) fn multiply<A: Real, T: Real>(
         if group + 1 == GROUPS { n } else { (share as usize).next_multiple_of(ROWS).min(n) }
     };
     let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).collect();
-    par.for_each_chunk(&mut sums, 1, |group, sums| {
+    par.try_for_each_chunk(&mut sums, 1, |group, sums| {
         let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
         if from == to {
-            return;
+            return Ok(());
         }
         let sums = &mut sums[0];
-        sums.resize(panels * to * width, T::ZERO);
+        memory::extended(COLUMNS, sums, panels * to * width, T::ZERO)?;
         let mut own = vec![A::ZERO; ROWS * ROWS];
         for first in (from..to).step_by(ROWS) {
             let count = ROWS.min(to - first);
@@ -138,7 +157,8 @@ pub(crate) fn multiply<A: Real, T: Real>(
                 subtract_product(&own, at, (count, count), x, sums, width);
             }
         }
-    });
+        Ok(())
+    })?;
     for (p, (x, out)) in x.chunks_exact(n * width).zip(out.chunks_exact_mut(n * width)).enumerate() {
         par.for_each_chunk(out, ROWS * width, |task, out| {
             let first = task * ROWS;
@@ -161,4 +181,5 @@ pub(crate) fn multiply<A: Real, T: Real>(
             }
         });
     }
+    Ok(())
 }

@@ -3,7 +3,8 @@
 //!
 //! Each column has its own steps and its own end; all share every product with A. Where the recursion says that all
 //! have converged, the true residual is computed, and the iteration starts again from it if it is larger: what is
-//! reported is the true residual.
+//! reported is the true residual. A stop that the monitor asks for, between products or amid one, leaves x as it is after
+//! the last whole product, and takes the recursion's word for the residual.
 //!
 //! Cost a product with A and one with the preconditioner an iteration.
 
@@ -11,6 +12,8 @@ use std::ops::ControlFlow;
 
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::Result;
+use crate::memory;
+use crate::watch::Reasoned;
 
 /// When the iteration ends: where every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
 /// Rayleigh quotient seen for ||A||, or all products are spent.
@@ -27,7 +30,7 @@ pub(crate) struct Limits {
 pub(crate) struct Outcome {
     /// Products with A.
     pub(crate) products: u64,
-    /// ||b - A x|| / ||b|| of each column, computed from x; 0 where b is.
+    /// ||b - A x|| / ||b|| of each column, computed from x but after a stop; 0 where b is.
     pub(crate) residuals: Vec<f64>,
     /// Why it ended.
     pub(crate) reason: StopReason,
@@ -35,6 +38,14 @@ pub(crate) struct Outcome {
 
 /// Times the iteration starts again from the true residual.
 const RESTARTS: usize = 4;
+
+/// Products after which a residual that has not become smaller by a hundredth will not any more.
+const PATIENCE: u64 = 2000;
+
+/// The largest number; NaN where there is one.
+fn worst_of(numbers: &[f64]) -> f64 {
+    numbers.iter().fold(0.0, |worst: f64, &v| if v > worst || v.is_nan() { v } else { worst })
+}
 
 /// Inner products of the columns of two (n, q) matrices.
 fn dots(a: &[f64], b: &[f64], q: usize) -> Vec<f64> {
@@ -59,33 +70,40 @@ fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
 
 /// Improves `x` (n, q) until the iteration ends.
 ///
-/// `apply(p, out)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
+/// `apply(p, out, monitor)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
 ///
 /// # Errors
-/// Those of `apply` and `precondition`.
+/// Those of `apply` and `precondition`; where the monitor stops `apply`, that is the end of the iteration.
 pub(crate) fn solve(
     b: &[f64],
     x: &mut [f64],
     q: usize,
     limits: Limits,
-    mut apply: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
+    mut apply: impl FnMut(&[f64], &mut [f64], &dyn Monitor) -> Result<()>,
     mut precondition: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
+    let monitor = Reasoned::new(monitor);
+    // The product, or why it was stopped.
+    let mut apply = |p: &[f64], out: &mut [f64]| monitor.unless_stopped(apply(p, out, &monitor));
     let size: Vec<f64> = dots(b, b, q).into_iter().map(f64::sqrt).collect();
     let relative = |r: &[f64]| -> Vec<f64> {
         let of_size = |(r, b): (&f64, &f64)| if *b > 0.0 { r.sqrt() / b } else { 0.0 };
         dots(r, r, q).iter().zip(&size).map(of_size).collect()
     };
     let (mut products, mut norm) = (0, 0.0_f64);
-    let mut r = vec![0.0; b.len()];
-    let (mut z, mut ap) = (vec![0.0; b.len()], vec![0.0; b.len()]);
+    let vector = || memory::zeros::<f64>("conjugate gradients", b.len());
+    let (mut r, mut z, mut ap, mut p) = (vector()?, vector()?, vector()?, vector()?);
     let mut reason = StopReason::Converged;
     let mut before = f64::INFINITY;
-    let mut residuals = vec![0.0; q];
-    for restart in 0..=RESTARTS {
+    r.copy_from_slice(b);
+    let mut residuals = relative(&r);
+    'restarts: for restart in 0..=RESTARTS {
         if x.iter().any(|&x| x != 0.0) {
-            apply(x, &mut ap)?;
+            if let Err(why) = apply(x, &mut ap)? {
+                (reason, residuals) = (why, relative(&r));
+                break;
+            }
             products += 1;
         } else {
             ap.fill(0.0);
@@ -100,33 +118,44 @@ pub(crate) fn solve(
                 .collect()
         };
         residuals = relative(&r);
-        let worst = residuals.iter().copied().fold(0.0, f64::max);
+        let worst = worst_of(&residuals);
         let mut done = small(&r, x, norm);
         if done.iter().all(|&done| done) || reason != StopReason::Converged {
             break;
         }
         // The arithmetic of the products leaves no more to gain.
-        if restart == RESTARTS || worst > 0.5 * before {
+        if restart == RESTARTS || !(worst <= 0.5 * before) {
             reason = StopReason::Stalled;
             break;
         }
         before = worst;
         precondition(&r, &mut z)?;
-        let mut p = z.clone();
+        p.copy_from_slice(&z);
         let mut rz = dots(&r, &z, q);
+        let (mut best, mut improved) = (f64::INFINITY, products);
         while !done.iter().all(|&done| done) {
-            let gap = relative(&r).into_iter().fold(0.0, f64::max);
+            let gap = worst_of(&relative(&r));
+            if gap < 0.99 * best {
+                (best, improved) = (gap, products);
+            }
             let progress =
                 Progress { phase: "conjugate gradients", done: products, total: None, gap, steps: products };
             if let ControlFlow::Break(why) = monitor.tick(&progress) {
-                reason = why;
-                break;
+                (reason, residuals) = (why, relative(&r));
+                break 'restarts;
             }
             if products >= limits.products {
                 reason = StopReason::MaxIterations;
                 break;
             }
-            apply(&p, &mut ap)?;
+            if products > improved + PATIENCE {
+                reason = StopReason::Stalled;
+                break;
+            }
+            if let Err(why) = apply(&p, &mut ap)? {
+                (reason, residuals) = (why, relative(&r));
+                break 'restarts;
+            }
             products += 1;
             let (curve, length) = (dots(&p, &ap, q), dots(&p, &p, q));
             let mut step = vec![0.0; q];
@@ -169,13 +198,75 @@ mod tests {
     use crate::control::Silent;
 
     #[test]
+    fn an_iteration_that_gets_nowhere_ends_and_does_not_call_itself_converged() {
+        let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
+        let limits = Limits { relative: 1e-12, backward: 0.0, products: u64::MAX };
+        let same = |r: &[f64], out: &mut [f64]| {
+            out.copy_from_slice(r);
+            Ok(())
+        };
+        // Products that are not numbers, of no length, and such as no matrix has.
+        for kind in 0..3 {
+            let mut random = crate::random::Random::new(5);
+            let mut x = vec![0.0; b.len()];
+            let times = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
+                for (out, p) in out.iter_mut().zip(p) {
+                    *out = [f64::NAN, 0.0, p * (0.01 + random.uniform())][kind];
+                }
+                Ok(())
+            };
+            let outcome = solve(&b, &mut x, 1, limits, times, same, &Silent).unwrap();
+            assert_eq!(outcome.reason, StopReason::Stalled, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_product_that_is_stopped_leaves_the_last_whole_step() {
+        struct After(std::sync::atomic::AtomicU64);
+        impl Monitor for After {
+            fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+                match self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) {
+                    1 => ControlFlow::Break(StopReason::MaxTime),
+                    _ => ControlFlow::Continue(()),
+                }
+            }
+        }
+        let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
+        let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
+        let same = |r: &[f64], out: &mut [f64]| {
+            out.copy_from_slice(r);
+            Ok(())
+        };
+        let mut stops = 0;
+        for ticks in 1..50 {
+            let mut x = vec![0.0; b.len()];
+            let times = |p: &[f64], out: &mut [f64], monitor: &dyn Monitor| {
+                for half in 0..2 {
+                    monitor.go_on("product", half, 2)?;
+                    for i in half * 20..half * 20 + 20 {
+                        out[i] = (1 + i % 7) as f64 * p[i];
+                    }
+                }
+                Ok(())
+            };
+            let outcome = solve(&b, &mut x, 1, limits, times, same, &After(ticks.into())).unwrap();
+            stops += u64::from(outcome.reason == StopReason::MaxTime);
+            let missing = x.iter().zip(&b).enumerate().map(|(i, (x, b))| b - (1 + i % 7) as f64 * x);
+            let size = b.iter().map(|b| b * b).sum::<f64>();
+            let residual = (missing.map(|r| r * r).sum::<f64>() / size).sqrt();
+            assert!((outcome.residuals[0] - residual).abs() < 1e-12, "{ticks}");
+        }
+        assert!((10..49).contains(&stops), "{stops}");
+    }
+
+    #[test]
     fn diagonal_systems_take_as_many_products_as_there_are_values() {
         let values = [1.0, 3.0, 7.0, 20.0];
         let (n, q) = (40, 3);
         let b: Vec<f64> = (0..n * q).map(|i| if i % q == 2 { 0.0 } else { (i as f64).sin() }).collect();
         let mut x = vec![0.0; n * q];
         let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
-        let times = |p: &[f64], out: &mut [f64]| {
+        let times = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = values[i / q % 4] * p[i];
             }

@@ -9,11 +9,13 @@
 
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
-use crate::memory::Arena;
+use crate::memory::{self, Arena};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
 
+/// What the memory of this file is for.
+const MATRIX: &str = "a system of equations";
 /// Columns of a block: a panel of such a depth fits the first cache.
 pub(super) const BLOCK: usize = 256;
 /// Columns that are substituted without a register tile.
@@ -32,14 +34,17 @@ pub(crate) struct Square<T> {
 
 impl<T: Real> Square<T> {
     /// Zeros.
-    pub(crate) fn new(n: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn new(n: usize) -> Result<Self> {
         let width = panel_width::<T>();
         let mut stride = n.next_multiple_of(width).max(width);
         // Lines a multiple of 4 kB apart would fall into the same few lines of the first cache.
         if (stride * size_of::<T>()).is_multiple_of(2048) {
             stride += width;
         }
-        Self { values: Arena::new(n * stride), n, stride }
+        Ok(Self { values: Arena::new(MATRIX, n.saturating_mul(stride))?, n, stride })
     }
 
     /// Bytes of such a matrix.
@@ -81,8 +86,15 @@ impl<T: Real> Square<T> {
     }
 
     /// The lower triangle rounded to another precision, `shift` of the row added to the diagonal.
-    pub(crate) fn shifted<U: Real>(&self, shift: impl Fn(usize) -> f64 + Sync, par: Par) -> Square<U> {
-        let mut out = Square::<U>::new(self.n);
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn shifted<U: Real>(
+        &self,
+        shift: impl Fn(usize) -> f64 + Sync,
+        par: Par,
+    ) -> Result<Square<U>> {
+        let mut out = Square::<U>::new(self.n)?;
         let (stride, from, values) = (out.stride, self.stride, self.values());
         par.for_each_chunk(out.values_mut(), ROWS * stride, |task, lines| {
             for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(stride)) {
@@ -92,7 +104,7 @@ impl<T: Real> Square<T> {
                 line[i] = U::from_f64(values[i * from + i].to_f64() + shift(i));
             }
         });
-        out
+        Ok(out)
     }
 }
 
@@ -102,19 +114,24 @@ impl<T: Real> Square<T> {
 /// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Cancelled`].
 pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par) -> Result<()> {
     let (n, stride) = (a.n, a.stride);
+    let largest = a
+        .diagonal()
+        .into_iter()
+        .fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
     let values = a.values.values_mut();
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK) {
         monitor.go_on("factor", from, n)?;
         let to = n.min(from + BLOCK);
         let (done, below) = values.split_at_mut(to * stride);
-        factor_block(&mut done[from * stride..], stride, from, to - from)?;
+        factor_block(&mut done[from * stride..], stride, from, to - from)
+            .map_err(|(index, pivot)| Error::NotPositiveDefinite { index, pivot, largest })?;
         if to == n {
             break;
         }
         let block = BlockFactor::new(&done[from * stride..], stride, from, to - from);
         par.for_each_chunk(below, ROWS * stride, |_, rows| block.substitute(rows, stride, from));
-        pack(below, stride, n - to, from, to - from, &mut panels, par);
+        pack(below, stride, n - to, from, to - from, &mut panels, par)?;
         let (width, depth) = (panel_width::<T>(), to - from);
         let at_once = (TICK / (depth * (n - to))).next_multiple_of(ROWS).max(ROWS * par.threads());
         for (group, below) in below.chunks_mut(at_once * stride).enumerate() {
@@ -140,11 +157,41 @@ fn pack<T: Real>(
     depth: usize,
     panels: &mut Vec<T>,
     par: Par,
-) {
+) -> Result<()> {
     let width = panel_width::<T>();
     let size = depth * width;
     panels.clear();
-    panels.resize(count.div_ceil(width) * size, T::ZERO);
+    memory::extended(MATRIX, panels, count.div_ceil(width) * size, T::ZERO)?;
+    pack_into(rows, stride, count, from, depth, panels, par);
+    Ok(())
+}
+
+/// As [`pack`] for at most a block of rows and columns, which there is always room for.
+fn pack_block<T: Real>(
+    rows: &[T],
+    stride: usize,
+    count: usize,
+    from: usize,
+    depth: usize,
+    panels: &mut Vec<T>,
+) {
+    panels.clear();
+    panels.resize(count.next_multiple_of(panel_width::<T>()) * depth, T::ZERO);
+    pack_into(rows, stride, count, from, depth, panels, Par::Sequential);
+}
+
+/// As [`pack`] into zeros.
+fn pack_into<T: Real>(
+    rows: &[T],
+    stride: usize,
+    count: usize,
+    from: usize,
+    depth: usize,
+    panels: &mut [T],
+    par: Par,
+) {
+    let width = panel_width::<T>();
+    let size = depth * width;
     if size > 0 {
         par.for_each_chunk(panels, size, |p, panel| {
             for j in 0..width.min(count - p * width) {
@@ -157,8 +204,14 @@ fn pack<T: Real>(
     }
 }
 
-/// Factors the block of columns `first..first + size` of the rows given, which are its own.
-fn factor_block<T: Real>(rows: &mut [T], stride: usize, first: usize, size: usize) -> Result<()> {
+/// Factors the block of columns `first..first + size` of the rows given, which are its own. The error is the first pivot
+/// that is not above zero.
+fn factor_block<T: Real>(
+    rows: &mut [T],
+    stride: usize,
+    first: usize,
+    size: usize,
+) -> Result<(), (usize, f64)> {
     let width = panel_width::<T>();
     let mut panels = Vec::new();
     for s in (0..size).step_by(SMALL) {
@@ -173,7 +226,7 @@ fn factor_block<T: Real>(rows: &mut [T], stride: usize, first: usize, size: usiz
             let part = &line[at..first + i];
             let pivot = line[first + i].to_f64() - dot(part, part);
             if !(pivot > 0.0 && T::from_f64(pivot) > T::ZERO) {
-                return Err(Error::NotPositiveDefinite { index: first + i, pivot });
+                return Err((first + i, pivot));
             }
             line[first + i] = T::from_f64(pivot.sqrt());
         }
@@ -184,7 +237,7 @@ fn factor_block<T: Real>(rows: &mut [T], stride: usize, first: usize, size: usiz
         let small = BlockFactor::new(&done[s * stride..], stride, at, end - s);
         let below = &mut below[..(size - end) * stride];
         small.substitute(below, stride, at);
-        pack(below, stride, size - end, at, end - s, &mut panels, Par::Sequential);
+        pack_block(below, stride, size - end, at, end - s, &mut panels);
         for (p, panel) in panels.chunks_exact((end - s) * width).enumerate() {
             update_rows(below, stride, 0..size - end, at, end - s, panel, first + end + p * width);
         }
@@ -208,7 +261,7 @@ impl<T: Real> BlockFactor<T> {
     fn new(rows: &[T], stride: usize, first: usize, size: usize) -> Self {
         let parts = (0..size).step_by(SMALL).map(|s| {
             let (count, mut panels) = ((size - s).min(SMALL), Vec::new());
-            pack(&rows[s * stride..], stride, count, first, s, &mut panels, Par::Sequential);
+            pack_block(&rows[s * stride..], stride, count, first, s, &mut panels);
             let mut triangle = vec![T::ZERO; SMALL * SMALL];
             for i in 0..count {
                 let line = &rows[(s + i) * stride + first + s..][..=i];
@@ -261,19 +314,22 @@ pub(crate) struct RowSolver<T> {
 
 impl<T: Real> RowSolver<T> {
     /// Holds a copy of the lower triangle.
-    pub(crate) fn new(l: &Square<T>, par: Par) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn new(l: &Square<T>, par: Par) -> Result<Self> {
         let (n, stride, values) = (l.n, l.stride, l.values());
         let blocks = (0..n).step_by(BLOCK).map(|from| {
             let size = (n - from).min(BLOCK);
             let own = &values[from * stride..];
             let left = (0..from).step_by(BLOCK).map(|depth| {
                 let mut panels = Vec::new();
-                pack(own, stride, size, depth, BLOCK, &mut panels, par);
-                panels
+                pack(own, stride, size, depth, BLOCK, &mut panels, par)?;
+                Ok(panels)
             });
-            (from, left.collect(), BlockFactor::new(own, stride, from, size))
+            Ok((from, left.collect::<Result<_>>()?, BlockFactor::new(own, stride, from, size)))
         });
-        Self { n, blocks: blocks.collect() }
+        Ok(Self { n, blocks: blocks.collect::<Result<_>>()? })
     }
 
     /// Replaces every line of `stride` numbers by X; a line has room for whole panels.
@@ -292,12 +348,20 @@ impl<T: Real> RowSolver<T> {
 }
 
 /// A -= K'K for the lower triangle of A (m, m), K in lines of `stride` numbers.
-pub(crate) fn subtract_gram<A: Real, T: Real>(a: &mut Square<T>, k: &[A], stride: usize, par: Par) {
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(crate) fn subtract_gram<A: Real, T: Real>(
+    a: &mut Square<T>,
+    k: &[A],
+    stride: usize,
+    par: Par,
+) -> Result<()> {
     let (m, lines, width) = (a.n, a.stride, panel_width::<T>());
     for k in k.chunks(BLOCK * stride) {
         let depth = k.len() / stride;
         let size = depth * width;
-        let mut panels = vec![T::ZERO; m.div_ceil(width) * size];
+        let mut panels: Vec<T> = memory::zeros(MATRIX, m.div_ceil(width) * size)?;
         par.for_each_chunk(&mut panels, size, |p, panel| {
             for (out, line) in panel.chunks_exact_mut(width).zip(k.chunks_exact(stride)) {
                 for (out, v) in out.iter_mut().zip(&line[p * width..m.min((p + 1) * width)]) {
@@ -313,6 +377,7 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(a: &mut Square<T>, k: &[A], stride
             }
         });
     }
+    Ok(())
 }
 
 /// The diagonal of (L L')^-1; M' = L^-T goes above the diagonal of `l`.
@@ -336,7 +401,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
         let depths: Vec<usize> = (0..from).step_by(BLOCK).collect();
         panels.resize(depths.len(), Vec::new());
         for (&depth, panels) in depths.iter().zip(&mut panels) {
-            pack(own, stride, size, depth, BLOCK, panels, par);
+            pack(own, stride, size, depth, BLOCK, panels, par)?;
         }
         let at_once = (TICK / (size * from.max(1))).next_multiple_of(ROWS).max(ROWS * par.threads());
         for (group, above) in above.chunks_mut(at_once * stride).enumerate() {
@@ -354,7 +419,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
             });
         }
         // The block's own inverse.
-        let mut identity = Square::<T>::new(size);
+        let mut identity = Square::<T>::new(size)?;
         let lines = identity.stride;
         identity.shift(|_| 1.0);
         block.substitute(identity.values_mut(), lines, 0);
@@ -417,7 +482,7 @@ mod tests {
 
     /// exp(-|i - j| / 20) + noise on the diagonal: positive definite, far from diagonal.
     fn example<T: Real>(n: usize) -> Square<T> {
-        let mut a = Square::new(n);
+        let mut a = Square::new(n).unwrap();
         let stride = a.stride();
         for i in 0..n {
             for j in 0..=i {
@@ -432,13 +497,13 @@ mod tests {
     fn factor_solution_and_inverse_at_every_size() {
         for n in [1, 2, 31, 64, 65, 200, 256, 257, 530] {
             let a = example::<f64>(n);
-            let mut l = a.shifted::<f64>(|_| 0.25, Par::Threads);
+            let mut l = a.shifted::<f64>(|_| 0.25, Par::Threads).unwrap();
             factor(&mut l, &Silent, Par::Threads).unwrap();
             let q = 19;
             let x: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).sin()).collect();
-            let panels = to_panels::<f64>(&x, n, q);
+            let panels = to_panels::<f64>(&x, n, q).unwrap();
             let mut b = vec![0.0; panels.len()];
-            multiply(&a, |_| 0.25, &panels, &mut b, Par::Threads);
+            multiply(&a, |_| 0.25, &panels, &mut b, Par::Threads).unwrap();
             solve(&l, &mut b, Par::Threads);
             assert!(b.iter().zip(&panels).all(|(b, x)| (b - x).abs() < 1e-10), "{n}");
             let mut back = vec![0.0; n * q];
@@ -448,7 +513,7 @@ mod tests {
             for i in (0..n).step_by(n / 7 + 1) {
                 let mut unit = vec![0.0; n];
                 unit[i] = 1.0;
-                let mut e = to_panels::<f64>(&unit, n, 1);
+                let mut e = to_panels::<f64>(&unit, n, 1).unwrap();
                 solve(&l, &mut e, Par::Sequential);
                 from_panels(&e, &mut unit, n, 1);
                 assert!((unit[i] - diagonal[i]).abs() < 1e-10, "{n} {i} {} {}", unit[i], diagonal[i]);
@@ -463,17 +528,17 @@ mod tests {
             let stride = m.next_multiple_of(width) + 1;
             let k: Vec<f64> =
                 (0..n * stride).map(|i| (i as f64 * 0.7 + (i * i) as f64 * 1e-3).sin()).collect();
-            let mut a = Square::<f64>::new(m);
-            subtract_gram(&mut a, &k, stride, Par::Threads);
+            let mut a = Square::<f64>::new(m).unwrap();
+            subtract_gram(&mut a, &k, stride, Par::Threads).unwrap();
             let lines = a.stride();
             for (i, j) in [(0, 0), (m - 1, 0), (m - 1, m - 1), (m / 2, m / 3)] {
                 let sum: f64 = (0..n).map(|t| k[t * stride + i] * k[t * stride + j]).sum();
                 assert!((a.values()[i * lines + j] + sum).abs() < 1e-9);
             }
-            let mut l = example::<f64>(m).shifted::<f64>(|_| 0.0, Par::Sequential);
+            let mut l = example::<f64>(m).shifted::<f64>(|_| 0.0, Par::Sequential).unwrap();
             factor(&mut l, &Silent, Par::Threads).unwrap();
             let mut x = k.clone();
-            RowSolver::new(&l, Par::Threads).substitute(&mut x, stride);
+            RowSolver::new(&l, Par::Threads).unwrap().substitute(&mut x, stride);
             for t in [0, n / 2, n - 1] {
                 for i in 0..m {
                     let line = &l.values()[i * lines..=i * lines + i];

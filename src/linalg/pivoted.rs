@@ -4,16 +4,32 @@
 //! The rows chosen are a basis: what remains of the diagonal is the squared distance of every row from their span.
 //! Cost m r^2.
 
+use crate::control::StopReason;
+use crate::error::Result;
 use crate::largest::largest;
+use crate::memory::room;
 use crate::simd::blas::dot;
+use crate::watch::Watch;
+use std::ops::ControlFlow;
 
-/// The rows chosen, in order, and L row-major with as many columns.
-pub(crate) fn pivoted(a: &[f64], m: usize, most: usize, tolerance: f64) -> (Vec<usize>, Vec<f64>) {
+/// The rows chosen, in order, L row-major with as many columns, and why they are fewer where the monitor has said so.
+pub(crate) fn pivoted(
+    a: &[f64],
+    m: usize,
+    most: usize,
+    tolerance: f64,
+    watch: &mut Watch<'_>,
+) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
     let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).collect();
     let enough = tolerance * distance.iter().copied().fold(0.0, f64::max);
     let mut lines: Vec<Vec<f64>> = vec![Vec::new(); m];
     let mut order = Vec::new();
+    let mut stopped = None;
     while order.len() < most.min(m) {
+        if let ControlFlow::Break(reason) = watch.look((m * (order.len() + 8)) as u64) {
+            stopped = Some(reason);
+            break;
+        }
         let best = largest(distance.iter().copied());
         if !(distance[best] > enough) {
             break;
@@ -29,7 +45,11 @@ pub(crate) fn pivoted(a: &[f64], m: usize, most: usize, tolerance: f64) -> (Vec<
         }
         order.push(best);
     }
-    (order, lines.concat())
+    let mut factor = room("a basis", m * order.len())?;
+    for line in &lines {
+        factor.extend_from_slice(line);
+    }
+    Ok((order, factor, stopped))
 }
 
 #[cfg(test)]
@@ -42,7 +62,7 @@ mod tests {
         let x: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.77 + (i * i) as f64 * 0.013).sin()).collect();
         let a: Vec<f64> =
             (0..m * m).map(|i| dot(&x[i / m * d..(i / m + 1) * d], &x[i % m * d..(i % m + 1) * d])).collect();
-        let (order, l) = pivoted(&a, m, m, 1e-12);
+        let (order, l, _) = pivoted(&a, m, m, 1e-12, &mut Watch::silent()).unwrap();
         assert_eq!(order.len(), d);
         for i in 0..m {
             for j in 0..m {
@@ -50,7 +70,7 @@ mod tests {
                 assert!((product - a[i * m + j]).abs() < 1e-12);
             }
         }
-        assert_eq!(pivoted(&a, m, 2, 0.0).0.len(), 2);
-        assert!(pivoted(&[0.0; 9], 3, 3, 0.0).0.is_empty());
+        assert_eq!(pivoted(&a, m, 2, 0.0, &mut Watch::silent()).unwrap().0.len(), 2);
+        assert!(pivoted(&[0.0; 9], 3, 3, 0.0, &mut Watch::silent()).unwrap().0.is_empty());
     }
 }

@@ -8,6 +8,8 @@
 //! Cost of a column 2 n l multiply-adds for n columns before it, 3 n l where it is done twice.
 
 use crate::control::Par;
+use crate::error::Result;
+use crate::memory::more_room;
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 use ndarray::Array2;
@@ -128,16 +130,19 @@ impl Basis {
     }
 
     /// Takes a split column; `validation` holds its function on the validation rows.
-    pub(super) fn push(&mut self, outside: Outside, mut validation: Vec<f64>) {
+    pub(super) fn push(&mut self, outside: Outside, mut validation: Vec<f64>) -> Result<()> {
         let Outside { mut line, pivot, direction } = outside;
         let n = self.validation_rows;
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
         }
+        more_room("the basis of a pursuit", &mut self.vectors, direction.len())?;
+        more_room("the basis of a pursuit", &mut self.validation, validation.len())?;
         self.validation.extend(validation.iter().map(|v| v / pivot));
         self.vectors.extend(direction);
         line.push(pivot);
         self.lines.push(line);
+        Ok(())
     }
 
     /// Forgets the last column.
@@ -175,7 +180,7 @@ mod tests {
         for column in &columns {
             let line = basis.products(column, Par::Sequential);
             if let Some(outside) = basis.split(column.clone(), line, 1e-20, Par::Sequential) {
-                basis.push(outside, column[..3].to_vec());
+                basis.push(outside, column[..3].to_vec()).unwrap();
                 taken.push(column.clone());
             }
         }

@@ -146,7 +146,7 @@ pub(super) fn fit(
         let mut ones = vec![1.0; l];
         dictionary.scale(&mut ones);
         if let Some(outside) = state.basis.split(ones.clone(), Vec::new(), 0.0, par) {
-            state.basis.push(outside, Vec::new());
+            state.basis.push(outside, Vec::new())?;
         }
         state.coefficients.extend(vec![0.0; q]);
         state.validation.push(vec![1.0; task.validation_rows()]);
@@ -208,7 +208,7 @@ pub(super) fn fit(
                     open[p] = false;
                     continue;
                 };
-                state.basis.push(outside, Vec::new());
+                state.basis.push(outside, Vec::new())?;
             }
             state.validation.push(dictionary.validation_column(p, par)?);
             state.coefficients.extend(vec![0.0; q]);

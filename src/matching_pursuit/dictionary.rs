@@ -8,6 +8,7 @@ use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
+use crate::memory::{room, zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::inner::row_products;
@@ -18,6 +19,8 @@ use std::ops::ControlFlow;
 const DRAWN: usize = 59;
 /// Values computed together while the dictionary is filled: 32 MB.
 const FILL: usize = 1 << 22;
+/// What a refusal of memory is told of.
+const KEPT: &str = "the values of the dictionary (take a smaller cache_size, or a sample_size)";
 /// Functions a task multiplies.
 const CHUNK: usize = 48;
 
@@ -76,9 +79,9 @@ impl<'a> Dictionary<'a> {
             return Ok(Ok(dictionary));
         }
         let mut values = if storage.single {
-            Values::Single(vec![0.0; count * rows])
+            Values::Single(zeros(KEPT, count * rows)?)
         } else {
-            Values::Double(vec![0.0; count * rows])
+            Values::Double(zeros(KEPT, count * rows)?)
         };
         let step = (FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
@@ -171,13 +174,13 @@ impl<'a> Dictionary<'a> {
     /// Weighted values of some functions on the training rows, in double precision.
     pub(super) fn columns(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
         if let Values::Double(values) = &self.values {
-            return Ok(list
-                .iter()
-                .flat_map(|p| &values[p * self.rows..(p + 1) * self.rows])
-                .copied()
-                .collect());
+            let mut out = room("values of functions", list.len() * self.rows)?;
+            for p in list {
+                out.extend_from_slice(&values[p * self.rows..(p + 1) * self.rows]);
+            }
+            return Ok(out);
         }
-        let mut out = vec![0.0; list.len() * self.rows];
+        let mut out = zeros("values of functions", list.len() * self.rows)?;
         self.keep(DOUBLE, list, &mut out, par)?;
         Ok(out)
     }

@@ -55,7 +55,7 @@ pub(super) fn fit(
         let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
         if let Some(outside) = state.basis.split(ones, Vec::new(), 0.0, par) {
-            state.take(outside, vec![1.0; task.validation_rows()]);
+            state.take(outside, vec![1.0; task.validation_rows()])?;
         }
     }
     let mut rivals = if dictionary.drawn().is_some() {
@@ -122,7 +122,7 @@ pub(super) fn fit(
             Rivals::Drawn { open, .. } => open[p] = false,
         }
         let Some(outside) = outside else { continue };
-        state.take(outside, dictionary.validation_column(p, par)?);
+        state.take(outside, dictionary.validation_column(p, par)?)?;
         state.order.push(p);
         go_on = state.note(&mut stopping);
     };

@@ -5,7 +5,7 @@
 use crate::control::Par;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors};
+use crate::kernels::{Kernel, PackedVectors, made};
 use crate::simd::Real;
 use crate::with_rows;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -117,14 +117,14 @@ impl<'a> KernelFunctions<'a> {
         set: RowSet,
         mut out: ArrayViewMut2<'_, T>,
         par: Par,
-    ) {
-        let Some(rows) = self.set(set) else { return };
+    ) -> Result<()> {
+        let Some(rows) = self.set(set) else { return Ok(()) };
         if self.kernel == Kernel::Precomputed {
-            return self.given(which, rows, out, par);
+            self.given(which, rows, out, par);
+            return Ok(());
         }
-        let columns =
-            packed[set as usize].get_or_init(|| PackedVectors::between(self.kernel, self.points, rows, par));
-        columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par);
+        let columns = made(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, par))?;
+        columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par)
     }
 
     /// Values of the precomputed kernel: columns of the rows.
@@ -176,13 +176,11 @@ impl Functions for KernelFunctions<'_> {
     }
 
     fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, par: Par) -> Result<()> {
-        self.values(&self.double, which, set, out, par);
-        Ok(())
+        self.values(&self.double, which, set, out, par)
     }
 
     fn fill_single(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f32>, par: Par) -> Result<()> {
-        self.values(&self.single, which, set, out, par);
-        Ok(())
+        self.values(&self.single, which, set, out, par)
     }
 }
 

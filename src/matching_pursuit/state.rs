@@ -7,6 +7,7 @@ use super::basis::{Basis, Outside};
 use super::curve::Stopping;
 use super::dictionary::Dictionary;
 use super::task::Task;
+use crate::error::Result;
 use crate::simd::blas::{axpy, dot};
 
 /// The fitted part, without the candidates.
@@ -63,13 +64,14 @@ impl<'t, 'a> State<'t, 'a> {
 
     /// Takes a split column into the basis, with its function on the validation rows, and its share out of the
     /// residuals.
-    pub(super) fn take(&mut self, outside: Outside, validation: Vec<f64>) {
-        self.basis.push(outside, validation);
+    pub(super) fn take(&mut self, outside: Outside, validation: Vec<f64>) -> Result<()> {
+        self.basis.push(outside, validation)?;
         let (direction, _) = self.basis.last();
         let shares: Vec<f64> =
             self.residuals.chunks_exact(direction.len()).map(|r| dot(direction, r)).collect();
         self.shift(&shares, 1.0);
         self.projections.extend(&shares);
+        Ok(())
     }
 
     /// Gives the last function back.

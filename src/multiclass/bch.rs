@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use super::code::CodeMatrix;
 use super::draws::Draws;
-use crate::control::{Monitor, Par};
+use crate::control::{Monitor, Par, Silent};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -49,12 +49,15 @@ pub fn bch(classes: usize, draws: Draws, monitor: &dyn Monitor, par: Par) -> Res
         )
     };
     let quality = |number, _| match of_draw(number) {
-        Ok(code) => 1 + code.twice_column_distance(Par::Sequential).unwrap_or(0),
+        Ok(code) => {
+            let nearest = code.twice_column_distance(&Silent, Par::Sequential).ok().flatten();
+            1 + nearest.unwrap_or(0)
+        }
         Err(_) => 0,
     };
     // Where every word is a class, all draws are the same code.
     let count = if words(generator) == classes as u64 { 1 } else { draws.count };
-    let Some(number) = (Draws { count, ..draws }).best(quality, monitor, par)? else {
+    let Some(number) = (Draws { count, ..draws }).best(quality, 32 * LENGTH * classes, monitor, par)? else {
         let rule = format!("more: no draw of {classes} words kept both signs in every column");
         return Err(Error::param("n_draws", draws.count, rule));
     };
@@ -115,7 +118,6 @@ fn sample(n: u64, count: usize, random: &mut Random) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
 
     #[test]
     fn dimensions_of_the_table() {
@@ -153,7 +155,7 @@ mod tests {
             let code = bch(classes, Draws { count: 50, seed: 3 }, &Silent, Par::Sequential).unwrap();
             assert_eq!((code.classes(), code.columns()), (classes, 63));
             let least = if classes <= 128 { 31 } else { 27 };
-            assert!(code.twice_row_distance() >= 2 * least, "{classes}");
+            assert!(code.twice_row_distance(&Silent).unwrap() >= 2 * least, "{classes}");
             assert_eq!(code, bch(classes, Draws { count: 50, seed: 3 }, &Silent, Par::Threads).unwrap());
         }
     }

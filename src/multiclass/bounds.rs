@@ -18,8 +18,9 @@
 
 use super::code::CodeMatrix;
 use super::decode::Decoder;
-use crate::control::Par;
+use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::watch::Watch;
 use ndarray::ArrayView2;
 
 /// What is known of the training rows.
@@ -41,11 +42,12 @@ pub struct LeaveOneOutRows<'a> {
 ///
 /// # Errors
 /// [`Error::Shape`] where sizes disagree, [`Error::Param`] for labels beyond the code, for the dag, whose decisions
-/// are no sums, and for mean losses.
+/// are no sums, and for mean losses; [`Error::Cancelled`].
 pub fn leave_one_out_margins(
     rows: &LeaveOneOutRows<'_>,
     code: &CodeMatrix,
     decoder: Decoder,
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<(Vec<f64>, Vec<bool>)> {
     let &LeaveOneOutRows { outputs, coefficients, diagonal, labels, slack } = rows;
@@ -74,7 +76,7 @@ pub fn leave_one_out_margins(
         -1 => decoder.gains(f).1,
         _ => 0.0,
     };
-    let found = par.map(n, |j| {
+    let of_row = |j: usize| {
         let own = labels[j];
         let mut least = vec![0.0; classes];
         for i in 0..columns {
@@ -96,13 +98,19 @@ pub fn leave_one_out_margins(
         let others = || (0..classes).filter(|&r| r != own);
         let suspect = others().any(|r| least[r] < 0.0 || (least[r] <= 0.0 && r < own));
         (others().map(|r| least[r]).fold(f64::INFINITY, f64::min), suspect)
-    });
+    };
+    let mut found = Vec::with_capacity(n);
+    Watch::new(monitor, "bounds", n).stretches(n, (columns * (classes + 32)) as u64, |part, _| {
+        found.extend(par.map(part.len(), |j| of_row(part.start + j)));
+        Ok(())
+    })?;
     Ok(found.into_iter().unzip())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
     use crate::multiclass::decode::MarginLoss;
     use crate::random::Random;
     use ndarray::Array2;
@@ -131,7 +139,8 @@ mod tests {
                     labels: &labels,
                     slack: &vec![0.0; columns],
                 };
-                let (margins, suspects) = leave_one_out_margins(&rows, code, decoder, Par::Threads).unwrap();
+                let (margins, suspects) =
+                    leave_one_out_margins(&rows, code, decoder, &Silent, Par::Threads).unwrap();
                 for j in 0..n {
                     for _ in 0..200 {
                         let f: Vec<f64> = (0..columns)

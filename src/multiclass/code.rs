@@ -7,12 +7,15 @@
 //! Invariants of a [`CodeMatrix`]: at least two classes and one column, every column has both signs, no row is
 //! zero and no two are equal. Cost of the distances: pairs times words of 64 entries.
 
-use crate::control::Par;
+use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
 
 /// Most classes of a complete code: 16,383 columns.
 const MOST_COMPLETE: usize = 15;
+/// Multiplications that the inner product of two words takes as long as.
+const WORK_OF_A_WORD: usize = 8;
 
 /// A code over some classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,21 +145,35 @@ impl CodeMatrix {
     }
 
     /// Twice the smallest distance of two rows.
-    pub fn twice_row_distance(&self) -> usize {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn twice_row_distance(&self, monitor: &dyn Monitor) -> Result<usize> {
         let rows = Signs::new(self.classes(), self.columns(), |i, k| self.entry(i, k));
-        rows.nearest(0, |inner| self.columns().saturating_add_signed(-inner))
+        let mut watch = Watch::new(monitor, "code", self.classes());
+        rows.nearest(0, |inner| self.columns().saturating_add_signed(-inner), &mut watch)
     }
 
     /// Twice the smallest distance of two columns, or of a column and the opposite of another; none for one column.
-    pub fn twice_column_distance(&self, par: Par) -> Option<usize> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn twice_column_distance(&self, monitor: &dyn Monitor, par: Par) -> Result<Option<usize>> {
         if self.columns() < 2 {
-            return None;
+            return Ok(None);
         }
         let columns = Signs::new(self.columns(), self.classes(), |i, k| self.entry(k, i));
-        let nearest = par.map(self.columns(), |i| {
+        let of_column = |i: usize| {
             (0..i).map(|j| self.classes() - columns.inner(i, j).unsigned_abs()).min().unwrap_or(usize::MAX)
-        });
-        nearest.into_iter().min()
+        };
+        let mut nearest = None;
+        let work = (WORK_OF_A_WORD * self.columns() * columns.words) as u64;
+        Watch::new(monitor, "code", self.columns()).stretches(self.columns(), work, |part, _| {
+            let found = par.map(part.len(), |i| of_column(part.start + i));
+            nearest = found.into_iter().chain(nearest).min();
+            Ok(())
+        })?;
+        Ok(nearest)
     }
 }
 
@@ -198,9 +215,15 @@ impl Signs {
     }
 
     /// The smallest `distance` (of an inner product) of two rows; stops early with a value that is at most `enough`.
-    pub(super) fn nearest(&self, enough: usize, distance: impl Fn(isize) -> usize) -> usize {
+    pub(super) fn nearest(
+        &self,
+        enough: usize,
+        distance: impl Fn(isize) -> usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<usize> {
         let mut nearest = usize::MAX;
         for i in 1..self.rows {
+            watch.spend((WORK_OF_A_WORD * i * self.words) as u64)?;
             for j in 0..i {
                 nearest = nearest.min(distance(self.inner(i, j)));
             }
@@ -208,13 +231,14 @@ impl Signs {
                 break;
             }
         }
-        nearest
+        Ok(nearest)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
     use ndarray::arr2;
 
     fn naive(code: &CodeMatrix) -> (usize, usize) {
@@ -245,7 +269,10 @@ mod tests {
                 CodeMatrix::one_vs_one(classes).unwrap(),
                 CodeMatrix::complete(classes).unwrap(),
             ] {
-                let found = (code.twice_row_distance(), code.twice_column_distance(Par::Sequential).unwrap());
+                let found = (
+                    code.twice_row_distance(&Silent).unwrap(),
+                    code.twice_column_distance(&Silent, Par::Sequential).unwrap().unwrap(),
+                );
                 assert_eq!(found, naive(&code), "{classes} {}", code.columns());
             }
         }

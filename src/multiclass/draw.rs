@@ -22,6 +22,7 @@ use super::draws::Draws;
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 use crate::random::Random;
+use crate::watch::Watch;
 
 /// Which random code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +61,8 @@ pub fn draw(
         return CodeMatrix::complete(classes);
     }
     let random = RandomCode { kind, classes, columns, seed: draws.seed };
-    let Some(number) = draws.best(|number, best| random.quality(number, best), monitor, par)? else {
+    let work = classes * (8 * columns + classes * columns.div_ceil(64));
+    let Some(number) = draws.best(|number, best| random.quality(number, best), work, monitor, par)? else {
         let rule = format!("more: no draw gave a code of {classes} distinct rows");
         return Err(Error::param("n_draws", draws.count, rule));
     };
@@ -90,7 +92,9 @@ impl RandomCode {
         }
         let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class]);
         let enough = best.0.saturating_sub(1);
-        let nearest = rows.nearest(enough, |inner| columns.saturating_add_signed(-inner));
+        let nearest = rows
+            .nearest(enough, |inner| columns.saturating_add_signed(-inner), &mut Watch::silent())
+            .unwrap_or(0);
         // Zeros keep even equal rows apart by this measure.
         let has_equal_rows = || {
             let mut seen = HashSet::new();
@@ -148,10 +152,16 @@ mod tests {
                     |draws, par| draw(kind, classes, Draws { count: draws, seed: 7 }, &Silent, par).unwrap();
                 let code = make(300, Par::Sequential);
                 assert_eq!(code, make(300, Par::Threads));
-                assert!(code.twice_row_distance() >= make(20, Par::Sequential).twice_row_distance());
+                assert!(
+                    code.twice_row_distance(&Silent).unwrap()
+                        >= make(20, Par::Sequential).twice_row_distance(&Silent).unwrap()
+                );
                 if kind == Drawn::Dense {
                     assert!(code.entries().iter().all(|entry| *entry != 0));
-                    assert!(code.twice_column_distance(Par::Sequential).unwrap() > 0, "duplicates");
+                    assert!(
+                        code.twice_column_distance(&Silent, Par::Sequential).unwrap().unwrap() > 0,
+                        "duplicates"
+                    );
                 }
             }
         }

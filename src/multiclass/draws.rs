@@ -4,8 +4,9 @@
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 
-/// Draws between two looks at the monitor.
+/// Draws between two looks at the monitor, at most, and the work of them.
 const BATCH: usize = 64;
+const LOOK: usize = 1 << 26;
 
 /// How many draws, and the seed of their streams of random numbers.
 #[derive(Debug, Clone, Copy)]
@@ -22,18 +23,21 @@ impl Draws {
         if self.count == 0 { Err(Error::param("n_draws", self.count, "at least 1")) } else { Ok(()) }
     }
 
-    /// The number of the draw with the largest `quality(number, best so far)`; none where no draw is better than the
-    /// default.
+    /// The number of the draw with the largest `quality(number, best so far)`, which costs about `work`
+    /// multiplications; none where no draw is better than the default. A draw that is no better than the best so far may
+    /// be told so in any number, so that the choice does not depend on how many are looked at together.
     pub(super) fn best<Q: Copy + Default + PartialOrd + Send + Sync>(
         self,
         quality: impl Fn(u64, Q) -> Q + Sync + Send,
+        work: usize,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<Option<u64>> {
         let (mut best, mut number) = (Q::default(), None);
-        for first in (0..self.count).step_by(BATCH) {
+        let batch = (LOOK / work.max(1)).clamp(1, BATCH).max(par.threads());
+        for first in (0..self.count).step_by(batch) {
             monitor.go_on("code", first, self.count)?;
-            let found = par.map(BATCH.min(self.count - first), |t| quality((first + t) as u64, best));
+            let found = par.map(batch.min(self.count - first), |t| quality((first + t) as u64, best));
             for (t, quality) in found.into_iter().enumerate() {
                 if quality > best {
                     (best, number) = (quality, Some((first + t) as u64));

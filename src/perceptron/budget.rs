@@ -48,7 +48,7 @@ impl Bookkeeping {
     }
 
     /// The current row, with these outputs before it is learnt, joins as the last one.
-    pub(super) fn added<T: Real>(&mut self, learner: &Learner<T>, scores: &[f64], update: Update) {
+    pub(super) fn added<T: Real>(&mut self, learner: &Learner<'_, T>, scores: &[f64], update: Update) {
         let (values, own, m) = (&learner.values, learner.self_value(), learner.values.len());
         if let Some(columns) = &mut self.scores {
             for (column, &score) in columns.iter_mut().zip(scores) {
@@ -68,7 +68,7 @@ impl Bookkeeping {
     }
 
     /// The current row takes the place of vector `at`, whose kernel values are in `removed`.
-    fn replaced<T: Real>(&mut self, at: usize, learner: &Learner<T>, scores: &[f64], update: Update) {
+    fn replaced<T: Real>(&mut self, at: usize, learner: &Learner<'_, T>, scores: &[f64], update: Update) {
         let (values, own) = (&learner.values, learner.self_value());
         if let Some(columns) = &mut self.scores {
             for (column, (of_output, &score)) in
@@ -97,7 +97,7 @@ impl Bookkeeping {
 }
 
 /// What a vector of the pool added, from the signs of its coefficients.
-fn added_by<T: Real>(learner: &Learner<T>, at: usize) -> Update {
+fn added_by<T: Real>(learner: &Learner<'_, T>, at: usize) -> Update {
     let columns = &learner.coefficients;
     if columns.len() == 1 {
         return Update { class: usize::from(columns[0][at] > 0.0), rival: None };
@@ -108,7 +108,7 @@ fn added_by<T: Real>(learner: &Learner<T>, at: usize) -> Update {
 
 /// A full pool learns from a mistake; `scores` are the outputs of the current row.
 pub(super) fn make_room<T: Real>(
-    learner: &mut Learner<T>,
+    learner: &mut Learner<'_, T>,
     books: &mut Bookkeeping,
     scores: &[f64],
     update: Update,
@@ -137,7 +137,7 @@ pub(super) fn make_room<T: Real>(
 }
 
 /// The vector that came first: m comparisons beside the m d multiplications that the row has cost.
-fn oldest<T>(learner: &Learner<T>) -> usize {
+fn oldest<T>(learner: &Learner<'_, T>) -> usize {
     learner.born.iter().enumerate().min_by_key(|&(_, born)| born).map_or(0, |(at, _)| at)
 }
 
@@ -154,7 +154,7 @@ fn best(m: usize, rank: impl Fn(usize) -> (usize, f64)) -> usize {
 }
 
 /// The margin of vector `at` without itself.
-fn margin_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize) -> f64 {
+fn margin_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> f64 {
     let Some(columns) = &books.scores else { return 0.0 };
     let own = learner.own[at];
     let class = added_by(learner, at).class;
@@ -171,7 +171,7 @@ fn margin_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize)
 }
 
 /// How many vectors of the pool are misclassified without vector `at`.
-fn errors_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize) -> usize {
+fn errors_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> usize {
     let (Some(columns), Some(gram)) = (&books.scores, &books.gram) else { return 0 };
     let gone = &gram[at];
     if let [column] = columns.as_slice() {
@@ -197,7 +197,7 @@ fn errors_without<T: Real>(learner: &Learner<T>, books: &Bookkeeping, at: usize)
 }
 
 /// Shrinks all coefficients so that the oldest vector may leave; the new row counts already. Returns phi.
-fn forget<T: Real>(learner: &mut Learner<T>, books: &mut Bookkeeping, at: usize, update: Update) -> f64 {
+fn forget<T: Real>(learner: &mut Learner<'_, T>, books: &mut Bookkeeping, at: usize, update: Update) -> f64 {
     learner.values_of(at, &mut books.removed);
     let mut scores: Vec<f64> =
         learner.coefficients.iter().map(|column| dot(column, &books.removed)).collect();

@@ -1,11 +1,11 @@
 //! The pool of a perceptron and its numbers: as they are saved between two pieces of a stream, and as the loop over
 //! the rows and the policies work on them.
 
-use super::params::{PerceptronParams, Policy};
+use super::params::{PerceptronParams, Policy, check_counts};
 use super::update::{Update, outputs};
-use crate::data::OwnedRows;
+use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, RowBuffer, VectorPool, self_value};
+use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -19,7 +19,7 @@ pub struct PerceptronState {
     pub coefficients: Array2<f64>,
     /// Rows seen before each vector came, (m,).
     pub born: Vec<u64>,
-    /// What the policy keeps for pairs of vectors, (m, m), else (0, 0): Gram matrix or its inverse.
+    /// What the policy keeps for pairs of vectors, (m, m), else (0, 0): Gram matrix or its Cholesky factor.
     pub matrix: Array2<f64>,
     /// What the policy keeps for each vector, (m, q), else (0, q): outputs at the vectors.
     pub scores: Array2<f64>,
@@ -48,13 +48,30 @@ impl PerceptronState {
         ] {
             Error::check_shape(what, expected, found)?;
         }
-        Ok(())
+        check_counts(self.seen, self.mistakes)?;
+        let last = self.born.iter().copied().max().unwrap_or(0);
+        Error::check_param(last <= self.seen, "born", last, format!("at most {}, the rows seen", self.seen))?;
+        self.vectors.view().check_finite("vectors of the state")?;
+        for (what, matrix) in [
+            ("coefficients of the state", &self.coefficients),
+            ("matrix of the state", &self.matrix),
+            ("scores of the state", &self.scores),
+        ] {
+            Error::check_finite(what, matrix.iter().copied(), matrix.ncols())?;
+        }
+        Error::check_finite("deviation of the state", [self.deviation], 1)
     }
 }
 
-/// A perceptron that learns.
-pub(super) struct Learner<T> {
+/// A perceptron that learns from a piece of a stream.
+pub(super) struct Learner<'a, T> {
     pub(super) params: PerceptronParams,
+    /// Vectors of earlier pieces, then the rows of this one: what the pool's vectors were, to the last digit.
+    known: Rows<'a>,
+    piece: Rows<'a>,
+    /// Which of these each vector of the pool is, and the current row.
+    origin: Vec<usize>,
+    current: usize,
     pub(super) formula: Formula<T>,
     pub(super) pool: VectorPool<T>,
     /// Coefficients output by output, so that a score is one inner product.
@@ -71,16 +88,23 @@ pub(super) struct Learner<T> {
     pub(super) other: RowBuffer<T>,
     /// k(z, z) of each vector.
     pub(super) own: Vec<f64>,
-    lines: Vec<T>,
+    lines: Lines<T>,
 }
 
-impl<T: Real> Learner<T> {
-    pub(super) fn new(params: &PerceptronParams, state: &PerceptronState) -> Result<Self> {
+impl<'a, T: Real> Learner<'a, T> {
+    pub(super) fn new(
+        params: &PerceptronParams,
+        state: &'a PerceptronState,
+        piece: Rows<'a>,
+    ) -> Result<Self> {
         let vectors = state.vectors.view();
         let (sparse, features) = (vectors.is_sparse(), vectors.cols());
+        let formula = Formula::of(&params.kernel, sparse)?;
         let mut learner = Self {
             params: *params,
-            formula: Formula::of(&params.kernel, sparse)?,
+            piece,
+            origin: (0..vectors.rows()).collect(),
+            current: 0,
             pool: VectorPool::new(features, sparse),
             coefficients: state.coefficients.columns().into_iter().map(|column| column.to_vec()).collect(),
             born: state.born.clone(),
@@ -89,17 +113,30 @@ impl<T: Real> Learner<T> {
             mistakes: state.mistakes,
             deviation: state.deviation,
             values: Vec::new(),
-            row: RowBuffer::new(features, sparse),
-            other: RowBuffer::new(features, sparse),
+            row: formula.row(features),
+            other: formula.row(features),
+            formula,
             own: Vec::new(),
-            lines: Vec::new(),
+            lines: Lines::new(),
+            known: vectors,
         };
-        for i in 0..vectors.rows() {
-            learner.row.load(&vectors, i);
+        for i in 0..learner.origin.len() {
+            learner.row.load(&learner.known, i);
             learner.pool.push(&learner.row);
             learner.own.push(learner.self_value());
         }
         Ok(learner)
+    }
+
+    /// The next row of the piece becomes the current one.
+    pub(super) fn load(&mut self, row: usize) {
+        self.current = self.known.rows() + row;
+        self.row.load(&self.piece, row);
+    }
+
+    /// A vector of the pool.
+    pub(super) fn read(&self, at: usize, row: &mut RowBuffer<T>) {
+        load(&self.known, &self.piece, self.origin[at], row);
     }
 
     /// Multiplications of the policy at a mistake, beside kernel values.
@@ -114,7 +151,7 @@ impl<T: Real> Learner<T> {
 
     /// k(x, x) of the current row.
     pub(super) fn self_value(&self) -> f64 {
-        self_value(&self.params.kernel, self.row.squared_norm())
+        self.formula.self_value(&self.row)
     }
 
     /// Kernel values of the current row against the pool.
@@ -126,7 +163,7 @@ impl<T: Real> Learner<T> {
 
     /// Kernel values of one vector of the pool against all.
     pub(super) fn values_of(&mut self, at: usize, out: &mut Vec<f64>) {
-        self.pool.read(at, &mut self.other);
+        load(&self.known, &self.piece, self.origin[at], &mut self.other);
         let values = self.pool.values(&self.formula, &self.other, &mut self.lines);
         out.clear();
         out.extend(values.iter().map(|v| v.to_f64()));
@@ -135,6 +172,7 @@ impl<T: Real> Learner<T> {
     /// The current row joins the pool.
     pub(super) fn push(&mut self, update: Update) {
         self.pool.push(&self.row);
+        self.origin.push(self.current);
         self.own.push(self.self_value());
         self.born.push(self.seen);
         self.coefficients.iter_mut().for_each(|column| column.push(0.0));
@@ -146,11 +184,20 @@ impl<T: Real> Learner<T> {
     /// The current row takes the place of vector `at`, its coefficients times `scale`.
     pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) {
         self.pool.replace(at, &self.row);
+        self.origin[at] = self.current;
         self.own[at] = self.self_value();
         self.born[at] = self.seen;
         self.coefficients.iter_mut().for_each(|column| column[at] = 0.0);
         for (output, value) in update.coefficients() {
             self.coefficients[output][at] = scale * value;
         }
+    }
+}
+
+/// Row `at` of two stretches of rows, one behind the other.
+fn load<T: Real>(known: &Rows<'_>, piece: &Rows<'_>, at: usize, row: &mut RowBuffer<T>) {
+    match at.checked_sub(known.rows()) {
+        None => row.load(known, at),
+        Some(place) => row.load(piece, place),
     }
 }

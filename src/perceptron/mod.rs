@@ -13,7 +13,6 @@
 //! | `projection` | Projectron and Projectron++ |
 //! | `voted` | the votes of all hypotheses of a pass |
 //! | `tree` | perceptron trees |
-//! | `watch` | looks at the monitor by the work done |
 //!
 //! Invariant: a stream in pieces, saved and loaded between them, gives the model of one pass bit for bit. So a state
 //! holds every number that a later row depends on, and nothing is estimated from the rows of a call.
@@ -26,7 +25,6 @@ mod stream;
 pub mod tree;
 mod update;
 mod voted;
-mod watch;
 
 pub use learner::PerceptronState;
 pub use params::{PerceptronParams, Policy};

@@ -73,11 +73,44 @@ impl PerceptronParams {
     }
 }
 
+/// Most rows of a stream, so that counts of them can be added without a thought.
+const MOST_ROWS: u64 = 1 << 62;
+
+/// Checks the counts of a stored stream.
+pub(super) fn check_counts(seen: u64, mistakes: u64) -> Result<()> {
+    Error::check_param(seen <= MOST_ROWS, "seen", seen, format!("at most {MOST_ROWS} rows"))?;
+    Error::check_param(mistakes <= seen, "mistakes", mistakes, format!("at most {seen}, the rows seen"))
+}
+
 /// Checks what is fixed along a stream.
 pub(super) fn check_stream(kernel: &Kernel, classes: usize) -> Result<()> {
     let rule = "computed from rows: a stream has no fixed rows to which kernel values could refer";
     Error::check_param(*kernel != Kernel::Precomputed, "kernel", "precomputed", rule)?;
     Error::check_param(classes > 1, "classes", classes, "at least 2")
+}
+
+/// Checks numbers that a row gave: kernel values, or outputs that are sums of them.
+pub(super) fn check_values(
+    kernel: &Kernel,
+    row: usize,
+    values: impl IntoIterator<Item = f64>,
+    double: bool,
+) -> Result<()> {
+    // Rows in single precision are answered in single precision later, whatever the values are kept in.
+    let (largest, precision) = if double { (f64::MAX, "double") } else { (f64::from(f32::MAX), "single") };
+    if values.into_iter().all(|value| value.abs() <= largest) {
+        return Ok(());
+    }
+    let wider = if double { "" } else { ", or give the rows in double precision" };
+    Err(Error::param(
+        "X",
+        format!("(row {row})"),
+        format!(
+            "small enough for the {} kernel: values and outputs stay below {largest:.1e} in {precision} \
+             precision; scale the rows or lower gamma{wider}",
+            kernel.name()
+        ),
+    ))
 }
 
 /// Checks the rows and the labels of a piece of a stream.

@@ -10,16 +10,17 @@
 
 use super::budget::{Bookkeeping, make_room};
 use super::learner::{Learner, PerceptronState};
-use super::params::{PerceptronParams, Policy, check_piece};
+use super::params::{PerceptronParams, Policy, check_piece, check_values};
 use super::projection::Projection;
 use super::update::Update;
-use super::watch::Watch;
 use crate::control::Monitor;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{RowBuffer, RowWriter};
+use crate::kernels::RowWriter;
+use crate::memory::zero_matrix;
 use crate::simd::Real;
 use crate::simd::blas::dot;
+use crate::watch::Watch;
 use ndarray::Array2;
 
 /// Learns from a piece of a stream, row by row in the given order.
@@ -29,7 +30,7 @@ use ndarray::Array2;
 ///
 /// # Errors
 /// [`Error::Param`](crate::Error::Param) and [`Error::Shape`](crate::Error::Shape) for parameters, state, rows and labels that break their rules,
-/// [`Error::NotFinite`](crate::Error::NotFinite) for rows that are not finite, [`Error::Cancelled`](crate::Error::Cancelled) when the monitor stops the work; nothing
+/// [`Error::NotFinite`](crate::Error::NotFinite) for rows that are not finite, [`Error::Param`](crate::Error::Param) for rows whose kernel values are not, [`Error::Cancelled`](crate::Error::Cancelled) when the monitor stops the work; nothing
 /// is then learnt.
 pub fn partial_fit(
     params: &PerceptronParams,
@@ -42,49 +43,53 @@ pub fn partial_fit(
     state.check(params)?;
     let vectors = state.vectors.view();
     check_piece(&params.kernel, params.classes, vectors.cols(), rows, labels)?;
-    // The inverse of a Gram matrix needs all digits of its values.
+    // The factor of a Gram matrix needs all digits of its values.
     if rows.is_f64() || vectors.is_f64() || matches!(params.policy, Policy::Projectron { .. }) {
-        Stream::<f64>::new(params, &state)?.learn(rows, labels, monitor)
+        Stream::<f64>::new(params, &state, rows.reborrow(), monitor)?.learn(labels, monitor)
     } else {
-        Stream::<f32>::new(params, &state)?.learn(rows, labels, monitor)
+        Stream::<f32>::new(params, &state, rows.reborrow(), monitor)?.learn(labels, monitor)
     }
 }
 
 /// A learner and what its policy keeps.
-struct Stream<T> {
-    learner: Learner<T>,
+struct Stream<'a, T> {
+    learner: Learner<'a, T>,
     books: Bookkeeping,
     projection: Projection,
     double: bool,
 }
 
-impl<T: Real> Stream<T> {
-    fn new(params: &PerceptronParams, state: &PerceptronState) -> Result<Self> {
+impl<'a, T: Real> Stream<'a, T> {
+    fn new(
+        params: &PerceptronParams,
+        state: &'a PerceptronState,
+        rows: Rows<'a>,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
+        let mut learner = Learner::new(params, state, rows)?;
+        let projection = Projection::new(&mut learner, state, monitor)?;
         Ok(Self {
-            learner: Learner::new(params, state)?,
+            learner,
             books: Bookkeeping::new(state, params.policy),
-            projection: Projection::new(state, params.policy),
+            projection,
             double: state.vectors.view().is_f64(),
         })
     }
 
-    fn learn(
-        mut self,
-        rows: Rows<'_>,
-        labels: &[usize],
-        monitor: &dyn Monitor,
-    ) -> Result<(PerceptronState, Vec<u64>)> {
-        let Self { learner, books, projection, .. } = &mut self;
+    fn learn(mut self, labels: &[usize], monitor: &dyn Monitor) -> Result<(PerceptronState, Vec<u64>)> {
+        let Self { learner, books, projection, double } = &mut self;
         let mut wrong = Vec::new();
         let mut scores = vec![0.0; learner.coefficients.len()];
         let mut watch = Watch::new(monitor, "stream", labels.len());
         for (i, &label) in labels.iter().enumerate() {
-            watch.row(learner.pool.len() * rows.cols().max(8))?;
-            learner.row.load(&rows, i);
+            watch.row(learner.pool.len() * learner.row.features().max(8))?;
+            learner.load(i);
             learner.fill_values();
             for (score, column) in scores.iter_mut().zip(&learner.coefficients) {
                 *score = dot(column, &learner.values);
             }
+            let numbers = learner.values.iter().chain(&scores).copied();
+            check_values(&learner.params.kernel, i, numbers.chain([learner.self_value()]), *double)?;
             let (update, margin) = Update::of(&scores, label);
             let mistake = !(margin > 0.0);
             if mistake {
@@ -94,7 +99,7 @@ impl<T: Real> Stream<T> {
             }
             if let Policy::Projectron { eta, margin: learn_margins } = learner.params.policy {
                 if mistake || (learn_margins && margin < 1.0) {
-                    projection.learn(learner, update, margin, eta);
+                    projection.learn(learner, update, margin, eta)?;
                 }
             } else if mistake && learner.params.has_room_for(learner.pool.len() + 1) {
                 books.added(learner, &scores, update);
@@ -104,32 +109,38 @@ impl<T: Real> Stream<T> {
             }
             learner.seen += 1;
         }
-        Ok((self.state(), wrong))
+        Ok((self.state()?, wrong))
     }
 
-    fn state(self) -> PerceptronState {
+    fn state(self) -> Result<PerceptronState> {
         let Self { learner, books, projection, double } = self;
         let (m, q) = (learner.pool.len(), learner.coefficients.len());
         let (features, sparse) = (learner.row.features(), learner.row.is_sparse());
         let mut writer = RowWriter::new(features, sparse, double);
-        let mut row = RowBuffer::new(features, sparse);
+        let mut row = learner.row.another();
         for at in 0..m {
-            learner.pool.read(at, &mut row);
+            learner.read(at, &mut row);
             writer.push(&row);
         }
         let (outputs, gram) = books.into_parts();
-        let pairs = if gram.is_empty() { projection.into_inverse() } else { gram };
+        let pairs = if gram.is_empty() { projection.into_factor() } else { gram };
         let scored = outputs.first().map_or(0, Vec::len);
-        PerceptronState {
+        let mut matrix =
+            zero_matrix("what the policy keeps for pairs of vectors", (pairs.len(), pairs.len()))?;
+        // Rows of a factor end at the diagonal.
+        for (mut to, from) in matrix.rows_mut().into_iter().zip(&pairs) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
+        Ok(PerceptronState {
             vectors: writer.finish(),
             coefficients: Array2::from_shape_fn((m, q), |(i, j)| learner.coefficients[j][i]),
             born: learner.born,
-            matrix: Array2::from_shape_fn((pairs.len(), pairs.len()), |(i, j)| pairs[i][j]),
+            matrix,
             scores: Array2::from_shape_fn((scored, q), |(i, j)| outputs[j][i]),
             deviation: learner.deviation,
             random: learner.random.state(),
             seen: learner.seen,
             mistakes: learner.mistakes,
-        }
+        })
     }
 }

@@ -5,12 +5,13 @@
 //! prefix sums: O(m (d + q)) a row.
 
 use super::update::outputs;
-use crate::control::Par;
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
 use crate::largest::largest;
+use crate::memory::zero_matrix;
 use ndarray::Array2;
 
 /// Rows whose kernel values are held together.
@@ -22,13 +23,14 @@ const BLOCK: usize = 256;
 /// vector i came, and `seen` in all.
 ///
 /// # Errors
-/// [`Error::Shape`] and [`Error::Param`] where the parts do not fit each other.
+/// [`Error::Shape`] and [`Error::Param`] where the parts do not fit each other, [`Error::Cancelled`].
 pub fn voted(
     expansion: &ExpansionView<'_>,
     born: &[u64],
     seen: u64,
     classes: usize,
     rows: Rows<'_>,
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Array2<f64>> {
     let (m, q) = (expansion.len(), expansion.outputs());
@@ -37,13 +39,14 @@ pub fn voted(
     let rises = born.is_sorted() && born.last().is_none_or(|&last| last < seen.max(1));
     Error::check_param(rises, "born", "(...)", "rising and below the number of rows seen")?;
     let all: Vec<usize> = (0..rows.rows()).collect();
-    let mut votes = Array2::zeros((rows.rows(), classes));
+    let mut votes = zero_matrix("the votes of the rows", (rows.rows(), classes))?;
     if m == 0 {
         return Ok(votes);
     }
     let until = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
     let flat = votes.as_slice_mut().expect("a new array is row-major");
     for (list, votes) in all.chunks(BLOCK).zip(flat.chunks_mut(BLOCK * classes)) {
+        monitor.go_on("votes", list[0], rows.rows())?;
         let block = rows.gather(list);
         let values = gram(&expansion.kernel, block.view(), expansion.vectors, par)?;
         par.for_each_chunk(votes, classes, |r, votes| {

@@ -14,8 +14,8 @@
 //! upper bound stands for it, and the residual norms are upper bounds too: with e_j what each replacement has lost,
 //! ||w|| <= ||sum_j w^_j|| + sum_j ||e_j||.
 
-use super::penalised::{Method, along, select};
-use super::pursuit::{PursuitParams, pursuit};
+use super::penalised::{Along, Method, select};
+use super::pursuit::{Halt, Known, PursuitParams, for_blocks, pursuit};
 use crate::control::{Monitor, Par, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
@@ -23,6 +23,7 @@ use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
+use crate::watch::{Grace, Reasoned};
 
 /// Which vectors are chosen, and how.
 #[derive(Debug, Clone)]
@@ -68,8 +69,13 @@ impl Reducer<'_> {
             Self::Pursuit(_) => m * (2 * most + 40 * q + 200),
             Self::Matrix { method: Method::Rank { .. }, .. } => m * (m + 2 * most),
             Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 4 * m * m,
-            Self::Matrix { method: Method::L1 { .. }, .. } => m * (m + 3 * q),
-            Self::Matrix { method: Method::Lars { .. }, .. } => m * (2 * m + 3 * q),
+            // The matrix, the triangles of the vectors inside, and where they are kept the coefficients of every size.
+            Self::Matrix { method: Method::L1 { refit, .. }, .. } => {
+                m * (m + 3 * q) + most * most / 2 * if *refit { 1 } else { q + 2 }
+            }
+            Self::Matrix { method: Method::Lars { refit, .. }, .. } => {
+                m * (2 * m + 3 * q) + most * most / 2 * if *refit { 1 } else { q + 2 }
+            }
         };
         8 * numbers
     }
@@ -92,6 +98,22 @@ impl Reducer<'_> {
             }
             Self::Matrix { method, tolerance, .. } => select(target, *method, most, *tolerance, monitor, par),
         }
+    }
+}
+
+impl Limits {
+    /// Vectors that are looked at together: all, or those of a chunk.
+    fn together(self, reducer: &Reducer<'_>, all: usize, outputs: usize) -> usize {
+        match self.chunk {
+            Some(chunk) => chunk.min(all),
+            None if reducer.bytes(all, outputs) <= self.memory => all,
+            None => reducer.usual_chunk().max(2 * reducer.max_vectors()).min(all),
+        }
+    }
+
+    /// About the bytes that a reduction takes beside the expansion, for so many candidates.
+    pub fn bytes(self, reducer: &Reducer<'_>, candidates: usize, outputs: usize) -> u64 {
+        reducer.bytes(self.together(reducer, candidates, outputs), outputs)
     }
 }
 
@@ -126,9 +148,7 @@ pub fn reduce(
             let rule = format!("at least {}, twice the number of vectors to choose", (2 * most).max(4));
             return Err(Error::param("chunk", chunk, rule));
         }
-        Some(chunk) => chunk,
-        None if fits(whole) => whole,
-        None => reducer.usual_chunk().max(2 * most).min(whole),
+        _ => limits.together(reducer, whole, q),
     };
     if !fits(chunk.min(whole)) {
         return Err(too_much(chunk.min(whole)));
@@ -144,6 +164,11 @@ pub fn reduce(
     }
     if chunk >= m {
         return reducer.run(target, most, monitor, par);
+    }
+    if let Reducer::Matrix { method: Method::L1 { refit, .. } | Method::Lars { refit, .. }, .. } = reducer {
+        // What a chunk's penalty does to its coefficients has nothing to say about the whole model's.
+        let rule = format!("true where the {m} vectors are taken in chunks of {chunk}");
+        Error::check_param(*refit, "refit", refit, rule)?;
     }
     let rest = match rest_of(target, reducer, chunk, monitor, par)? {
         Ok(rest) => rest,
@@ -226,9 +251,16 @@ fn last_choice(
     let small = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
     let norm_bound = if target.len() > NORM {
         let zero = vec![0.0; target.outputs()];
-        let values = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?
-            .evaluate_double(small.vectors, par)?;
-        Some((dot(&flat(values), &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
+        let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?;
+        let reasoned = Reasoned::new(monitor);
+        let work = small.len() * small.vectors.cols().max(1);
+        let values = for_blocks(small.vectors, work, &reasoned, |block| {
+            evaluator.evaluate_double(block, par).map(flat)
+        });
+        match reasoned.unless_stopped(values.map_err(Halt::error))? {
+            Ok(values) => Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2)),
+            Err(reason) => return Ok(Path::empty(target.outputs(), reason)),
+        }
     } else {
         None
     };
@@ -239,17 +271,24 @@ fn last_choice(
             pursuit(target, Some(vectors.view()), &params, monitor, par)?
         }
         Reducer::Matrix { max_vectors, tolerance, .. } => {
+            // What the coefficients will need, before the time can be over.
+            let pool = vectors.view();
+            let known = match Known::new(target, Some(pool), norm_bound, monitor, par) {
+                Ok(known) => known,
+                Err(halt) => return Ok(Path::empty(target.outputs(), halt.reason()?)),
+            };
             let chosen = reducer.run(&small, (*max_vectors).min(rest.indices.len()), monitor, par)?;
-            let order: Vec<usize> = chosen.order.iter().map(|&p| rest.indices[p]).collect();
-            let mut path = along(target, &order, *tolerance, norm_bound, monitor, par)?;
+            let (kernel, outputs) = (target.kernel, target.outputs());
+            let along = Along { kernel, outputs, pool, known: &known, tolerance: *tolerance, norm_bound };
+            let mut path = along.path(&chosen.order, &Grace::new(monitor), par)?;
             if chosen.stop.reason != StopReason::Converged {
                 path.stop.reason = chosen.stop.reason;
             }
             if chosen.penalties.len() == chosen.order.len() {
-                let place = |p: &usize| order.iter().position(|o| o == p);
+                let place = |p: &usize| chosen.order.iter().position(|o| o == p);
                 path.penalties = path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).collect();
             }
-            return Ok(path);
+            path
         }
     };
     for p in &mut path.order {

@@ -5,6 +5,10 @@
 
 use ndarray::ArrayView2;
 
+use crate::control::Monitor;
+use crate::error::Result;
+use crate::watch::Watch;
+
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
 /// smallest in size among equals, 0 where nothing is gained. Cost O(n log n).
 pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64 {
@@ -124,20 +128,25 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
 /// rows are in the order of their labels and scores column by column, so that a coordinate is one pass over two arrays.
 /// Cost O(q n) a sweep, one subtraction and comparison each.
 ///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+///
 /// # Panics
 /// If a label is not below q, the lengths disagree or the scores are not row-major.
-pub fn joint(scores: ArrayView2<'_, f64>, labels: &[usize]) -> Vec<f64> {
+pub fn joint(scores: ArrayView2<'_, f64>, labels: &[usize], monitor: &dyn Monitor) -> Result<Vec<f64>> {
     const SWEEPS: usize = 10;
     let q = scores.ncols();
     assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
     if q < 2 {
-        return vec![0.0; q];
+        return Ok(vec![0.0; q]);
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
     let mut contest = Contest::new(scores, labels, q);
+    let mut watch = Watch::new(monitor, "thresholds", SWEEPS);
     for _ in 0..SWEEPS {
         let mut moved = false;
         for j in 0..q {
+            watch.spend(16 * labels.len() as u64)?;
             let shift = contest.best_shift(j);
             if shift != 0.0 {
                 contest.shift(j, shift);
@@ -148,7 +157,7 @@ pub fn joint(scores: ArrayView2<'_, f64>, labels: &[usize]) -> Vec<f64> {
             break;
         }
     }
-    contest.shifts
+    Ok(contest.shifts)
 }
 
 /// Rows in the order of their labels, and which output wins each.
@@ -303,6 +312,7 @@ fn two_largest(line: &[f64], shifts: &[f64]) -> [usize; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
     use crate::data::matrix;
     use proptest::prelude::*;
 
@@ -393,7 +403,7 @@ mod tests {
         ) {
             let scores: Vec<f64> = rows.iter().flat_map(|r| r.0.map(|v| f64::from(v) / 8.0)).collect();
             let labels: Vec<usize> = rows.iter().map(|r| r.1).collect();
-            prop_assert_eq!(joint(matrix((labels.len(), 4), &scores).unwrap(), &labels), plain_joint(&scores, &labels, 4));
+            prop_assert_eq!(joint(matrix((labels.len(), 4), &scores).unwrap(), &labels, &Silent).unwrap(), plain_joint(&scores, &labels, 4));
         }
 
         #[test]
@@ -416,7 +426,7 @@ mod tests {
                     best != Some(**label)
                 }).count()
             };
-            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels)) <= wrong(&[0.0; 3]));
+            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels, &Silent).unwrap()) <= wrong(&[0.0; 3]));
         }
     }
 

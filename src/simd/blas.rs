@@ -100,6 +100,60 @@ pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
     unsafe { run(Axpy(alpha, x, y)) };
 }
 
+/// y + rest += alpha x with the rounding errors of products and sums kept in `rest`.
+struct AxpyCompensated<'a>(f64, &'a [f64], &'a mut [f64], &'a mut [f64]);
+
+impl Operation for AxpyCompensated<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        let AxpyCompensated(alpha, x, y, rests) = self;
+        for ((y, rest), &x) in y.iter_mut().zip(rests).zip(x) {
+            let product = alpha * x;
+            let of_product = alpha.mul_add(x, -product);
+            let sum = *y + product;
+            let back = sum - *y;
+            let of_sum = (*y - (sum - back)) + (product - back);
+            *y = sum;
+            *rest += of_product + of_sum;
+        }
+    }
+}
+
+/// y += alpha x; what rounding takes away is added to `rest`, so that y + rest is as if summed in twice the precision.
+pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], rest: &mut [f64]) {
+    assert!(x.len() == y.len() && y.len() == rest.len());
+    // SAFETY: the lengths agree.
+    unsafe { run(AxpyCompensated(alpha, x, y, rest)) };
+}
+
+struct DotCompensated<'a>(&'a [f64], &'a [f64]);
+
+impl Operation for DotCompensated<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> (f64, f64) {
+        let (mut total, mut rest) = (0.0_f64, 0.0);
+        for (&a, &b) in self.0.iter().zip(self.1) {
+            let product = a * b;
+            let sum = total + product;
+            let back = sum - total;
+            rest += a.mul_add(b, -product) + ((total - (sum - back)) + (product - back));
+            total = sum;
+        }
+        (total, rest)
+    }
+}
+
+/// a'b as a sum of two numbers, as if summed in twice the precision.
+pub(crate) fn dot_compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
+    assert_eq!(a.len(), b.len());
+    // SAFETY: the lengths agree.
+    unsafe { run(DotCompensated(a, b)) }
+}
+
 /// y[j] += sum_k weights[k] rows[k][from + j]: up to eight rows in one pass over y.
 struct AddRows<'a, T> {
     weights: &'a [f64],
@@ -195,6 +249,20 @@ mod tests {
                 (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
             let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
             let weights: Vec<f64> = (0..11).map(|k| f64::from(k) - 4.5).collect();
+            // Terms of 1e16 that leave small ones standing.
+            let (mut y, mut rest) = (b.clone(), vec![0.0; n]);
+            for (alpha, x) in [(1e16 / 3.0, &a), (0.5, &b), (-1e16 / 3.0, &a)] {
+                axpy_compensated(alpha, x, &mut y, &mut rest);
+            }
+            for j in 0..n {
+                assert!((y[j] + rest[j] - 1.5 * b[j]).abs() < 1e-15);
+            }
+            let twice = [&*a, &*a, &[1e-3]].concat();
+            let (large, small) = dot_compensated(
+                &twice,
+                &[&*b, &*b.iter().map(|b| -b).collect::<Vec<f64>>(), &[1.0]].concat(),
+            );
+            assert_eq!(large + small, 1e-3);
             let mut y = b.clone();
             add_rows(&weights, &views, 5, &mut y);
             for j in 0..n {

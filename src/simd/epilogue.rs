@@ -16,7 +16,7 @@ pub(crate) enum Epilogue<T> {
     Distance,
     /// tanh(gamma s + coef0)
     Tanh { gamma: T, coef0: T },
-    /// exp(-gamma s)
+    /// exp(-gamma max(0, s)); sums over sparse rows take back what they began with, and may round below zero.
     Decay { gamma: T },
 }
 
@@ -84,7 +84,9 @@ pub(super) unsafe fn apply<V: Vector>(
             }
             Epilogue::Decay { gamma } => {
                 let minus_gamma = V::splat(V::Elem::ZERO).sub(V::splat(gamma));
-                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| exp(minus_gamma.mul(s)));
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| exp(
+                    minus_gamma.mul(s.max(V::zero()))
+                ));
             }
         }
     }

@@ -13,6 +13,11 @@
 
 use super::epilogue::{self, Epilogue};
 use super::{Isa, Operation, Real, Vector, lanes, run};
+use crate::error::Result;
+use crate::memory;
+
+/// What sparse rows are kept in.
+const ENTRIES: &str = "the entries of sparse rows";
 
 /// Columns of a panel at the instruction set in use.
 pub(crate) fn panel_width<T: Real>() -> usize {
@@ -86,8 +91,16 @@ pub(crate) struct SlotMap {
 
 impl SlotMap {
     /// A map for rows of `features` features, all absent.
-    pub(crate) fn new(features: usize) -> Self {
-        Self { slots: vec![0; features], panel_rows: 1 }
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(crate) fn new(features: usize) -> Result<Self> {
+        Ok(Self::of(memory::zeros("the places of the features", features)?))
+    }
+
+    /// The same in memory that is given, of zeros.
+    pub(crate) fn of(slots: Vec<u32>) -> Self {
+        Self { slots, panel_rows: 1 }
     }
 
     /// Feature `present[i]` is in row i + 1 of the panel.
@@ -98,13 +111,11 @@ impl SlotMap {
         }
     }
 
-    /// The row of a feature in a panel that grows: a new one at its end where it had none.
-    pub(crate) fn insert(&mut self, feature: usize) -> usize {
-        if self.slots[feature] == 0 {
-            self.slots[feature] = self.panel_rows as u32;
-            self.panel_rows += 1;
-        }
-        self.slots[feature] as usize
+    /// For entries that name rows of the panel, of which there are so many.
+    pub(crate) fn name_lines(&mut self, panel_rows: usize) {
+        self.panel_rows = panel_rows;
+        self.slots.truncate(panel_rows);
+        self.slots.extend(self.slots.len() as u32..panel_rows as u32);
     }
 
     /// Forgets the features of the panel last entered.
@@ -132,6 +143,12 @@ impl<T> SparseBlock<T> {
         Self { starts: vec![0], features: Vec::new(), values: Vec::new(), width }
     }
 
+    /// Room for so many further entries.
+    pub(crate) fn reserve(&mut self, entries: usize) -> Result<()> {
+        memory::more_room(ENTRIES, &mut self.features, entries)?;
+        memory::more_room(ENTRIES, &mut self.values, entries)
+    }
+
     /// An entry of the row being written.
     pub(crate) fn push(&mut self, feature: usize, value: T) {
         assert!(feature < self.width);
@@ -139,8 +156,9 @@ impl<T> SparseBlock<T> {
         self.values.push(value);
     }
 
-    /// Forgets all rows and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all rows and keeps the memory, for rows of `width` features.
+    pub(crate) fn restart(&mut self, width: usize) {
+        self.width = width;
         self.starts.truncate(1);
         self.features.clear();
         self.values.clear();

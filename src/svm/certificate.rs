@@ -15,7 +15,8 @@ use crate::control::StopReason;
 /// What a fitted machine vouches for.
 ///
 /// Objectives are those of the maximisation form: dual <= optimum <= primal, so `gap` bounds the distance to the
-/// optimum of both.
+/// optimum of both. Where a stop left no time for the gradients of variables that were set aside, `primal` and `violation`
+/// are those of the last coefficients that had them: `gap` still bounds the distance from `dual` to the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certificate {
     /// sum alpha - 1/2 alpha'Q alpha.
@@ -65,7 +66,8 @@ pub(super) fn certify(
     }
     let dual = -0.5 * (quadratic + ridges) - linear - kinks;
     let primal = 0.5 * quadratic + losses;
-    let violation = problem.survey().violation().max(0.0);
+    let violation = problem.survey().violation();
+    let violation = if violation < 0.0 { 0.0 } else { violation };
     Certificate { dual, primal, gap: primal - dual, violation, iterations, rounds, support, bounded, stop }
 }
 

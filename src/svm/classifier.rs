@@ -17,7 +17,8 @@ use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::KernelFunction;
+use crate::kernels::{KernelFunction, Sums};
+use crate::memory;
 use crate::multiclass::CodeMatrix;
 use ndarray::Array2;
 use std::borrow::Cow;
@@ -123,8 +124,9 @@ pub fn fit_classifier<'a>(
     par: Par,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
-    training.check(upper)?;
+    let sums = if task.fit_intercept { Sums::Zero } else { Sums::Any };
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par, sums };
+    let precision = training.check(upper)?;
     let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
     let code = coding.matrix(classes)?;
     let segments = Segments::of(&code);
@@ -133,7 +135,7 @@ pub fn fit_classifier<'a>(
         segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).collect();
     let size_of = |machine: &Vec<usize>| machine.iter().map(|&s| sizes[s]).sum::<usize>();
     let machine_size = segments.of_machine.iter().map(size_of).max().unwrap_or(n);
-    let mut columns = Columns::new(&training, order, &sizes, machine_size);
+    let mut columns = Columns::new(&training, precision, order, &sizes, machine_size)?;
 
     let q = code.columns();
     let mut machines = Vec::with_capacity(q);
@@ -152,10 +154,10 @@ pub fn fit_classifier<'a>(
         if let Some(start) = task.start {
             problem.start_from(&start.of_machine(n, j, q, &rows)?);
         }
-        machines.push(Machine::new(problem, segments, &columns, &training));
+        machines.push(Machine::new(problem, segments, &columns, &training)?);
     }
-    solve(&mut machines, &mut columns, &training);
-    Ok(collect(&machines, &columns, training.kernel, task))
+    solve(&mut machines, &mut columns, &training)?;
+    collect(&machines, &columns, &training, task)
 }
 
 fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
@@ -228,18 +230,20 @@ fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Vec<usiz
 fn collect(
     machines: &[Machine<'_>],
     columns: &Columns<'_>,
-    kernel: KernelFunction<'_>,
+    training: &Training<'_>,
     task: &Classification<'_>,
-) -> SvcModel {
+) -> Result<SvcModel> {
     let (q, order) = (machines.len(), &columns.order);
     let mut coefficient_of = vec![Vec::new(); order.len()];
     let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let mut estimates = Vec::new();
     for (j, machine) in machines.iter().enumerate() {
-        let (b, rho, certificate) = machine.outcome();
+        let (b, rho, certificate) = machine.outcome()?;
         if !is_nu {
-            estimates.push(leave_one_out(machine.problem(), kernel, b, certificate.violation));
+            // Without exact gradients nothing is known of any row.
+            let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
+            estimates.push(leave_one_out(machine.problem(), training.kernel, b, violation));
         }
         // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };
@@ -256,20 +260,25 @@ fn collect(
     }
     let mut used: Vec<usize> = (0..order.len()).filter(|&p| !coefficient_of[p].is_empty()).collect();
     used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
-    let (mut coefficients, mut class_counts) = (Array2::zeros((used.len(), q)), vec![0; task.classes]);
+    let (mut coefficients, mut class_counts) =
+        (memory::zero_matrix("the coefficients", (used.len(), q))?, vec![0; task.classes]);
     for (line, &position) in used.iter().enumerate() {
         class_counts[task.labels[order[position]]] += 1;
         for &(j, beta) in &coefficient_of[position] {
             coefficients[[line, j]] = beta;
         }
     }
-    SvcModel {
-        support: used.into_iter().map(|position| order[position]).collect(),
+    let support: Vec<usize> = used.into_iter().map(|position| order[position]).collect();
+    for (b, excess) in intercepts.iter_mut().zip(columns.excess(&support, coefficients.view())) {
+        *b -= excess;
+    }
+    Ok(SvcModel {
+        support,
         class_counts,
         coefficients,
         intercepts,
         certificates,
         leave_one_out: estimates,
         effort: columns.effort(),
-    }
+    })
 }

@@ -9,12 +9,14 @@ use super::training::Training;
 use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
 use crate::data::Rows;
+use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision};
+use ndarray::ArrayView2;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 /// Multiply-adds between two looks at the monitor while rows are computed: a few tenths of a second.
-const ROW_WORK: usize = 10_000_000_000;
+const ROW_WORK: usize = 2_000_000_000;
 /// What a value of a function of the caller's is taken to cost, in features: always worth a cache.
 const FUNCTION_DEPTH: usize = 1 << 12;
 
@@ -60,32 +62,45 @@ impl<'a> Columns<'a> {
     /// variables.
     pub(super) fn new(
         training: &Training<'a>,
+        precision: Precision,
         order: Vec<usize>,
         sizes: &[usize],
         machine_size: usize,
-    ) -> Self {
+    ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, params, par, .. } = training;
-        let precision = precision(kernel, rows);
+        let &Training { kernel, rows, params, par, sums, .. } = training;
+        let none = KernelRows::for_sums(kernel, rows, &[], precision, sums, par)?;
         let mut end = 0;
         let packed = sizes.iter().map(|&size| {
             end += size;
             let positions = end - size..end;
-            let source = KernelRows::new(kernel, rows, &order[positions.clone()], precision, par);
-            Segment { positions, source, cache: None }
+            let source = none.with_columns(&order[positions.clone()], par)?;
+            Ok(Segment { positions, source, cache: None })
         });
-        let mut segments: Vec<Segment<'_>> = packed.collect();
+        let mut segments = packed.collect::<Result<Vec<Segment<'_>>>>()?;
         let depth = depth(kernel, rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
             let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
             for segment in &mut segments {
                 let len = segment.positions.len();
-                segment.cache = Some(RowCache::new(order.len(), len, per_column * len));
+                segment.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
             }
         }
         let diagonal = segments[0].source.diagonal(&order);
-        Self { segments, order, diagonal, depth, start }
+        Ok(Self { segments, order, diagonal, depth, start })
+    }
+
+    /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
+    /// those of the listed training rows.
+    pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {
+        let flat = coefficients.to_slice().expect("a new array is row-major");
+        self.segments[0].source.excess(rows, flat, coefficients.ncols())
+    }
+
+    /// Features that a kernel value touches.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Whether kernel rows are cached, else values are computed again.
@@ -99,7 +114,7 @@ impl<'a> Columns<'a> {
         wanted: &[Vec<usize>],
         par: Par,
         tick: impl Fn() -> ControlFlow<StopReason>,
-    ) -> ControlFlow<StopReason> {
+    ) -> Result<ControlFlow<StopReason>> {
         for (segment, wanted) in self.segments.iter_mut().zip(wanted) {
             let Some(cache) = &mut segment.cache else { continue };
             let mut missing = cache.claim(wanted);
@@ -107,35 +122,30 @@ impl<'a> Columns<'a> {
             while !missing.is_empty() {
                 let rest = missing.split_off(batch.min(missing.len()));
                 let rows: Vec<usize> = missing.iter().map(|&position| self.order[position]).collect();
-                segment.source.compute(&rows, &mut cache.slots_mut(&missing), par);
+                segment.source.compute(&rows, &mut cache.slots_mut(&missing), par)?;
                 missing = rest;
                 if !missing.is_empty()
                     && let ControlFlow::Break(reason) = tick()
                 {
                     cache.forget(missing);
-                    return ControlFlow::Break(reason);
+                    return Ok(ControlFlow::Break(reason));
                 }
             }
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// What everything so far cost.
     pub(super) fn effort(&self) -> Effort {
         let caches = || self.segments.iter().filter_map(|s| s.cache.as_ref());
         Effort {
-            kernel_values: self.segments.iter().map(|s| s.source.values_computed()).sum(),
+            // Counted for all segments together.
+            kernel_values: self.segments[0].source.values_computed(),
             cache_hits: caches().map(|cache| cache.hits).sum(),
             cache_misses: caches().map(|cache| cache.misses).sum(),
             seconds: self.start.elapsed().as_secs_f64(),
         }
     }
-}
-
-/// Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
-pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Precision {
-    let bounded = kernel.built_in().constant_diagonal().is_some();
-    if bounded || !rows.is_f64() { Precision::Single } else { Precision::Double }
 }
 
 /// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.

@@ -8,26 +8,32 @@
 //! single-precision kernel values), coefficients are feasible.
 //!
 //! Cost of a round: two scans of the block a pair step, and (changed coefficients) x (columns) kernel values or
-//! multiply-adds; hence few, large rounds.
+//! multiply-adds; hence few, large rounds. A stop within a block keeps the steps made; one while a block of blocks is solved
+//! or gradients are updated leaves the machine as it was before the round.
 
 use super::certificate::{Certificate, certify};
 use super::columns::{Columns, Segment};
 use super::intercept::intercept;
-use super::nested;
+use super::nested::{self, Solved};
+use super::newton::Patience;
 use super::params::Tuning;
 use super::problem::{DualProblem, Survey};
 use super::shrinking::Variables;
+use super::stall::{Change, Stall, rise};
 use super::subproblem::{Goal, Subproblem, write_block};
-use super::training::Training;
+use super::training::{Training, beyond};
 use super::working_set::WorkingSet;
 use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
+use crate::error::{Error, Result};
 use crate::memory::Arenas;
 use crate::simd::blas::add_rows;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// Entries scanned in one block before control goes back: a few tenths of a second.
 const SCAN_WORK: usize = 200_000_000;
+/// Rounds without progress after which a machine has stalled.
+const PATIENCE: u32 = 50;
 /// Share of the machine's violation that a block is solved to.
 const SHARE: f64 = 0.1;
 /// The same for a block that is solved by blocks of its own.
@@ -47,6 +53,10 @@ pub(super) struct Machine<'a> {
     parts: Vec<Part>,
     pub(super) set: WorkingSet,
     tuning: Tuning,
+    patience: Patience,
+    stall: Stall,
+    /// b, rho and certificate of a machine that was stopped before it had exact gradients.
+    settled: Option<(f64, f64, Certificate)>,
 }
 
 /// Variables `first..first + positions.len()` of a machine are the positions of one segment.
@@ -60,8 +70,14 @@ struct Part {
 pub(super) struct Moves {
     changed: Vec<usize>,
     changes: Vec<f64>,
+    /// Coefficients and gradients before.
+    before: (Vec<f64>, Vec<f64>),
     /// The gradients of the members, where they are all variables of the machine.
     gradients: Option<Vec<f64>>,
+    /// What its steps promise to raise the objective by (see `stall`).
+    promised: f64,
+    /// Why the block was left before it was solved.
+    stopped: Option<StopReason>,
 }
 
 impl<'a> Machine<'a> {
@@ -71,7 +87,7 @@ impl<'a> Machine<'a> {
         segments: &[usize],
         columns: &Columns<'_>,
         training: &Training<'_>,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut first = 0;
         let parts: Vec<Part> = segments
             .iter()
@@ -87,16 +103,30 @@ impl<'a> Machine<'a> {
         let (problem, tuning) = (&variables.problem, training.params.tuning);
         let set = WorkingSet::new(tuning.first_block(problem.len()).min(room(&parts, columns)));
         let (survey, cold) = (problem.survey(), problem.beta.iter().all(|b| *b == 0.0));
-        let mut machine =
-            Self { variables, survey, iterations: 0, rounds: 0, stop: None, parts, set, tuning };
+        let mut machine = Self {
+            variables,
+            survey,
+            iterations: 0,
+            rounds: 0,
+            stop: None,
+            parts,
+            set,
+            tuning,
+            patience: Patience::new(),
+            stall: Stall::new(),
+            settled: None,
+        };
         if !cold {
-            machine.renew_gradients(columns, training.par);
+            machine.renew_gradients(columns, training)?;
         }
-        machine
+        Ok(machine)
     }
 
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.
-    fn renew_gradients(&mut self, columns: &Columns<'_>, par: Par) {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
+    fn renew_gradients(&mut self, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
         let Variables { problem, rows, .. } = &mut self.variables;
         let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
         let rows: Vec<usize> = used.iter().map(|&v| rows[v]).collect();
@@ -107,9 +137,18 @@ impl<'a> Machine<'a> {
         }
         for part in &self.parts {
             let gradient = &mut problem.gradient[part.first..part.first + part.positions.len()];
-            columns.segments[part.segment].source.add_product(&rows, &values, gradient, par);
+            let source = &columns.segments[part.segment].source;
+            match training.add_product(source, columns.depth(), (&rows, &values), gradient)? {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(StopReason::MaxTime) => {
+                    let rule = "long enough for the gradients of the coefficients that the fit starts from";
+                    return Err(Error::param("max_time", "over before the first round", rule));
+                }
+                ControlFlow::Break(_) => return Err(Error::Cancelled),
+            }
         }
         self.survey = problem.survey();
+        Ok(())
     }
 
     /// The problem: that of the active variables while the machine is shrunk.
@@ -118,10 +157,29 @@ impl<'a> Machine<'a> {
     }
 
     /// Intercept, rho and certificate of a machine that has been solved.
-    pub(super) fn outcome(&self) -> (f64, f64, Certificate) {
-        let (b, rho) = intercept(self.problem());
+    ///
+    /// # Errors
+    /// [`Error::Param`] where they are not numbers: nothing vouches for such a machine.
+    pub(super) fn outcome(&self) -> Result<(f64, f64, Certificate)> {
+        let problem = self.problem();
+        let (b, rho, certificate) = self.settled.unwrap_or_else(|| self.certified(problem));
+        let numbers = [b, rho, certificate.dual, certificate.primal, certificate.gap, certificate.violation];
+        if numbers.iter().chain(&problem.beta).all(|v| v.is_finite()) {
+            return Ok((b, rho, certificate));
+        }
+        let bounds = problem.upper.iter().chain(&problem.lower).filter(|c| c.is_finite());
+        Err(beyond(bounds.fold(0.0, |largest, c| largest.max(c.abs()))))
+    }
+
+    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
         let stop = self.stop.unwrap_or(StopReason::Stalled);
-        (b, rho, certify(self.problem(), (b, rho), self.iterations, self.rounds, stop))
+        let (b, rho) = intercept(problem);
+        (b, rho, certify(problem, (b, rho), self.iterations, self.rounds, stop))
+    }
+
+    /// Whether gradients are those of the coefficients.
+    pub(super) fn is_exact(&self) -> bool {
+        self.settled.is_none()
     }
 
     /// Segments of the machine's columns.
@@ -169,51 +227,64 @@ impl<'a> Machine<'a> {
         self.set.members.iter().map(|&v| self.position(v))
     }
 
-    /// Solves the chosen block and moves its variables; `None` where no step could be made.
+    /// Solves the chosen block and moves its variables; `None` where no step could be made. `tick` may stop it.
     pub(super) fn solve_block(
         &mut self,
         columns: &Columns<'_>,
         memory: &Arenas,
         training: &Training<'_>,
-    ) -> Option<Moves> {
+        tick: impl Fn() -> ControlFlow<StopReason>,
+    ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
         let (tolerance, par) = (training.params.tolerance, training.par);
         let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
         let is_whole = members.len() == self.problem().len();
         let share_of_gap = |share: f64| (share * self.survey.violation()).max(0.5 * tolerance);
-        let (beta, gradients, steps) = if !columns.are_cached() && members.len() > self.tuning.nested {
-            let source = &columns.segments[self.parts[0].segment].source;
-            let goal = Goal { tolerance: share_of_gap(NESTED_SHARE), max_steps };
-            let problem = self.problem().select(members);
-            let (beta, steps) =
-                nested::solve(problem, &self.rows_of(members), source, self.tuning.nested, memory, goal, par);
-            (beta, None, steps)
-        } else {
-            let mut block = self.block(columns, memory, par);
-            let tolerance = if is_whole { tolerance } else { share_of_gap(SHARE) };
-            let steps = block.solve(Goal { tolerance, max_steps });
-            let (beta, gradients) = block.finish(memory);
-            (beta, is_whole.then_some(gradients), steps)
-        };
+        let (Solved { beta, steps, promised }, gradients, stopped) =
+            if !columns.are_cached() && members.len() > self.tuning.nested {
+                let source = &columns.segments[self.parts[0].segment].source;
+                let goal = Goal { tolerance: share_of_gap(NESTED_SHARE), max_steps };
+                let problem = self.problem().select(members);
+                let solved = nested::solve(
+                    problem,
+                    (&self.rows_of(members), source),
+                    self.tuning.nested,
+                    memory,
+                    (goal, &mut self.patience),
+                    par,
+                    tick,
+                )?;
+                match solved {
+                    ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
+                    ControlFlow::Continue(solved) => (solved, None, None),
+                }
+            } else {
+                let mut block = self.block(columns, memory, par)?;
+                let tolerance = if is_whole { tolerance } else { share_of_gap(SHARE) };
+                let (steps, stopped) = block.solve_watched(Goal { tolerance, max_steps }, par, tick)?;
+                let promised = block.promised;
+                let (beta, gradients) = block.finish(memory);
+                (Solved { beta, steps, promised }, is_whole.then_some(gradients), stopped)
+            };
         self.iterations += steps;
         self.rounds += 1;
         if steps == 0 {
             self.stop = Some(StopReason::Stalled);
-            return None;
+            return Ok(ControlFlow::Continue(None));
         }
+        let before = (self.problem().beta.clone(), self.problem().gradient.clone());
         let (changed, changes) = self.variables.problem.move_to(members, &beta);
-        Some(Moves { changed, changes, gradients })
+        Ok(ControlFlow::Continue(Some(Moves { changed, changes, before, gradients, promised, stopped })))
     }
 
     /// The block's variables with their kernel values: gathered from cached rows, or computed.
-    fn block(&self, columns: &Columns<'_>, memory: &Arenas, par: Par) -> Subproblem {
+    fn block(&self, columns: &Columns<'_>, memory: &Arenas, par: Par) -> Result<Subproblem> {
         let members = &self.set.members;
         Subproblem::new(self.problem(), members, memory, |kernel, stride, slots| {
             if !columns.are_cached() {
                 let source = &columns.segments[self.parts[0].segment].source;
-                write_block(source, &self.rows_of(members), kernel, stride, slots, par);
-                return;
+                return write_block(source, &self.rows_of(members), kernel, stride, slots, par);
             }
             let segments = &columns.segments;
             // For each part: the slots of the members that lie in it, and where in a row of its segment they stand.
@@ -236,19 +307,29 @@ impl<'a> Machine<'a> {
                     }
                 }
             });
+            Ok(())
         })
     }
 
-    /// f += K(:, changed) changes, the ridge already added; then one look at all variables.
-    pub(super) fn update_gradients(&mut self, moves: Moves, columns: &Columns<'_>, par: Par) {
-        let Moves { changed, changes, gradients } = moves;
+    /// f += K(:, changed) changes, the ridge already added; then one look at all variables. Where the monitor asks to stop,
+    /// the moves are taken back.
+    pub(super) fn update_gradients(
+        &mut self,
+        moves: Moves,
+        columns: &Columns<'_>,
+        training: &Training<'_>,
+    ) -> Result<ControlFlow<StopReason>> {
+        let Moves { changed, changes, before, gradients, promised, stopped: left } = moves;
+        let (par, depth) = (training.par, columns.depth());
+        let mut stopped = ControlFlow::Continue(());
         let rows = self.rows_of(&changed);
         if let Some(gradients) = gradients {
             for (&v, gradient) in self.set.members.iter().zip(gradients) {
                 self.variables.problem.gradient[v] = gradient;
             }
         } else if let Some(source) = &self.variables.source {
-            source.add_product(&rows, &changes, &mut self.variables.problem.gradient, par);
+            let gradient = &mut self.variables.problem.gradient;
+            stopped = training.add_product(source, depth, (&rows, &changes), gradient)?;
         } else {
             let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).collect();
             for part in &self.parts {
@@ -256,7 +337,10 @@ impl<'a> Machine<'a> {
                 let range = part.first..part.first + part.positions.len();
                 let gradient = &mut self.variables.problem.gradient[range];
                 if segment.cache.is_none() {
-                    segment.source.add_product(&rows, &changes, gradient, par);
+                    stopped = training.add_product(&segment.source, depth, (&rows, &changes), gradient)?;
+                    if stopped.is_break() {
+                        break;
+                    }
                 } else {
                     let rows: Vec<&[f32]> = positions.iter().map(|&position| segment.row(position)).collect();
                     par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
@@ -265,26 +349,78 @@ impl<'a> Machine<'a> {
                 }
             }
         }
+        if stopped.is_break() {
+            let problem = &mut self.variables.problem;
+            (problem.beta, problem.gradient) = before;
+            return Ok(stopped);
+        }
         self.survey = self.problem().survey();
+        let problem = &self.variables.problem;
+        let moved = changed.iter().map(|&v| Change {
+            from: before.0[v],
+            to: problem.beta[v],
+            gradient: f64::midpoint(before.1[v], problem.gradient[v]),
+            group: problem.group[v],
+        });
+        let risen = rise(moved, problem.kink, problem.anchored);
+        let idle = self.stall.idle_after(risen, promised, self.survey.violation());
+        // The block of a large machine may have been the wrong one.
+        let patience = if left != Some(StopReason::Stalled) {
+            PATIENCE
+        } else if self.set.members.len() < problem.len() {
+            PATIENCE / 10
+        } else {
+            0
+        };
+        if idle >= patience {
+            self.stop = Some(StopReason::Stalled);
+        }
         // A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
         let wanted = (2 * self.survey.unbounded).next_power_of_two().min(self.tuning.largest_block);
         self.set.size = self.set.size.max(wanted).min(room(&self.parts, columns));
-    }
-
-    /// Sets variables aside that no pair can move at present, where kernel values are not cached.
-    pub(super) fn shrink(&mut self, columns: &Columns<'a>, par: Par) {
-        let all = &columns.segments[self.parts[0].segment].source;
-        if let Some(number) = self.variables.shrink(&self.survey, all, par) {
-            self.set = self.set.renumbered(|v| number[v]);
+        match left {
+            Some(reason) if reason != StopReason::Stalled => Ok(ControlFlow::Break(reason)),
+            _ => Ok(ControlFlow::Continue(())),
         }
     }
 
-    /// Undoes the last shrinking; whether there was one.
-    pub(super) fn unshrink(&mut self, par: Par) -> bool {
-        let Some(active) = self.variables.unshrink(par) else { return false };
+    /// Sets variables aside that no pair can move at present, where kernel values are not cached.
+    pub(super) fn shrink(&mut self, columns: &Columns<'a>, par: Par) -> Result<()> {
+        let all = &columns.segments[self.parts[0].segment].source;
+        if let Some(number) = self.variables.shrink(&self.survey, all, par)? {
+            self.set = self.set.renumbered(|v| number[v]);
+        }
+        Ok(())
+    }
+
+    /// Undoes the last shrinking; whether there was one. Nothing is changed where the monitor asks to stop.
+    pub(super) fn unshrink(
+        &mut self,
+        columns: &Columns<'_>,
+        training: &Training<'_>,
+    ) -> Result<ControlFlow<StopReason, bool>> {
+        let active = match self.variables.unshrink(columns.depth(), training)? {
+            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
+            ControlFlow::Continue(None) => return Ok(ControlFlow::Continue(false)),
+            ControlFlow::Continue(Some(active)) => active,
+        };
         self.set = self.set.renumbered(|k| Some(active[k]));
         self.survey = self.problem().survey();
-        true
+        Ok(ControlFlow::Continue(true))
+    }
+
+    /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective
+    /// of these coefficients, and primal objective and violation of the last ones whose gradients were exact: the
+    /// optimum lies between the objectives as always.
+    pub(super) fn settle(&mut self) {
+        let (b, rho) = intercept(self.problem());
+        let Some((before, gain)) = self.variables.settle() else { return };
+        let (.., last) = self.certified(&before);
+        let (.., counts) = self.certified(self.problem());
+        let Certificate { primal, violation, .. } = last;
+        let dual = last.dual + gain;
+        let certificate = Certificate { dual, primal, gap: primal - dual, violation, ..counts };
+        self.settled = Some((b, rho, certificate));
     }
 }
 

@@ -1,14 +1,17 @@
 //! How much memory a fit takes, before it is begun.
 //!
 //! Packed rows, which every fit holds; kernel rows, as many as the budget and the problem have room for; the matrices
-//! of the blocks that are solved at the same time; the variables of all machines. The caller's own rows are not counted.
+//! of the blocks that are solved at the same time; the variables of all machines. The caller's own rows are not counted,
+//! nor is the system of a direct step (`newton`): at most 50 MB a thread, for a moment, and done without where there is
+//! no room.
 //!
-//! Cost: one look at the structure of sparse rows, nothing for dense ones.
+//! Cost: one look at the rows.
 
-use super::columns::{depth, is_cached, precision};
+use super::columns::{depth, is_cached};
 use super::params::SvmParams;
+use super::training::precision;
 use crate::data::Rows;
-use crate::kernels::{KernelFunction, Precision, packed_bytes};
+use crate::kernels::{KernelFunction, Precision, Reach, packed_bytes};
 
 /// Numbers in double precision that a machine keeps for each variable, a shrunk copy and the row's index included.
 const NUMBERS_A_VARIABLE: usize = 16;
@@ -39,7 +42,8 @@ pub fn estimate_memory<'a>(
     let kernel = kernel.into();
     let (n, tuning) = (rows.rows(), params.tuning);
     let single = packed_bytes(kernel, rows);
-    let packed = if precision(kernel, rows) == Precision::Double { 2 * single } else { single };
+    let precise = precision(kernel, rows, &Reach::of(kernel, rows)) == Precision::Double;
+    let packed = if precise { 2 * single } else { single };
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
     let all_rows = 4 * n * n;
@@ -54,7 +58,8 @@ pub fn estimate_memory<'a>(
         sizes.iter().take(threads.max(1)).map(|size| 4 * size * size).sum::<usize>()
     };
     let first = |variables: usize| tuning.first_block(variables);
-    let blocks = blocks_of(&|variables| first(variables).max(variables.min(tuning.largest_block)));
+    let largest_of = |variables: usize| first(variables).max(variables.min(tuning.largest_block));
+    let blocks = blocks_of(&largest_of);
     let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>();
     let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
     MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest }

@@ -24,10 +24,13 @@
 //! | `working_set` | which variables make the next block |
 //! | `nested` | a large block solved by blocks of its own |
 //! | `subproblem` | the inner tier: pair steps within a block |
+//! | `newton` | a direct step on the unbounded variables, where pair steps crawl |
+//! | `stall` | when there is no progress |
 //! | `intercept` | the intercept |
 //! | `certificate` | objectives, duality gap, violation |
 //! | `leave_one_out` | bounds for the errors on rows left out |
 //! | `memory` | what a fit will take |
+//! | `features` | features of a kernel that is projected on a few points |
 //! | `classifier` | the machines of a code on shared kernel rows |
 //! | `single` | the members of the family that are one machine of one output: regression, one-class |
 
@@ -35,16 +38,19 @@ mod certificate;
 mod classifier;
 mod columns;
 mod decomposition;
+mod features;
 mod intercept;
 mod leave_one_out;
 mod machine;
 mod memory;
 mod nested;
+mod newton;
 mod params;
 mod problem;
 mod sharing;
 mod shrinking;
 mod single;
+mod stall;
 mod start;
 mod subproblem;
 mod training;
@@ -53,6 +59,7 @@ mod working_set;
 pub use certificate::Certificate;
 pub use classifier::{Classification, ClassifierLoss, Coding, SvcModel, fit_classifier};
 pub use columns::Effort;
+pub use features::Features;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
 pub use params::{SvmParams, Tuning};

@@ -6,59 +6,130 @@
 //! steps, but each costs less: their scans are short, and no matrix of 64 MB is written and read. The moves taken
 //! together then update the gradients of all variables once (thesis 2.4, a tier more).
 //!
+//! Where the blocks crawl, the unbounded variables of the large block take a direct step together (`newton`).
+//!
 //! Tried and dropped: conjugate gradients over the unbounded variables. Where nearly all vectors are unbounded the
 //! matrix is so badly conditioned that twenty products did not halve a violation that four rounds of blocks do.
 //!
 //! Invariant: gradients are exact for the present coefficients, between rounds, as in the outer tier. Cost: a round
 //! takes (changed coefficients) x (variables) kernel values, never stored.
 
+use super::newton::{Face, Patience};
 use super::problem::DualProblem;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
-use crate::control::Par;
+use crate::control::{Par, StopReason};
+use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::Arenas;
+use std::ops::ControlFlow;
 
 /// Share of the large block's violation that one of its blocks is solved to.
 const SHARE: f64 = 0.3;
 
+/// A large block, solved.
+pub(super) struct Solved {
+    pub(super) beta: Vec<f64>,
+    /// Pair steps.
+    pub(super) steps: u64,
+    /// What they promise (see `stall`).
+    pub(super) promised: f64,
+}
+
 /// Solves the problem of the variables of a large block by blocks of `size` until the goal is reached; returns
-/// coefficients and the number of pair steps. `rows` are the variables' rows.
+/// what came of it. `rows` are the variables' rows; `tick` may stop it.
 pub(super) fn solve(
     mut problem: DualProblem,
-    rows: &[usize],
-    source: &KernelRows<'_>,
+    (rows, source): (&[usize], &KernelRows<'_>),
     size: usize,
     memory: &Arenas,
-    goal: Goal,
+    (goal, patience): (Goal, &mut Patience),
     par: Par,
-) -> (Vec<f64>, u64) {
-    let source = source.with_columns(rows, par);
+    tick: impl Fn() -> ControlFlow<StopReason>,
+) -> Result<ControlFlow<StopReason, Solved>> {
+    let source = source.with_columns(rows, par)?;
     let mut set = WorkingSet::new(size);
-    let mut steps = 0;
+    let (mut steps, mut promised) = (0, 0.0);
     while steps < goal.max_steps {
+        if let ControlFlow::Break(reason) = tick() {
+            return Ok(ControlFlow::Break(reason));
+        }
         let survey = problem.survey();
         let gap = survey.violation();
         if gap <= goal.tolerance {
             break;
         }
+        if patience.is_over(survey.unbounded) {
+            let (changed, changes, share) = step_directly(&mut problem, (rows, &source), memory, par)?;
+            patience.paid(share);
+            if share > 0.0 {
+                steps += 1;
+                source.add_product(&changed, &changes, &mut problem.gradient, par)?;
+                continue;
+            }
+        }
         set.choose(&problem, &survey.extremes);
         let members: Vec<usize> = set.members.iter().map(|&v| rows[v]).collect();
         let mut block = Subproblem::new(&problem, &set.members, memory, |kernel, stride, slots| {
-            write_block(&source, &members, kernel, stride, slots, par);
-        });
-        let made = block.solve(Goal {
-            tolerance: (SHARE * gap).max(0.5 * goal.tolerance),
-            max_steps: goal.max_steps - steps,
-        });
+            write_block(&source, &members, kernel, stride, slots, par)
+        })?;
+        let inner =
+            Goal { tolerance: (SHARE * gap).max(0.5 * goal.tolerance), max_steps: goal.max_steps - steps };
+        let made = block.solve(inner, par)?;
+        promised += block.promised;
         let (beta, _) = block.finish(memory);
         if made == 0 {
             break;
         }
         steps += made;
+        patience.spend(made * members.len() as u64);
         let (changed, changes) = problem.move_to(&set.members, &beta);
         let changed: Vec<usize> = changed.iter().map(|&v| rows[v]).collect();
-        source.add_product(&changed, &changes, &mut problem.gradient, par);
+        source.add_product(&changed, &changes, &mut problem.gradient, par)?;
     }
-    (problem.beta, steps)
+    Ok(ControlFlow::Continue(Solved { beta: problem.beta, steps, promised }))
+}
+
+/// Moves the unbounded variables to the best values that a system of equations finds; the rows of those that have moved,
+/// by how much, and
+/// the share of the way to the best.
+fn step_directly(
+    problem: &mut DualProblem,
+    (rows, source): (&[usize], &KernelRows<'_>),
+    memory: &Arenas,
+    par: Par,
+) -> Result<(Vec<usize>, Vec<f64>, f64)> {
+    let members: Vec<usize> = (0..problem.len()).filter(|&v| problem.is_unbounded(v)).collect();
+    let m = members.len();
+    let nothing = (Vec::new(), Vec::new(), 0.0);
+    // Pair steps need no more memory than there is.
+    let Ok(mut kernel) = memory.take("the kernel matrix of the unbounded variables", m * m) else {
+        return Ok(nothing);
+    };
+    let of_members: Vec<usize> = members.iter().map(|&v| rows[v]).collect();
+    let slots: Vec<usize> = (0..m).collect();
+    let matrix = &mut kernel.values_mut()[..m * m];
+    source.with_columns(&of_members, par)?.compute(
+        &of_members,
+        &mut matrix.chunks_exact_mut(m).collect::<Vec<_>>(),
+        par,
+    )?;
+    for (k, &v) in members.iter().enumerate() {
+        matrix[k * m + k] = problem.diagonal[v] as f32;
+    }
+    let kept = |group: u8| Some(group).filter(|group| *group > 0 || !problem.anchored);
+    let face = Face {
+        kernel: matrix,
+        stride: m,
+        slots,
+        values: members.iter().map(|&v| problem.beta[v]).collect(),
+        derivatives: members.iter().map(|&v| problem.rise(v)).collect(),
+        ends: members.iter().map(|&v| problem.ends(v)).collect(),
+        groups: members.iter().map(|&v| kept(problem.group[v])).collect(),
+    };
+    let solved = face.solve(par)?;
+    memory.put(kernel);
+    let Some((values, share)) = solved else { return Ok(nothing) };
+    let (changed, changes) = problem.move_to(&members, &values);
+    Ok((changed.iter().map(|&v| rows[v]).collect(), changes, share))
 }

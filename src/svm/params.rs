@@ -31,6 +31,10 @@ pub struct Tuning {
     pub whole: usize,
     /// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
     pub cheap: usize,
+    /// Multiply-adds of kernel values between two looks at the monitor.
+    pub look: usize,
+    /// Rows between two looks at least.
+    pub look_rows: usize,
 }
 
 impl Tuning {
@@ -46,7 +50,15 @@ impl Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { block: 0, largest_block: 4096, nested: 512, whole: 256, cheap: 64 }
+        Self {
+            block: 0,
+            largest_block: 4096,
+            nested: 512,
+            whole: 256,
+            cheap: 64,
+            look: 500_000_000,
+            look_rows: 192,
+        }
     }
 }
 

@@ -55,11 +55,17 @@ pub(super) struct Survey {
     pub(super) extremes: Extremes,
     /// Variables free to move both ways.
     pub(super) unbounded: usize,
+    /// Whether all gradients are numbers.
+    pub(super) finite: bool,
 }
 
 impl Survey {
-    /// Largest violation of the optimality conditions: by how much a group's extremes are the wrong way round.
+    /// Largest violation of the optimality conditions: by how much a group's extremes are the wrong way round. Not a
+    /// number where a gradient is none: nothing is known then, least of all that all is well.
     pub(super) fn violation(&self) -> f64 {
+        if !self.finite {
+            return f64::NAN;
+        }
         self.extremes.iter().map(|(up, low)| low - up).fold(f64::NEG_INFINITY, f64::max)
     }
 }
@@ -237,18 +243,27 @@ impl DualProblem {
         b > self.lower[i] && b < self.upper[i] && (self.kink == 0.0 || b != 0.0)
     }
 
+    /// Where the present piece of variable i's cost ends, below and above.
+    pub(super) fn ends(&self, i: usize) -> (f64, f64) {
+        let (b, cut) = (self.beta[i], self.kink > 0.0);
+        let below = if cut && b > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] };
+        let above = if cut && b < 0.0 { self.upper[i].min(0.0) } else { self.upper[i] };
+        (below, above)
+    }
+
     /// One look at all variables.
     pub(super) fn survey(&self) -> Survey {
         let anchor = if self.anchored { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
         let mut extremes = [anchor, (f64::INFINITY, f64::NEG_INFINITY)];
-        let mut unbounded = 0;
+        let (mut unbounded, mut finite) = (0, true);
         for i in 0..self.len() {
+            finite &= self.gradient[i].is_finite();
             let (up, low) = &mut extremes[usize::from(self.group[i])];
             *up = up.min(self.rise(i));
             *low = low.max(self.fall(i));
             unbounded += usize::from(self.is_unbounded(i));
         }
-        Survey { extremes, unbounded }
+        Survey { extremes, unbounded, finite }
     }
 }
 

@@ -5,11 +5,16 @@
 //! columns packed anew, so it is worth it when more than a seventh leaves. It may be done several times, one in another.
 //!
 //! Invariant: gradients of the active variables are exact; those of the others are as they were when they left, and exact
-//! again when they are back.
+//! again when they are back. Only a stop that leaves no time for the product takes them back with the gradients they
+//! left with: the model keeps its coefficients, and its certificate the bounds that hold for them without those gradients
+//! (see [`Variables::settle`]).
 
 use super::problem::{DualProblem, Survey};
-use crate::control::Par;
+use super::training::Training;
+use crate::control::{Par, StopReason};
+use crate::error::Result;
 use crate::kernels::KernelRows;
+use std::ops::ControlFlow;
 
 /// Share of the variables that must stay for a machine to shrink no further.
 const WORTH_SHRINKING: f64 = 0.85;
@@ -47,7 +52,7 @@ impl<'a> Variables<'a> {
         survey: &Survey,
         all: &KernelRows<'a>,
         par: Par,
-    ) -> Option<Vec<Option<usize>>> {
+    ) -> Result<Option<Vec<Option<usize>>>> {
         let problem = &self.problem;
         let active: Vec<usize> = (0..problem.len())
             .filter(|&i| {
@@ -56,26 +61,34 @@ impl<'a> Variables<'a> {
             })
             .collect();
         if active.len() as f64 > WORTH_SHRINKING * problem.len() as f64 {
-            return None;
+            return Ok(None);
         }
         let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
         let mut number = vec![None; problem.len()];
         for (k, &v) in active.iter().enumerate() {
             number[v] = Some(k);
         }
+        let source = all.with_columns(&rows, par)?;
         let small = problem.select(&active);
         self.outer.push(Outer {
             problem: std::mem::replace(&mut self.problem, small),
-            source: self.source.replace(all.with_columns(&rows, par)),
+            source: self.source.replace(source),
             rows: std::mem::replace(&mut self.rows, rows),
             active,
         });
-        Some(number)
+        Ok(Some(number))
     }
 
-    /// Undoes the last shrinking, with exact gradients; the old numbers of the active variables, if there was one.
-    pub(super) fn unshrink(&mut self, par: Par) -> Option<Vec<usize>> {
-        let Outer { mut problem, rows, source, active } = self.outer.pop()?;
+    /// Undoes the last shrinking, with exact gradients; the old numbers of the active variables, if there was one. Nothing
+    /// is changed where the monitor asks to stop.
+    pub(super) fn unshrink(
+        &mut self,
+        depth: usize,
+        training: &Training<'_>,
+    ) -> Result<ControlFlow<StopReason, Option<Vec<usize>>>> {
+        let Some(Outer { problem, rows, active, .. }) = self.outer.last() else {
+            return Ok(ControlFlow::Continue(None));
+        };
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
         let mut inactive = vec![true; problem.len()];
         for (k, &v) in active.iter().enumerate() {
@@ -84,18 +97,50 @@ impl<'a> Variables<'a> {
             if change != 0.0 {
                 changed.push(rows[v]);
                 changes.push(change);
-                problem.beta[v] = self.problem.beta[k];
             }
-            problem.gradient[v] = self.problem.gradient[k];
         }
         let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).collect();
+        let mut missing = vec![0.0; inactive.len()];
         if let Some(small) = &self.source {
             let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).collect();
-            let mut missing = vec![0.0; columns.len()];
-            small.with_columns(&columns, par).add_product(&changed, &changes, &mut missing, par);
-            for (&v, change) in inactive.iter().zip(missing) {
-                problem.gradient[v] += change;
+            let source = small.with_columns(&columns, training.par)?;
+            let added = training.add_product(&source, depth, (&changed, &changes), &mut missing)?;
+            if let ControlFlow::Break(reason) = added {
+                return Ok(ControlFlow::Break(reason));
             }
+        }
+        let active = self.merge();
+        for (&v, change) in inactive.iter().zip(missing) {
+            self.problem.gradient[v] += change;
+        }
+        Ok(ControlFlow::Continue(active))
+    }
+
+    /// Takes all variables back without their gradients. Returns the problem as it was when the first of them left, whose
+    /// gradients are exact, and what the dual objective has gained since: every change is one of variables that were
+    /// active, so the gradients of these before and after give it exactly.
+    pub(super) fn settle(&mut self) -> Option<(DualProblem, f64)> {
+        let first = self.outer.first()?;
+        let before = first.problem.select(&(0..first.problem.len()).collect::<Vec<_>>());
+        let mut gain = 0.0;
+        for (level, Outer { problem, active, .. }) in self.outer.iter().enumerate() {
+            let inner = self.outer.get(level + 1).map_or(&self.problem, |next| &next.problem);
+            for (k, &v) in active.iter().enumerate() {
+                let (from, to) = (problem.beta[v], inner.beta[k]);
+                gain -= 0.5 * (to - from) * (inner.gradient[k] + problem.gradient[v]);
+                gain -= problem.kink * (to.abs() - from.abs());
+            }
+        }
+        while self.merge().is_some() {}
+        Some((before, gain))
+    }
+
+    /// The variables of the last shrinking with what the active ones have come to; the latter's old numbers.
+    fn merge(&mut self) -> Option<Vec<usize>> {
+        let Outer { mut problem, rows, source, active } = self.outer.pop()?;
+        for (k, &v) in active.iter().enumerate() {
+            problem.beta[v] = self.problem.beta[k];
+            problem.gradient[v] = self.problem.gradient[k];
         }
         (self.problem, self.rows, self.source) = (problem, rows, source);
         Some(active)

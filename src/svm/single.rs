@@ -13,7 +13,7 @@ use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::KernelFunction;
+use crate::kernels::{KernelFunction, Precision, Sums};
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -37,26 +37,28 @@ pub struct MachineModel {
 /// problem built from their K_ii.
 fn fit_single(
     training: &Training<'_>,
+    precision: Precision,
     order: Vec<usize>,
     start: Option<Start<'_>>,
     build: impl FnOnce(Vec<f64>) -> DualProblem,
 ) -> Result<MachineModel> {
     let n = order.len();
-    let mut columns = Columns::new(training, order, &[n], n);
+    let mut columns = Columns::new(training, precision, order, &[n], n)?;
     let mut problem = build(columns.diagonal.clone());
     if let Some(start) = start {
         problem.start_from(&start.of_machine(training.rows.rows(), 0, 1, &columns.order)?);
     }
-    let mut machines = [Machine::new(problem, &[0], &columns, training)];
-    solve(&mut machines, &mut columns, training);
+    let mut machines = [Machine::new(problem, &[0], &columns, training)?];
+    solve(&mut machines, &mut columns, training)?;
     let [machine] = &machines;
-    let (intercept, rho, certificate) = machine.outcome();
+    let (intercept, rho, certificate) = machine.outcome()?;
     let mut beta = vec![0.0; training.rows.rows()];
     for (&row, b) in columns.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
     let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
     let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
+    let intercept = intercept - columns.excess(&support, coefficients.view())[0];
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: columns.effort() })
 }
 
@@ -95,9 +97,10 @@ pub fn fit_regression<'a>(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<MachineModel> {
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
+    let (kernel, sums) = (kernel.into(), Sums::Zero);
+    let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
     let &Regression { targets, upper, loss, start } = task;
-    training.check(upper)?;
+    let precision = training.check(upper)?;
     let n = rows.rows();
     Error::check_len("targets", n, targets.len())?;
     if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
@@ -109,12 +112,12 @@ pub fn fit_regression<'a>(
                 return Err(Error::param("epsilon", epsilon, "finite and not negative"));
             }
             let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
-            fit_single(&training, (0..n).collect(), start, build)
+            fit_single(&training, precision, (0..n).collect(), start, build)
         }
         RegressionLoss::Nu(nu) => {
             check_nu(nu)?;
             let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
-            fit_single(&training, (0..n).chain(0..n).collect(), start, build)
+            fit_single(&training, precision, (0..n).chain(0..n).collect(), start, build)
         }
     }
 }
@@ -143,9 +146,10 @@ pub fn fit_one_class<'a>(
     monitor: &dyn Monitor,
     par: Par,
 ) -> Result<MachineModel> {
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par };
-    training.check(task.weights)?;
+    let (kernel, sums) = (kernel.into(), Sums::Any);
+    let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
+    let precision = training.check(task.weights)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, (0..rows.rows()).collect(), task.start, build)
+    fit_single(&training, precision, (0..rows.rows()).collect(), task.start, build)
 }

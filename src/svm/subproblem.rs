@@ -18,15 +18,28 @@
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
+use super::newton::{Face, Patience};
 use super::problem::{DualProblem, GROUPS};
-use crate::control::Par;
+use super::stall::{Change, Stall, rise};
+use crate::control::{Par, StopReason};
+use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{Arena, Arenas};
+use crate::simd::blas::add_rows;
 use crate::simd::scan::{STRIDE, second_order_partner, step_and_scan};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
 const SMALLEST_CURVATURE: f64 = 1e-12;
+/// Pair steps between two looks at the number of unbounded variables.
+const LOOK: u64 = 64;
+
+/// Entries scanned between two looks at the progress of a block: some ten milliseconds.
+const STRETCH: usize = 4_000_000;
+/// What a step costs besides, in entries.
+const STEP: usize = 256;
+/// Looks without progress after which a block has stalled: from 20,000 steps in the largest to 300,000 in small ones.
+const PATIENCE: u32 = 20;
 
 /// When the solution of a block is good enough.
 #[derive(Clone, Copy)]
@@ -46,6 +59,7 @@ pub(super) struct Subproblem {
     /// Slot of each member.
     slots: Vec<usize>,
     kink: f64,
+    anchored: bool,
     diagonal: Vec<f64>,
     lower: Vec<f64>,
     upper: Vec<f64>,
@@ -53,6 +67,13 @@ pub(super) struct Subproblem {
     gradient: Vec<f64>,
     up: Vec<f64>,
     low: Vec<f64>,
+    /// Steps of both kinds so far, and whether a direct one is due.
+    steps: u64,
+    patience: Patience,
+    /// As the last search found it.
+    violation: f64,
+    /// What the steps so far raise the objective by at least, in exact arithmetic.
+    pub(super) promised: f64,
 }
 
 impl Subproblem {
@@ -62,8 +83,8 @@ impl Subproblem {
         problem: &DualProblem,
         members: &[usize],
         memory: &Arenas,
-        fill: impl FnOnce(&mut [f32], usize, &[usize]),
-    ) -> Self {
+        fill: impl FnOnce(&mut [f32], usize, &[usize]) -> Result<()>,
+    ) -> Result<Self> {
         let first = members.partition_point(|&v| problem.group[v] == 0);
         let anchor = usize::from(problem.anchored);
         let middle = (first + anchor).next_multiple_of(STRIDE);
@@ -71,10 +92,11 @@ impl Subproblem {
         let slots: Vec<usize> =
             (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).collect();
         let mut block = Self {
-            kernel: memory.take(stride * stride),
+            kernel: memory.take("the kernel matrix of a block", stride * stride)?,
             stride,
             groups: [0..middle, middle..stride],
             kink: problem.kink,
+            anchored: problem.anchored,
             diagonal: vec![0.0; stride],
             lower: vec![0.0; stride],
             upper: vec![0.0; stride],
@@ -82,10 +104,14 @@ impl Subproblem {
             gradient: vec![0.0; stride],
             up: vec![f64::INFINITY; stride],
             low: vec![f64::NEG_INFINITY; stride],
+            steps: 0,
+            patience: Patience::new(),
+            violation: f64::INFINITY,
+            promised: 0.0,
             slots,
         };
         let kernel = &mut block.kernel.values_mut()[..stride * stride];
-        fill(kernel, stride, &block.slots);
+        fill(kernel, stride, &block.slots)?;
         for (&v, &slot) in members.iter().zip(&block.slots) {
             // The exact diagonal, with the ridge, so that a step changes a variable's own gradient rightly.
             kernel[slot * stride + slot] = problem.diagonal[v] as f32;
@@ -104,7 +130,7 @@ impl Subproblem {
         for k in 0..members.len() {
             block.note_bounds(block.slots[k]);
         }
-        block
+        Ok(block)
     }
 
     /// The members' coefficients and gradients; the matrix's memory goes back.
@@ -141,8 +167,60 @@ impl Subproblem {
         if self.kink > 0.0 && self.beta[i] > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] }
     }
 
-    /// Makes pair steps until the goal is reached; returns their number.
-    pub(super) fn solve(&mut self, goal: Goal) -> u64 {
+    /// As [`Subproblem::solve`], in stretches with a look at the monitor and at the progress after each; a block that
+    /// stalls ends at the best state that a look has seen. The number of steps, and why it ended short of the goal if it
+    /// did. Stretches change no step.
+    ///
+    /// # Errors
+    /// Those of a direct step.
+    pub(super) fn solve_watched(
+        &mut self,
+        goal: Goal,
+        par: Par,
+        tick: impl Fn() -> ControlFlow<StopReason>,
+    ) -> Result<(u64, Option<StopReason>)> {
+        let stretch = (STRETCH / (self.stride + STEP)) as u64;
+        let (mut steps, mut stall, mut promised) = (0, Stall::new(), 0.0);
+        let state = |block: &Self| (block.beta.clone(), block.gradient.clone());
+        let mut last = state(self);
+        // How much the objective has risen since, or rather fallen.
+        let (mut best, mut height) = (last.clone(), 0.0);
+        loop {
+            let max_steps = stretch.min(goal.max_steps - steps);
+            let made = self.solve(Goal { max_steps, ..goal }, par)?;
+            steps += made;
+            if made < max_steps || steps >= goal.max_steps {
+                return Ok((steps, None));
+            }
+            let changes = (0..self.beta.len()).filter(|&i| self.beta[i] != last.0[i]).map(|i| Change {
+                from: last.0[i],
+                to: self.beta[i],
+                gradient: f64::midpoint(last.1[i], self.gradient[i]),
+                group: u8::from(i >= self.groups[1].start),
+            });
+            let risen = rise(changes, self.kink, self.anchored);
+            let idle = stall.idle_after(risen, self.promised - promised, self.violation);
+            promised = self.promised;
+            last = state(self);
+            height += risen;
+            if height >= 0.0 {
+                (best, height) = (last.clone(), 0.0);
+            }
+            if idle >= PATIENCE {
+                (self.beta, self.gradient) = best;
+                return Ok((steps, Some(StopReason::Stalled)));
+            }
+            if let ControlFlow::Break(reason) = tick() {
+                return Ok((steps, Some(reason)));
+            }
+        }
+    }
+
+    /// Makes pair steps until the goal is reached, and direct steps where they crawl; returns the number of both.
+    ///
+    /// # Errors
+    /// Those of a direct step.
+    pub(super) fn solve(&mut self, goal: Goal, par: Par) -> Result<u64> {
         let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
         loop {
             let mut worst = (f64::NEG_INFINITY, 0, 0.0, 0);
@@ -162,8 +240,17 @@ impl Subproblem {
                 }
             }
             let (violation, g, derivative, i) = worst;
+            self.violation = violation;
             if violation <= goal.tolerance || steps >= goal.max_steps {
-                return steps;
+                return Ok(steps);
+            }
+            if self.steps.is_multiple_of(LOOK) && self.patience.is_over(self.unbounded().count()) {
+                let share = self.step_directly(par)?;
+                self.patience.paid(share);
+                self.steps += 1;
+                (last, step) = ((0, 0), 0.0);
+                steps += 1;
+                continue;
             }
             let range = self.groups[g].clone();
             let partner = second_order_partner(
@@ -175,13 +262,14 @@ impl Subproblem {
                 derivative,
                 SMALLEST_CURVATURE,
             );
-            let Some(j) = partner.map(|j| range.start + j) else { return steps };
+            let Some(j) = partner.map(|j| range.start + j) else { return Ok(steps) };
             let curvature = (self.diagonal[i] + self.diagonal[j] - 2.0 * f64::from(self.row(i)[j]))
                 .max(SMALLEST_CURVATURE);
             let wanted = (self.gradient[j] + self.low[j] - derivative) / curvature;
             let (above, below) = (self.end_above(i), self.end_below(j));
             let (room_i, room_j) = (above - self.beta[i], self.beta[j] - below);
             step = wanted.min(room_i).min(room_j);
+            self.promised += 0.5 * step * (self.gradient[j] + self.low[j] - derivative);
             // Ends are assigned, not added up to, so that "at its bound" stays an exact comparison.
             self.beta[i] = if step == room_i { above } else { self.beta[i] + step };
             self.beta[j] = if step == room_j { below } else { self.beta[j] - step };
@@ -189,7 +277,45 @@ impl Subproblem {
             self.note_bounds(j);
             last = (i, j);
             steps += 1;
+            self.steps += 1;
+            self.patience.spend(self.stride as u64);
         }
+    }
+}
+
+impl Subproblem {
+    /// Slots free to move both ways at one rate.
+    fn unbounded(&self) -> impl Iterator<Item = usize> + '_ {
+        self.slots.iter().copied().filter(|&i| self.up[i] == self.low[i])
+    }
+
+    /// Moves the unbounded variables to the best values that a system of equations finds; the share of the way.
+    fn step_directly(&mut self, par: Par) -> Result<f64> {
+        let slots: Vec<usize> = self.unbounded().collect();
+        let group = |slot: usize| u8::from(slot >= self.groups[1].start);
+        let face = Face {
+            kernel: self.kernel.values(),
+            stride: self.stride,
+            values: slots.iter().map(|&i| self.beta[i]).collect(),
+            derivatives: slots.iter().map(|&i| self.gradient[i] + self.up[i]).collect(),
+            ends: slots.iter().map(|&i| (self.end_below(i), self.end_above(i))).collect(),
+            groups: slots
+                .iter()
+                .map(|&i| Some(group(i)).filter(|group| *group > 0 || !self.anchored))
+                .collect(),
+            slots,
+        };
+        let Some((values, share)) = face.solve(par)? else { return Ok(0.0) };
+        let slots = face.slots;
+        let changes: Vec<f64> = slots.iter().zip(&values).map(|(&i, value)| value - self.beta[i]).collect();
+        let mut gradient = std::mem::take(&mut self.gradient);
+        add_rows(&changes, &slots.iter().map(|&i| self.row(i)).collect::<Vec<_>>(), 0, &mut gradient);
+        self.gradient = gradient;
+        for (&i, value) in slots.iter().zip(values) {
+            self.beta[i] = value;
+            self.note_bounds(i);
+        }
+        Ok(share)
     }
 }
 
@@ -201,7 +327,7 @@ pub(super) fn write_block(
     stride: usize,
     slots: &[usize],
     par: Par,
-) {
+) -> Result<()> {
     // Slots are consecutive within each group: the columns of one group after those of the other.
     let first = slots.iter().enumerate().take_while(|&(k, &slot)| k == slot).count();
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -215,7 +341,8 @@ pub(super) fn write_block(
     }
     for (columns, lines) in [(&rows[..first], &mut left), (&rows[first..], &mut right)] {
         if !columns.is_empty() {
-            source.with_columns(columns, par).compute(rows, lines, par);
+            source.with_columns(columns, par)?.compute(rows, lines, par)?;
         }
     }
+    Ok(())
 }

@@ -1,10 +1,11 @@
 //! What every fit of the family is given, and the checks that all of them rely on.
 
-use super::params::SvmParams;
-use crate::control::{Monitor, Par};
+use super::params::{SvmParams, Tuning};
+use crate::control::{Monitor, Par, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, KernelFunction};
+use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, Reach, Sums, check_contrast};
+use std::ops::ControlFlow;
 
 /// The kernel, the training rows, and how the fit is run.
 #[derive(Clone, Copy)]
@@ -14,11 +15,36 @@ pub(super) struct Training<'a> {
     pub(super) params: &'a SvmParams,
     pub(super) monitor: &'a dyn Monitor,
     pub(super) par: Par,
+    /// Whether the coefficients of every machine sum to zero: then translations of the rows change no machine.
+    pub(super) sums: Sums,
 }
 
 impl Training<'_> {
-    /// Checks everything but the labels or targets; `weights` are the rows' C or weights.
-    pub(super) fn check(&self, weights: &[f64]) -> Result<()> {
+    /// `out += K(:, rows) weights`, in parts between which the monitor is asked; after a break `out` is a part of the sum.
+    /// A kernel value touches `depth` features.
+    pub(super) fn add_product(
+        &self,
+        source: &KernelRows<'_>,
+        depth: usize,
+        (rows, weights): (&[usize], &[f64]),
+        out: &mut [f64],
+    ) -> Result<ControlFlow<StopReason>> {
+        let Tuning { look, look_rows, .. } = self.params.tuning;
+        let work = out.len().saturating_mul(depth.max(16)).saturating_mul(look_rows).max(1);
+        let at_once = (look / work).max(1) * look_rows;
+        for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {
+            if part > 0
+                && let ControlFlow::Break(reason) = self.monitor.look("gradients", part * at_once, rows.len())
+            {
+                return Ok(ControlFlow::Break(reason));
+            }
+            source.add_product(some, weights, out, self.par)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Checks everything but the labels or targets; `weights` are the rows' C or weights. The precision to compute in.
+    pub(super) fn check(&self, weights: &[f64]) -> Result<Precision> {
         self.params.check()?;
         if let KernelFunction::BuiltIn(kernel) = self.kernel {
             kernel.check()?;
@@ -32,11 +58,35 @@ impl Training<'_> {
         if matches!(self.kernel, KernelFunction::BuiltIn(Kernel::Precomputed)) {
             Error::check_len("columns of precomputed X", n, self.rows.cols())?;
         }
-        match weights.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
-            Some(c) => Err(Error::param("C", c, "positive and finite for every row")),
-            None => Ok(()),
+        if let Some(c) = weights.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
+            return Err(Error::param("C", c, "positive and finite for every row"));
         }
+        let total: f64 = weights.iter().sum();
+        Error::check_param(
+            total.is_finite(),
+            "C",
+            total,
+            "within double precision when summed over the rows",
+        )?;
+        let reach = Reach::for_sums(self.kernel, self.rows, self.sums);
+        // Solver and cache keep kernel values in single precision, whatever they are computed in.
+        reach.check("X", Precision::Single)?;
+        reach.check_small("X", self.params.tolerance / total)?;
+        check_contrast("X", self.kernel, self.rows, self.sums)?;
+        Ok(precision(self.kernel, self.rows, &reach))
     }
+}
+
+/// The error for a solution that is not made of numbers.
+pub(super) fn beyond(largest_c: f64) -> Error {
+    let rule = "such that the solution stays within double precision: scale X, or the targets, or lower C";
+    Error::param("C", format!("{largest_c:e} for these kernel values"), rule)
+}
+
+/// Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
+pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>, reach: &Reach) -> Precision {
+    let bounded = kernel.built_in().constant_diagonal().is_some();
+    if (bounded || !rows.is_f64()) && reach.is_single() { Precision::Single } else { Precision::Double }
 }
 
 /// nu of the nu machines.

@@ -162,3 +162,26 @@ def test_threads_change_nothing(datasets):
             warnings.simplefilter("error")
             one, two = (model.set_params(n_jobs=jobs).fit(X, y).expansion_ for jobs in (1, 2))
         assert one == two
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RLSRegressor(max_time=1.0),
+        RLSRegressor(alphas=[0.1, 1.0], max_time=1.0),
+        LinearRLSRegressor(solver="primal", max_time=1.0),
+        LinearRLSRegressor(solver="dual", max_time=1.0),
+        LinearRLSRegressor(leave_one_out=True, max_time=1.0),
+    ],
+    ids=repr,
+)
+def test_a_limit_of_time_that_nothing_obeys_is_refused(model):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with pytest.raises(ValueError, match=r"max_time=1\.0 is not allowed: it must be None for solver="):
+        model.fit(X, X[:, 0])
+
+
+def test_a_limit_of_time_makes_auto_an_iteration():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    assert LinearRLSRegressor(max_time=100.0).fit(X, X[:, 0]).solver_ == "cg"
+    assert LinearRLSRegressor().fit(X, X[:, 0]).solver_ == "primal"

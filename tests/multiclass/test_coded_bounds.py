@@ -12,14 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 import reference
 from coded_cases import LOSSES, codes, refits
-from svmarrow import (
-    SVC,
-    CodedClassifier,
-)
+from svmarrow import SVC, CodedClassifier, RLSClassifier
 from svmarrow._support.decoding import code_class_indices
-from svmarrow.multiclass import (
-    bounds,
-)
+from svmarrow.multiclass import bounds
 
 Peer = sklearn.svm.SVC
 
@@ -43,6 +38,79 @@ def test_the_leave_one_out_bound_holds_for_svms(code, seed, c, loss, decoder):
     assert not (wrong & ~bound.suspects).any()
     assert bound.value >= wrong.mean()
     assert bound.value == bound.suspects.mean()
+
+
+CHOSEN = {
+    "alpha": {"alpha": 0.01},
+    "alphas of one": {"alphas": [0.01]},
+    "alphas": {"alphas": [1e-4, 0.01, 1.0]},
+    "cg": {"alpha": 0.01, "solver": "cg", "leave_one_out": False},
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("code", ["ovr", "ovo", "complete"])
+@pytest.mark.parametrize("chosen", CHOSEN)
+def test_the_leave_one_out_bound_holds_for_least_squares(chosen, code, weighted):
+    """Whatever chose the penalty, machines trained together or one by one, weights or none."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(3), 12)
+    X = rng.normal(size=(36, 2)) + y[:, None] * 0.4
+    weights = rng.uniform(0.2, 5.0, size=36) if weighted else np.ones(36)
+    rls = RLSClassifier(gamma=2.0, **CHOSEN[chosen])
+    model = CodedClassifier(rls, code, decoder="loss").fit(X, y, sample_weight=weights)
+    bound = bounds.leave_one_out(model, X, y)
+    matrix = model.code_.matrix
+    # The penalties stay as they are when a row leaves: those of single machines, or the one of all.
+    machines = model._machines.estimators or [clone(rls).fit(X, y, sample_weight=weights)] * matrix.shape[1]
+    wrong = np.empty(36, dtype=bool)
+    for left in range(36):
+        outputs = np.empty((1, matrix.shape[1]))
+        for column, machine in enumerate(machines):
+            side = matrix[y, column]
+            kept = (np.arange(36) != left) & (side != 0)
+            one = RLSClassifier(alpha=machine.alpha_, gamma=2.0)
+            one.fit(X[kept], side[kept], sample_weight=weights[kept])
+            outputs[0, column] = one.decision_function(X[left : left + 1])[0]
+        wrong[left] = code_class_indices(outputs, matrix, model.decoder_)[0] != y[left]
+    assert wrong.mean() > 0.3
+    assert not (wrong & ~bound.suspects).any()
+    assert bound.value < 1.0
+
+
+def test_one_by_one_and_together_have_one_bound():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 10)
+    X = rng.normal(size=(40, 2)) + np.column_stack([y % 2, y // 2])
+    for machine in (
+        SVC(C=3.0, gamma=0.5, fit_intercept=False, tol=1e-6),
+        RLSClassifier(alpha=0.1, gamma=0.5),
+    ):
+        for code in ("ovo", "ovr"):
+            together, apart = (
+                bounds.leave_one_out(CodedClassifier(machine, code, shared=shared).fit(X, y), X, y)
+                for shared in (True, False)
+            )
+            np.testing.assert_array_equal(together.suspects, apart.suspects)
+
+
+def test_averages_need_rows_that_count_alike(rng):
+    X = rng.normal(size=(40, 2))
+    y = np.repeat([0, 1], 20)
+    weights = np.where(np.arange(40) % 2, 2.0, 1.0)
+    options = {"delta": 0.05, "gamma": 1.0}
+    for machine in (
+        SVC(fit_intercept=False, tol=1e-5),
+        SVC(fit_intercept=False, tol=1e-5, loss="squared_hinge"),
+        RLSClassifier(),
+        RLSClassifier(alphas=[0.5, 2.0]),
+    ):
+        of = CodedClassifier(machine).fit(X, y)
+        told = bounds.multiclass_generalization_of(of, X, y, **options).terms["lam"]
+        alpha = getattr(clone(machine).fit(X, y), "alpha_", 0.5)
+        np.testing.assert_allclose(told, alpha / 40, rtol=1e-3)
+        with pytest.raises(ValueError, match="count alike"):
+            bounds.multiclass_generalization_of(of.fit(X, y, sample_weight=weights), X, y, **options)
 
 
 @given(code=codes(most_classes=4, most_columns=5), seed=st.integers(0, 1000))

@@ -170,7 +170,7 @@ def test_time_ends_a_run_with_a_usable_model(digits_svc, pixels):
 
 def test_centres_are_means_of_their_rows(pixels):
     X, y, _, _ = pixels
-    found = _core.centres(X, y.astype(np.int64), 10, 0, 1)
+    found = _core.centres(X, y.astype(np.int64), 10, 0, None, 1)
     for label, centre in enumerate(found):
         rows = X[y == label]
         # At most a hundred rows stand for each centre: compare with the standard error of their mean.

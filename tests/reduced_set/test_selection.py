@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import lars_path
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, KernelExpansion, SelectionSettings, compress, compression_path
@@ -131,6 +132,166 @@ def test_lossy_l0_keeps_fewer_the_more_may_change(digits_ovr):
         for gamma in (1e-4, 1e-2, 1.0)
     ]
     assert sizes[0] > sizes[1] > sizes[2] > 0
+
+
+@pytest.fixture(scope="module")
+def random_expansion():
+    """60 vectors in three columns, two outputs, and their kernel matrix."""
+    rng = np.random.default_rng(0)
+    Z, alpha = rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    K = np.exp(-0.5 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    return Z, alpha, K
+
+
+def of(Z, alpha):
+    return KernelExpansion(Z, alpha, np.zeros(alpha.shape[1]), kernel="rbf", gamma=0.5)
+
+
+@pytest.mark.parametrize("method", ["l0", "l1"])
+@pytest.mark.parametrize(("outputs", "joint"), [(1, True), (2, True), (2, False)])
+def test_the_order_does_not_depend_on_the_size_of_the_coefficients(method, outputs, joint, random_expansion):
+    Z, alpha, _ = random_expansion
+    settings = SelectionSettings(joint=joint)
+    first, *others = (
+        compression_path(of(Z, c * alpha[:, :outputs]), 40, method=method, settings=settings, tol=0)
+        for c in (1.0, 500.0, 1e-6)
+    )
+    assert len(first) == 40
+    for other in others:
+        np.testing.assert_array_equal(other.order, first.order)
+
+
+@pytest.mark.parametrize("size", [1.0, 500.0, 1e-6])
+def test_a_vector_alone_is_left_until_gamma_is_a_quarter_of_its_squared_length(size):
+    """Orthonormal vectors do not see each other: b + gamma / b = alpha has a solution up to alpha^2 / 4."""
+    alpha = size * np.array([3.0, -5.0, 1.0, 4.0, -2.0])
+    full = KernelExpansion(np.eye(5), alpha[:, None], np.zeros(1), kernel="linear")
+    for bound, kept in [(1.1, [1, 3, 0]), (3.0, [1, 3]), (5.0, [1])]:
+        path = compression_path(full, method="l0", settings=SelectionSettings(gamma=bound * size**2), tol=0)
+        assert path.order.tolist() == kept
+    with pytest.raises(ValueError, match="small enough for a vector to be left"):
+        compress(full, 1, method="l0", settings=SelectionSettings(gamma=7.0 * size**2))
+    path = compression_path(full, method="l0", tol=0)
+    assert path.order.tolist() == [1, 3, 0, 4, 2]
+
+
+def lasso_of(gram, target):
+    """scikit-learn's path for features F with F'F = gram and F'y = target: lambda / 2, and coefficients."""
+    values, vectors = np.linalg.eigh(gram)
+    features = (vectors * np.sqrt(values)).T
+    y = (vectors / np.sqrt(values)).T @ target
+    alphas, _, coefficients = lars_path(features, y, method="lasso", alpha_min=0)
+    return alphas * len(y), coefficients
+
+
+def assert_is_the_lasso(path, gram, target):
+    knots, coefficients = lasso_of(gram, target)
+    assert len(path) == len(gram)
+    for size in range(1, len(path)):
+        at = np.abs(knots - path.penalties[size] / 2).argmin()
+        assert abs(knots[at] - path.penalties[size] / 2) < 1e-8 * knots[0]
+        found = np.zeros(len(gram))
+        found[path.order[:size]] = path[size].coefficients[:, 0]
+        np.testing.assert_allclose(found, coefficients[:, at], atol=1e-8 * np.abs(coefficients).max())
+
+
+def test_the_l1_path_is_that_of_scikit_learn(random_expansion):
+    Z, alpha, K = (part[:40] for part in random_expansion)
+    K = K[:, :40]
+    settings = SelectionSettings(refit=False)
+    path = compression_path(of(Z, alpha[:, :1]), 40, method="l1", settings=settings, tol=0)
+    assert_is_the_lasso(path, K, K @ alpha[:, 0])
+    assert not path.orthogonal
+    for size in (1, 20, 40):
+        rest = alpha[:, 0].copy()
+        rest[path.order[:size]] -= path[size].coefficients[:, 0]
+        assert path.residual_norms[size] == pytest.approx(
+            np.sqrt(max(0.0, rest @ K @ rest)), abs=1e-6 * path.residual_norms[0]
+        )
+    # The sizes of the best coefficients have the same vectors.
+    best = compression_path(of(Z, alpha[:, :1]), 40, method="l1", tol=0)
+    np.testing.assert_array_equal(best.order, path.order)
+    assert (best.residual_norms[1:-1] < path.residual_norms[1:-1]).all()
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+def test_lars_is_the_lasso_of_the_machine_trained_again(C, cancer):
+    X, y = cancer[0][:120], cancer[1][:120]
+    svc = SVC(C=C, gamma=0.1).fit(X, y)
+    full = svc.expansion_
+    alpha, Z = full.coefficients[:, 0], np.asarray(full.vectors)
+    K = np.exp(-0.1 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    # ||w||^2 + 2 C sum of squares, with the C that the coefficients show.
+    cost = 2 * np.abs(alpha).max()
+    gram = cost * K @ K + K
+    target = cost * K @ (np.sign(alpha) - full.intercepts[0])
+    path = compression_path(full, len(Z), method="lars", settings=SelectionSettings(refit=False), tol=0)
+    assert_is_the_lasso(path, gram, target)
+    named = SelectionSettings(refit=False, cost=float(cost))
+    np.testing.assert_array_equal(
+        path.order, compression_path(full, len(Z), method="lars", settings=named, tol=0).order
+    )
+
+
+@pytest.mark.parametrize("method", ["l1", "lars"])
+def test_outputs_together_meet_the_conditions_of_their_problem(method, digits_ovr):
+    full = digits_ovr.expansion_
+    Z, alpha = np.asarray(full.vectors), full.coefficients
+    K = np.exp(-0.001 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    gram, target = K, K @ alpha
+    if method == "lars":
+        cost = 2 * np.abs(alpha).max()
+        wanted = np.where(alpha != 0, np.sign(alpha) - full.intercepts, K @ alpha)
+        gram, target = cost * K @ K + K, cost * K @ wanted
+    first = compression_path(full, 1, method=method, tol=0).penalties[0]
+    for share in (0.5, 0.1, 0.02) if method == "l1" else (0.8, 0.5):
+        settings = SelectionSettings(refit=False, penalty=float(share * first))
+        path = compression_path(full, method=method, settings=settings, tol=0)
+        assert path.stop == "converged"
+        B = np.zeros_like(alpha)
+        B[path.order] = path[len(path)].coefficients
+        R, half = target - gram @ B, share * first / 2
+        inside = np.abs(B).max(axis=1) > 0
+        assert (np.abs(R).sum(axis=1) <= half * 1.0011).all()
+        along = (R * B).sum(axis=1)[inside] / np.abs(B[inside]).max(axis=1)
+        np.testing.assert_allclose(along, half, rtol=1.1e-3)
+
+
+@pytest.mark.parametrize("method", ["l1", "lars"])
+@pytest.mark.parametrize("joint", [True, False])
+def test_own_coefficients_of_unusual_models(method, joint):
+    settings = SelectionSettings(joint=joint, refit=False)
+    one = of(np.ones((1, 3)), np.array([[2.0, -1.0]]))
+    assert compression_path(one, method=method, settings=settings).order.tolist() == [0]
+    rng = np.random.default_rng(1)
+    Z, alpha = rng.standard_normal((12, 3)), rng.standard_normal((12, 2))
+    twice = of(np.vstack([Z, Z]), np.vstack([alpha, alpha]))
+    path = compression_path(twice, method=method, settings=settings, tol=0)
+    assert np.isfinite(path.residual_norms).all()
+    assert (np.diff(path.residual_norms[:4]) < 0).all() or method == "lars"
+    if not joint:
+        # A copy has nothing to add; another output may take the other one.
+        alone = of(np.vstack([Z, Z]), np.vstack([alpha, alpha])[:, :1])
+        path = compression_path(alone, method=method, settings=settings, tol=0)
+        assert len(path) == len({i % 12 for i in path.order}) == 12
+    silent = of(Z, np.column_stack([alpha[:, 0], np.zeros(12)]))
+    path = compression_path(silent, 6, method="l1", settings=settings, tol=0)
+    assert (path[6].coefficients[:, 1] == 0).all()
+    alone = compression_path(
+        of(Z, alpha[:, :1]), 6, method="l1", settings=SelectionSettings(refit=False), tol=0
+    )
+    if not joint:
+        np.testing.assert_allclose(path[6].coefficients[:, 0], alone[6].coefficients[:, 0], atol=1e-12)
+    chunked = SelectionSettings(joint=joint, refit=False, chunk=6)
+    with pytest.raises(ValueError, match="refit=false"):
+        compression_path(silent, 3, method=method, settings=chunked)
+
+
+def test_lars_goes_on_to_all_vectors(digits_ovr, cancer_svc):
+    for model in (digits_ovr, cancer_svc):
+        count = min(100, model.expansion_.n_vectors)
+        path = compression_path(model, count, method="lars", settings=SelectionSettings(joint=False), tol=0)
+        assert len(path) == count
 
 
 def test_refusals(digits_ovr):

@@ -1,7 +1,9 @@
 //! Model files against LIBSVM's own programs, against the safetensors library, and against damage.
 
+mod corpus;
 mod libsvm_model;
 mod safetensors;
+mod stops;
 
 use std::path::{Path, PathBuf};
 

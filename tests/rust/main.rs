@@ -5,3 +5,4 @@ mod pursuit;
 mod reference;
 mod svm;
 mod svm_family;
+mod svm_stops;

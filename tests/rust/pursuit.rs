@@ -109,7 +109,8 @@ fn all_vectors_give_the_target_back() {
     let kept = z.gather(&path.order);
     let (x, _) = blobs(40, 3, 2, 11);
     let x = rows(&x, 40);
-    let f = path_decisions(&KERNEL, kept.view(), &path.view(), &intercepts, x, &sizes, Par::Threads).unwrap();
+    let f = path_decisions(&KERNEL, kept.view(), &path.view(), &intercepts, x, &sizes, &Silent, Par::Threads)
+        .unwrap();
     let full = Evaluator::new(&view).unwrap().evaluate(x, Par::Sequential).unwrap();
     for (a, b) in f.index_axis(Axis(0), 25).iter().zip(&full) {
         assert!((a - b).abs() < 1e-6);

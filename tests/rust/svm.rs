@@ -26,7 +26,7 @@ fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvmParams {
         tolerance: 1e-4,
         shrinking,
         cache_bytes,
-        tuning: Tuning { block: 16, largest_block: 64, nested: 48, whole: 0, cheap },
+        tuning: Tuning { block: 16, largest_block: 64, nested: 48, whole: 0, cheap, ..Tuning::default() },
         ..SvmParams::default()
     }
 }

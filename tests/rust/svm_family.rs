@@ -37,6 +37,7 @@ fn params(cached: bool, cache_bytes: usize, shrinking: bool) -> SvmParams {
         nested: 48,
         whole: 0,
         cheap: if cached { 0 } else { usize::MAX },
+        ..Tuning::default()
     };
     SvmParams { tolerance: 1e-5, cache_bytes, shrinking, tuning, ..SvmParams::default() }
 }

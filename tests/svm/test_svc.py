@@ -169,7 +169,9 @@ def test_switches_change_the_way_not_the_result(datasets, name, multi_class, swi
     other = SVC(**options | {k: v for k, v in switch.items() if k != "data"}).fit(data, y)
     assert other.certificate_.stop == "converged"
     assert other.certificate_.dual == pytest.approx(plain.certificate_.dual, rel=1e-5)
-    assert other.decision_function(data) == pytest.approx(plain.decision_function(X), abs=5e-3)
+    # Each machine's own output: votes for classes jump where one is zero.
+    outputs = [model.expansion_.decision_function(rows) for model, rows in ((other, data), (plain, X))]
+    assert outputs[0] == pytest.approx(outputs[1], abs=5e-3)
 
 
 def test_threads_give_the_same_bits(datasets):
@@ -296,7 +298,7 @@ def test_a_fit_that_ends_early_is_usable_and_warns(datasets, budget):
     ("params", "message"),
     [
         ({"C": 0.0}, r"C=0\.0 is not allowed: it must be a finite number above 0"),
-        ({"C": np.inf}, r"C=inf is not allowed"),
+        ({"C": -np.inf}, r"C=-inf is not allowed: it must be a finite number above 0 or inf"),
         ({"C": "1"}, r"C='1'"),
         ({"C": True}, r"C=True"),
         ({"gamma": -1.0}, r"gamma=-1\.0"),

@@ -9,7 +9,10 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 import sklearn.svm as peers
+from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import reference
@@ -462,3 +465,38 @@ def test_ctrl_c_leaves_a_model_that_goes_on():
             return [*kept, svc.certificate_.dual > before.dual, *svc.predict(X).shape]
         """)
     assert kept == ["interrupted", 1, 1, True, 6000]
+
+
+@pytest.mark.parametrize("kind", [SVC, SVR])
+def test_an_infinite_cost_allows_no_loss(kind):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100].astype(float)
+    hard = kind(C=np.inf).fit(X, y)
+    np.testing.assert_array_equal(hard.predict(X), kind(C=1e12).fit(X, y).predict(X))
+    assert hard.certificate_.stop == "converged"
+    if kind is SVC:
+        assert (hard.decision_function(X) * (2.0 * y - 1.0)).min() > 1.0 - 2e-3
+    else:
+        assert np.abs(hard.predict(X) - y).max() < hard.epsilon + 2e-3
+
+
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize(
+    "estimator",
+    [SVC(kernel="linear", tol=1e-6), SVR(kernel="linear", tol=1e-6), OneClassSVM(kernel="linear")],
+)
+def test_sparse_rows_give_sparse_attributes_of_their_kind(estimator, make):
+    X, y = load_iris(return_X_y=True)
+    dense, thin = clone(estimator).fit(X, y), clone(estimator).fit(make(X), y)
+    # scikit-learn 1.9 gives everyone the one kind that its configuration names.
+    named = {"spmatrix": sp.csr_matrix, "sparray": sp.csr_array}
+    kind = named.get(sklearn.get_config().get("sparse_interface"), make)
+    assert all(type(getattr(thin, name)) is kind for name in ("support_vectors_", "dual_coef_", "coef_"))
+    np.testing.assert_array_equal(thin.support_vectors_.toarray(), X[thin.support_])
+    # Coefficients need not be unique, weights are.
+    weights = thin.dual_coef_.toarray() @ thin.support_vectors_.toarray()
+    if weights.shape == thin.coef_.shape:
+        np.testing.assert_allclose(weights, thin.coef_.toarray(), atol=1e-9)
+    np.testing.assert_allclose(thin.coef_.toarray(), dense.coef_, atol=1e-3)
+    with pytest.raises(ValueError, match="read-only"):
+        thin.coef_.data[0] = 1.0

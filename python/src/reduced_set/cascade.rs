@@ -24,7 +24,9 @@ pub(crate) fn expansion_moments<'py>(
 ) -> PyResult<(Matrix<'py>, Matrix<'py>, Matrix<'py>)> {
     let target = expansion.view()?;
     let kept = kept.view()?;
-    let found = run(py, n_jobs, Cost::Unknown, None, |_, par| reduced_set::moments(&target, kept, par))?;
+    let found = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
+        reduced_set::moments(&target, kept, monitor, par)
+    })?;
     let q = target.outputs();
     Ok((
         PyArray2::from_owned_array(py, found.products),
@@ -78,8 +80,8 @@ impl Cascade {
         let sizes: Vec<StageSize> =
             stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
-        let cascade = run(py, n_jobs, Cost::Unknown, None, |_, par| {
-            reduced_set::Cascade::new(&projection, &sizes, decision, par)
+        let cascade = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
+            reduced_set::Cascade::new(&projection, &sizes, decision, monitor, par)
         })?;
         Ok(Self { cascade })
     }
@@ -111,8 +113,9 @@ impl Cascade {
     ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
-        let (outputs, bounds) =
-            run(py, n_jobs, cost, None, |_, par| self.cascade.outputs_with_bounds(rows, stage, par))?;
+        let (outputs, bounds) = run(py, n_jobs, cost, None, |monitor, par| {
+            self.cascade.outputs_with_bounds(rows, stage, monitor, par)
+        })?;
         Ok((PyArray2::from_owned_array(py, outputs), PyArray2::from_owned_array(py, bounds)))
     }
 
@@ -126,7 +129,7 @@ impl Cascade {
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
-        let counts = run(py, n_jobs, cost, None, |_, par| self.cascade.survey(rows, par))?;
+        let counts = run(py, n_jobs, cost, None, |monitor, par| self.cascade.survey(rows, monitor, par))?;
         Ok(PyArray2::from_owned_array(py, counts.mapv(|count| count as i64)))
     }
 }

@@ -14,21 +14,24 @@ use crate::params::coding_of;
 use crate::run::{Cost, run};
 use crate::svm::duration;
 
-/// Cluster centres (count, d) of the rows, each group (n,) by itself.
+/// Cluster centres (count, d) of the rows, each group (n,) by itself; where the time is over, as they are.
 #[pyfunction]
-#[pyo3(signature = (x, groups, count, seed, n_jobs))]
+#[pyo3(signature = (x, groups, count, seed, max_time, n_jobs))]
 pub(crate) fn centres<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
     groups: Option<PyReadonlyArray1<'py, i64>>,
     count: usize,
     seed: u64,
+    max_time: Option<f64>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let rows = x.view()?;
     let groups = groups.as_ref().map(|groups| indices("groups", groups)).transpose()?;
-    let values = run(py, n_jobs, Cost::Unknown, None, |_, par| {
-        reduced_set::centres(rows, groups.as_deref(), count, seed, par)
+    let max_time = duration(max_time)?;
+    let values = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
+        let budget = Budget::new(monitor, None, max_time);
+        reduced_set::centres(rows, groups.as_deref(), count, seed, &budget, par)
     })?;
     Ok(PyArray2::from_owned_array(py, values))
 }

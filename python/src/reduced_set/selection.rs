@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::control::Budget;
-use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, Reducer};
+use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, PursuitParams, Reducer, Sample, Selection};
 use svmarrow::{Error, Result};
 
 use crate::error::to_python;
@@ -23,7 +23,8 @@ pub(crate) struct SelectionArg {
     pub(crate) max_time: Option<f64>,
     pub(crate) joint: bool,
     inverse_weights: bool,
-    cost: f64,
+    cost: Option<f64>,
+    refit: bool,
     rank_tolerance: f64,
     gamma: Option<f64>,
     penalty: Option<f64>,
@@ -38,8 +39,11 @@ impl SelectionArg {
         Ok(match self.method.as_str() {
             "rank" => Method::Rank { tolerance: self.rank_tolerance },
             "l0" => Method::ZeroNorm { norm, gamma: self.gamma, levels: LEVELS },
-            "l1" => Method::L1 { norm, inverse_weights: self.inverse_weights, penalty: self.penalty },
-            "lars" => Method::Lars { norm, cost: self.cost, penalty: self.penalty },
+            "l1" => {
+                let (inverse_weights, penalty) = (self.inverse_weights, self.penalty);
+                Method::L1 { norm, inverse_weights, penalty, refit: self.refit }
+            }
+            "lars" => Method::Lars { norm, cost: self.cost, penalty: self.penalty, refit: self.refit },
             other => return Err(Error::param("method", other, "one of rank, l0, l1, lars")),
         })
     }
@@ -53,6 +57,26 @@ impl SelectionArg {
     pub(crate) fn limits(&self) -> Limits {
         Limits { chunk: self.chunk, memory: (self.max_memory * 1e6) as u64 }
     }
+}
+
+/// About the bytes that a selection takes beside expansion and rows, for so many candidates.
+#[pyfunction]
+#[pyo3(signature = (candidates, outputs, settings))]
+pub(crate) fn estimate_selection_memory(
+    candidates: usize,
+    outputs: usize,
+    settings: SelectionArg,
+) -> PyResult<u64> {
+    let (max_vectors, tolerance) = (settings.max_vectors, settings.tolerance);
+    let reducer = if matches!(settings.method.as_str(), "pursuit" | "prefit" | "basic") {
+        let sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
+        let selection = if settings.method == "basic" { Selection::Basic } else { Selection::BackFitting };
+        let joint = settings.joint;
+        Reducer::Pursuit(PursuitParams { joint, sample, selection, ..PursuitParams::new(max_vectors) })
+    } else {
+        Reducer::Matrix { method: settings.kind().map_err(to_python)?, max_vectors, tolerance }
+    };
+    Ok(settings.limits().bytes(&reducer, candidates, outputs))
 }
 
 /// The path of an expansion along the order in which a method chooses its vectors; a dict as `pursuit` gives.

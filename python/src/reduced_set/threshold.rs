@@ -38,7 +38,8 @@ pub(crate) fn threshold_joint<'py>(
     same_length("labels (one for each row of scores)", n, labels.len())?;
     Error::check_below("labels", &labels, q, "the number of outputs").map_err(to_python)?;
     finite_scores(scores.as_slice().unwrap_or_default(), q).map_err(to_python)?;
-    let shifts = run(py, 1, Cost::of(n, q, 32), None, |_, _| Ok(threshold::joint(scores, &labels)))?;
+    let shifts =
+        run(py, 1, Cost::of(n, q, 32), None, |monitor, _| threshold::joint(scores, &labels, monitor))?;
     Ok(PyArray1::from_vec(py, shifts))
 }
 

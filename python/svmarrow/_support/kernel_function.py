@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from svmarrow._support.blas import product
+
 __all__ = ["KernelFunction", "TrainingKernel", "evaluate"]
 
 KernelFunction = Callable[[Any, Any], ArrayLike]
@@ -77,5 +79,5 @@ def evaluate(
     step = max(1, BLOCK // max(1, m))
     for start in range(0, n if m else 0, step):
         block = slice(start, start + step)
-        out[block] += kernel_values(function, X[block], vectors) @ coefficients
+        out[block] += product(kernel_values(function, X[block], vectors), coefficients)
     return out

@@ -1,4 +1,6 @@
-"""The one place that tells the progress of long work, on stderr: a bar on a terminal with rich, or lines."""
+"""The one place that tells the progress of long work: on stderr a bar on a terminal with rich, or lines; to
+scikit-learn's callbacks of the fit that runs.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from svmarrow._support.callbacks import Phases, running
+
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Progress", "ProgressCallback", "progress"]
+__all__ = ["Progress", "ProgressCallback", "StopAsked", "progress"]
 
 #: Seconds between two lines where there is no bar.
 _LINE_INTERVAL = 1.0
@@ -23,8 +27,16 @@ class ProgressCallback(Protocol):
     def __call__(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None: ...
 
 
+class StopAsked(KeyboardInterrupt):
+    """A callback asks for an early end; to the core it is a Ctrl-C that keeps what there is."""
+
+
 class Progress:
     """Lines on stderr; a context manager whose ``callback`` goes to the extension module."""
+
+    #: Whether a callback may ask for an early end, and has done so.
+    may_stop = False
+    stopped = False
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -93,6 +105,34 @@ class _Bar(Progress):
         self._bar.update(self._tasks[phase], completed=done, total=total, state=state)
 
 
+class _Told(Progress):
+    """The callbacks of a fit, beside what is shown."""
+
+    def __init__(self, shown: Progress, phases: Phases) -> None:
+        super().__init__()
+        self._shown, self._phases = shown, phases
+
+    def __enter__(self) -> Self:
+        self._shown.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.__exit__(kind, error, trace)
+        if kind is None:
+            self._phases.end()
+
+    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+        shown = self._shown.callback
+        if shown is not None:
+            shown(phase, done, total, gap, steps)
+        self._phases.tell(phase, done, total)
+        if self.may_stop and self._phases.stopped:
+            self.stopped = True
+            raise StopAsked
+
+
 def _describe(done: int, total: int | None, gap: float, steps: int) -> str:
     parts = [f"{done:,}" if total is None else f"{done:,} of {total:,}"]
     if steps:
@@ -103,7 +143,12 @@ def _describe(done: int, total: int | None, gap: float, steps: int) -> str:
 
 
 def progress(verbose: bool | int) -> Progress:
-    """A context manager for one piece of long work; silent unless ``verbose``."""
+    """A context manager for one piece of long work; shows nothing unless ``verbose``."""
+    task = running()
+    return _shown(verbose) if task is None else _Told(_shown(verbose), Phases(task))
+
+
+def _shown(verbose: bool | int) -> Progress:
     if not verbose:
         return _Silent()
     if not sys.stderr.isatty():

@@ -7,6 +7,7 @@ sorted and occur once. Everything else is converted once, here.
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -14,10 +15,13 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_array, validate_data
 
 from svmarrow import _core
+from svmarrow._support.blas import one_blas_thread
+from svmarrow._support.kinds import check_kinds
 from svmarrow._support.parameters import THREADS, refuse
 
 __all__ = [
@@ -32,6 +36,7 @@ __all__ = [
     "rows_of",
     "sample_weights",
     "select_rows",
+    "shown",
     "threads",
     "validated",
 ]
@@ -45,8 +50,27 @@ _SPARSE = _DENSE[:2]
 _FEW = 4096
 #: Elements of a dense matrix that are taken together in passes in double precision: 1 MB.
 _BLOCK = 2**17
+#: The least variance that keeps all its digits, and the least gamma.
+_LEAST = float(np.finfo(np.float64).tiny)
+#: A variance below this share of the mean square has lost its digits in the difference of two sums; below the
+#: fourth power of it, in the mean itself.
+_CANCELLED = 1e-6
 #: Share of the free memory that a fit may take for kernel rows.
 _CACHE_SHARE = 0.4
+
+#: Threads that may be started on any machine.
+_MANY = 16
+
+
+def _omp_threads() -> int | None:
+    """``OMP_NUM_THREADS``; where it is a list, its numbers are for levels of nesting."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else None
+
+
+#: Read once, as OpenMP's own libraries do: a cluster that sets the variable in a running process means its
+#: workers, not what else runs there.
+_OMP_THREADS = _omp_threads()
 
 
 def threads(n_jobs: int | None) -> int:
@@ -54,15 +78,15 @@ def threads(n_jobs: int | None) -> int:
 
     ``None`` is all cores this process may use, at most ``OMP_NUM_THREADS``; within a joblib worker it is what
     joblib left for the worker (its ``OMP_NUM_THREADS``), else 1. Negative numbers count back from all cores,
-    as in joblib.
+    as in joblib. Threads beyond twice the cores would only wait, and are not started.
     """
     cores = int(joblib.cpu_count())
     if n_jobs is not None:
         if not THREADS.holds(n_jobs):
             raise refuse("n_jobs", n_jobs, THREADS.text)
-        return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    limit = int(first) if first.isdigit() and int(first) > 0 else None
+        most = max(_MANY, 2 * cores)
+        return min(int(n_jobs), most) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    limit = _OMP_THREADS
     backend, configured = joblib.parallel.get_active_backend()
     if limit is None and getattr(backend, "nesting_level", None):
         limit = 1
@@ -72,10 +96,9 @@ def threads(n_jobs: int | None) -> int:
 
 
 def cache_bytes(megabytes: float | None) -> int:
-    """The byte budget for kernel rows; ``None`` is a share of the free memory."""
-    if megabytes is None:
-        return int(_core.available_memory() * _CACHE_SHARE)
-    return int(megabytes * 2**20)
+    """The byte budget for kernel rows, at most what can be had; ``None`` is a share of the free memory."""
+    share = int(_core.available_memory() * _CACHE_SHARE)
+    return share if megabytes is None else min(int(megabytes * 2**20), 2 * share)
 
 
 def validated(
@@ -92,6 +115,8 @@ def validated(
 
     With ``reset`` the columns are remembered (``n_features_in_``), without it they are compared.
     """
+    if type(X) is not np.ndarray or with_y:
+        check_kinds(X=X, y=y)
     if precomputed and sp.issparse(X):
         raise TypeError("sparse X is not allowed with the precomputed kernel: it must be dense")
     kinds: tuple[np.dtype[Any], ...] = _SPARSE if sp.issparse(X) or precomputed else _DENSE
@@ -101,9 +126,11 @@ def validated(
         "dtype": [kind.type for kind in kinds],
         "reset": reset,
     }
-    if not with_y:
-        return _layout(validate_data(estimator, X, **options))
-    X, y = validate_data(estimator, X, y, multi_output=multi_output, **options)
+    # The sum by which scikit-learn looks for NaN may overflow where no value does.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not with_y:
+            return _layout(validate_data(estimator, X, **options))
+        X, y = validate_data(estimator, X, y, multi_output=multi_output, **options)
     return _layout(X), y
 
 
@@ -114,17 +141,20 @@ def as_rows(X: Any, name: str = "X") -> Any:
         flags = X.flags
         if flags.c_contiguous and flags.aligned and np.isfinite(X).all():
             return X
+    check_kinds(**{name: X})
     if sp.issparse(X):
         kinds = [kind.type for kind in _SPARSE]
-        return canonical(
-            check_array(X, accept_sparse="csr", accept_large_sparse=True, dtype=kinds, input_name=name)
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            return canonical(
+                check_array(X, accept_sparse="csr", accept_large_sparse=True, dtype=kinds, input_name=name)
+            )
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in _DENSE and X.shape[0]:
         if X.dtype != np.uint8 and not _is_finite(X):
             raise ValueError(f"{name} holds NaN or infinity")
         return _layout(X)
     kinds = [kind.type for kind in _DENSE]
-    return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
 
 
 def _is_finite(X: NDArray[Any]) -> bool:
@@ -148,6 +178,17 @@ def rows_of(rows: CoreRows) -> Any:
         return rows
     data, indices, indptr, shape = rows
     return sp.csr_array((data, indices, indptr), shape=tuple(shape))
+
+
+def shown(matrix: Any) -> Any:
+    """A sparse matrix as an attribute: a sparse array or matrix, as scikit-learn's ``sparse_interface`` says.
+
+    The numbers are not copied. Versions before 1.9 know no such setting; there it stays what it is.
+    """
+    interface = get_config().get("sparse_interface")
+    if interface is None or not sp.issparse(matrix):
+        return matrix
+    return (sp.csr_array if interface == "sparray" else sp.csr_matrix)(matrix)
 
 
 def canonical(X: Any) -> Any:
@@ -192,59 +233,120 @@ def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) ->
 
 
 def default_gamma(
-    gamma: str | float, X: Any, *, precomputed: bool, weights: NDArray[np.float64] | None = None
+    gamma: str | float, X: Any, *, kernel: Any, weights: NDArray[np.float64] | None = None
 ) -> float:
     """scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features.
 
     The variance is summed in double precision, block by block, without a dense copy; with weights a row
-    counts as often as its weight says.
+    counts as often as its weight says. Rows whose variance leaves double precision are measured in units of a
+    power of 2 near their largest value; a ``ValueError`` where gamma itself leaves it. It is 1 for kernels
+    without a gamma, where it cannot be told.
     """
-    if precomputed:
+    if kernel == "precomputed" or callable(kernel):
         return 1.0
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":
         return 1.0 / float(X.shape[1])
-    variance = _variance(X) if weights is None else _weighted_variance(X, weights)
-    return 1.0 / (float(X.shape[1]) * variance) if variance > 0.0 else 1.0
+    with np.errstate(over="ignore", invalid="ignore"), one_blas_thread():
+        variance, mean = _moments(X, weights)
+    half = 1.0
+    if not max(_LEAST, _CANCELLED**4 * mean * mean) < variance < math.inf:
+        largest = _largest(X)
+        if not math.isfinite(largest) or largest == 0.0 or _is_constant(X):
+            return 1.0
+        exponent = min(-math.frexp(largest)[1], 1000)
+        with one_blas_thread():
+            variance, half = _moments(_times_power(X, exponent), weights)[0], 2.0**exponent
+    if not variance > 0.0:
+        return 1.0
+    # In two steps: the square of the power may leave the range where the product does not.
+    value = 1.0 / (float(X.shape[1]) * variance) * half * half
+    if _LEAST < value < math.inf:
+        return value
+    if kernel == "linear":
+        return 1.0
+    raise ValueError(
+        f"gamma={gamma!r} is not allowed for these rows: 1 / (n_features * X.var()) leaves double precision, "
+        f"since the largest value of X is {_largest(X):g}; scale X, or give gamma as a number"
+    )
 
 
-def _variance(X: Any) -> float:
+def _largest(X: Any) -> float:
+    """The largest absolute value."""
+    values = X.data if sp.issparse(X) else X
+    return max(abs(float(values.max())), abs(float(values.min()))) if values.size else 0.0
+
+
+def _is_constant(X: Any) -> bool:
+    """Whether all entries are equal, which rounding hides from a variance."""
+    if sp.issparse(X) and X.nnz < X.shape[0] * X.shape[1]:
+        return not X.data.any()
+    values = X.data if sp.issparse(X) else X
+    return bool(values.min() == values.max())
+
+
+def _times_power(X: Any, exponent: int) -> Any:
+    """X times a power of 2, in double precision."""
+    if sp.issparse(X):
+        return sp.csr_array(
+            (np.ldexp(X.data.astype(np.float64), exponent), X.indices, X.indptr), shape=X.shape
+        )
+    return np.ldexp(X.astype(np.float64), exponent)
+
+
+def _moments(X: Any, weights: NDArray[np.float64] | None) -> tuple[float, float]:
+    """Variance and mean of all entries."""
+    if weights is not None and not math.isfinite(float(weights.sum()) * float(X.shape[1])):
+        weights = weights / float(weights.max())
+    return _plain_moments(X) if weights is None else _weighted_moments(X, weights)
+
+
+def _plain_moments(X: Any) -> tuple[float, float]:
     size = float(X.shape[0]) * float(X.shape[1])
     if sp.issparse(X):
         data = X.data.astype(np.float64, copy=False)
         mean = float(data.sum()) / size
-        return float(np.dot(data, data)) / size - mean * mean
+        square = float(np.dot(data, data)) / size
+        if square - mean * mean > _CANCELLED * square:
+            return square - mean * mean, mean
+        return (float(np.square(data - mean).sum()) + (size - data.size) * mean * mean) / size, mean
     step = max(1, _BLOCK // max(1, X.shape[1]))
     blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
     mean = float(sum(X[block].sum(dtype=np.float64) for block in blocks)) / size
-    return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size
+    return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size, mean
 
 
-def _weighted_variance(X: Any, weights: NDArray[np.float64]) -> float:
+def _weighted_moments(X: Any, weights: NDArray[np.float64]) -> tuple[float, float]:
     share = weights / (float(weights.sum()) * float(X.shape[1]))
     if sp.issparse(X):
         data = X.data.astype(np.float64, copy=False)
-        repeated = np.repeat(share, np.diff(X.indptr))
+        counts = np.diff(X.indptr)
+        repeated = np.repeat(share, counts)
         mean = float(np.dot(repeated, data))
-        return float(np.dot(repeated, data * data)) - mean * mean
+        square = float(np.dot(repeated, data * data))
+        if square - mean * mean > _CANCELLED * square:
+            return square - mean * mean, mean
+        empty = float(np.dot(share, X.shape[1] - counts))
+        return float(np.dot(repeated, np.square(data - mean))) + empty * mean * mean, mean
     step = max(1, _BLOCK // max(1, X.shape[1]))
     blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
     mean = float(sum((share[block] @ X[block].astype(np.float64)).sum() for block in blocks))
-    return float(sum((share[block] @ np.square(X[block] - np.float64(mean))).sum() for block in blocks))
+    return float(sum((share[block] @ np.square(X[block] - np.float64(mean))).sum() for block in blocks)), mean
 
 
 def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """One finite weight a row, none negative; ``None`` stays ``None``."""
     if sample_weight is None:
         return None
+    check_kinds(sample_weight=sample_weight)
     weights: NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}: it must be ({n},), one weight a row")
     if not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise ValueError("sample_weight must be finite and not negative")
+        raise ValueError("sample_weight must be finite and not negative: it counts rows, 0 leaves one out")
     return weights
 
 

@@ -31,7 +31,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.parameters import Rule, check
+from svmarrow._support.stored import check_room
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:
@@ -68,8 +70,8 @@ PLAIN: dict[str, Any] = {
 MOST_STEPS = 10**6
 #: Arrays of a CSR matrix.
 CSR = ("data", "indices", "indptr")
-#: scikit-learn's routing of metadata to `fit`: about training, no part of a model.
-NOT_STORED = ("_metadata_request",)
+#: scikit-learn's routing of metadata to `fit` and its callbacks: about training, no part of a model.
+NOT_STORED = ("_metadata_request", *CALLBACK_ATTRIBUTES)
 
 
 class Savable:
@@ -82,10 +84,10 @@ class Savable:
     #: Attributes that are not stored, because they are made anew.
     _made_anew: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, stored: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
         # A base has no constructor or a private name, and a file cannot name what is not svmarrow's.
-        whole = cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
+        whole = stored and cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
         if whole and cls.__module__.startswith("svmarrow."):
             savable(cls)
 
@@ -118,6 +120,8 @@ class Savable:
                 f"n_features_in_ is {columns}, the vectors have {expansion.vectors.shape[1]} columns"
             )
         names = getattr(self, "feature_names_in_", None)
+        if names is not None and any(not isinstance(name, str) for name in names):
+            raise ValueError("feature_names_in_ holds what is no name")
         if names is not None and names.shape != (columns,):
             raise ValueError(f"feature_names_in_ has {names.size} names for {columns} columns")
 
@@ -134,6 +138,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         check_is_fitted(model)
     writer = Writer(getattr(model, "expansion_", model))
     described = json.dumps(writer.value(model, ""), allow_nan=False)
+    check_room(described, writer.arrays)
     _core.write_model(os.fspath(path), writer.expansions, writer.arrays, described)
 
 
@@ -161,6 +166,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     expansions, arrays, described = _core.read_model(os.fspath(path))
     try:
+        check_room(described, arrays)
         reader = Reader(expansions, arrays)
         made = reader.value(json.loads(described, parse_constant=_refuse_constant))
         if type(made) not in KINDS.values():

@@ -21,12 +21,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
+from svmarrow._support.kinds import check_kinds
 from svmarrow._support.parameters import THREADS, Rule, check, integer, real, refuse
+from svmarrow._support.routing import of_rows
 from svmarrow._support.rows import sample_weights
 from svmarrow.cascade.base import Cascade
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.compression import RULES, ConstantModelError, compress, compression_path
+from svmarrow.reduced_set.memory import bytes_of_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,15 +185,17 @@ class CalibratedCascade(Cascade):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
         if y is None:
             raise ValueError("CalibratedCascade requires y to be passed, but the target y is None")
+        check_kinds(X=X, y=y)
         X, y = indexable(X, y)
         labels, rows = np.asarray(y), np.arange(_num_samples(X))
-        weights = sample_weights(sample_weight, rows.size)
+        if "sample_weight" in metadata:
+            metadata = {**metadata, "sample_weight": sample_weights(metadata["sample_weight"], rows.size)}
         train, held = self._split(rows, labels)
         chosen = _safe_indexing(X, train)
-        self.model_ = self._fit_full(chosen, labels[train], None if weights is None else weights[train])
+        self.model_ = self._fit_full(chosen, labels[train], of_rows(X, metadata, train))
         try:
             smalls = self._compress(chosen)
         except ConstantModelError:
@@ -208,6 +213,13 @@ class CalibratedCascade(Cascade):
             return rows, rows[:0]
         train, test = train_test_split(rows, test_size=held, stratify=labels, random_state=self.random_state)
         return train, test
+
+    def _bytes_after(self, rows: Any, outputs: int) -> int:
+        n = int(rows.shape[0])
+        most = min(int(np.max(self.n_vectors)), n)
+        work = bytes_of_work(outputs, rows, most, rows, self.method, settings=self.settings)
+        # Outputs of both models at the rows held out and at the vectors, with what margins are made of.
+        return max(work, 8 * n * (3 * outputs + 4))
 
     def _compress(self, X: Any) -> list[ExpansionClassifier]:
         sizes = sorted({int(size) for size in np.atleast_1d(self.n_vectors)})

@@ -9,11 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import THREADS, Rule, check, integer, one_of, refuse
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.cascade.base import Cascade
 from svmarrow.cascade.stages import Work, cheapest, ladder
 from svmarrow.reduced_set.compression import METHODS, RULES, ConstantModelError, compression_path
+from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.path import CompressionPath
 
 if TYPE_CHECKING:
@@ -162,8 +164,8 @@ class ExactCascade(Cascade):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        self.model_ = self._fit_full(X, y, sample_weight)
+    def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
+        self.model_ = self._fit_full(X, y, metadata)
         most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         try:
@@ -172,6 +174,13 @@ class ExactCascade(Cascade):
             self._prepare(None, [])
             return
         self._build(path, X)
+
+    def _bytes_after(self, rows: Any, outputs: int) -> int:
+        n = int(rows.shape[0])
+        size = n if self.n_vectors is None else max(1, min(int(self.n_vectors), n))
+        # The path and what the stages keep of it: factor, projections, products with the vectors.
+        kept = 8 * size * (2 * size + 4 * outputs) + 2 * bytes_of_rows(rows) * size // max(n, 1)
+        return kept + bytes_of_work(outputs, rows, size, None, self.method)
 
     @classmethod
     def from_path(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import math
 import os
 from array import array
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
+from svmarrow.exceptions import FormatError
 from svmarrow.io import load_svmlight
 
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ __all__ = ["Data", "DataOptions", "check_writable", "read_data", "write_text"]
 
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".npz": "npz"}
 """Names of the formats that are not svmlight."""
+
+LARGEST_UNPACKED = 1 << 30
+"""Bytes of a compressed array that are taken whatever the size of its file."""
+
+MOST_COLUMNS = 2**31 - 1
+"""Columns that sparse rows in a file may have, as for svmlight."""
 
 
 @dataclass(frozen=True)
@@ -188,13 +196,15 @@ def _parse_csv(path: Path, lines: Iterator[tuple[int, list[str]]], options: Data
     names = [cell.strip() for cell in head[0][1]] if header else None
     target = _target_column(path, names, width, options)
     values, labels = array("d"), []
+    known: dict[str, str] = {}  # of equal labels one is kept
     for rows in (head[1 if header else 0 :], lines):
         for number, cells in rows:
             if len(cells) != width:
                 raise ValueError(f"{path}:{number}: {len(cells)} cells, the first line has {width}")
             for column, cell in enumerate(cells):
                 if column == target:
-                    labels.append(cell.strip())
+                    label = cell.strip()
+                    labels.append(known.setdefault(label, label))
                     continue
                 value = _number(cell)
                 if value is None:
@@ -251,15 +261,18 @@ def _labels(path: Path, cells: list[str]) -> NDArray[Any]:
 
 
 def _read_npz(path: Path, options: DataOptions) -> Data:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in _npz_names(path, set(archive.files), options.test)}
-    except OSError:
-        raise
-    except Exception as error:  # numpy and zipfile raise many kinds for a broken archive
-        if isinstance(error, ValueError) and str(error).startswith(str(path)):
-            raise
-        raise ValueError(f"{path}: not a readable npz archive of plain arrays: {error}") from None
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                names = _npz_names(path, set(archive.files), options.test)
+                arrays = {name: _npz_array(path, archive, name, size) for name in names}
+        except Exception as error:  # numpy and zipfile raise many kinds for a broken archive
+            # A place before the file's start, which a broken archive may name, is an invalid argument.
+            system = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
+            if system or isinstance(error, (MemoryError, FormatError)):
+                raise
+            raise FormatError(f"{path}: not a readable npz archive of plain arrays: {error}") from None
     by_role = {name.removeprefix("test_").removesuffix("_test"): value for name, value in arrays.items()}
     if "X" in by_role:
         X = by_role["X"]
@@ -269,10 +282,12 @@ def _read_npz(path: Path, options: DataOptions) -> Data:
             X = X.astype(options.dtype)
     else:
         try:
+            if int(by_role["shape"][1]) > MOST_COLUMNS:
+                raise ValueError(f"more than {MOST_COLUMNS} columns")
             parts = (by_role["data"].astype(options.dtype), by_role["indices"], by_role["indptr"])
             X = sparse.csr_array(parts, shape=tuple(int(size) for size in by_role["shape"]))
             X.check_format(full_check=True)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
             raise ValueError(f"{path}: data, indices, indptr and shape are no CSR matrix: {error}") from None
         X.sort_indices()
     y = by_role.get("y")
@@ -281,6 +296,25 @@ def _read_npz(path: Path, options: DataOptions) -> Data:
     if y is not None and y.dtype.kind in "iu":
         y = y.astype(np.int64)
     return Data(X, None if y is None else whole(y))
+
+
+def _npz_array(path: Path, archive: Any, name: str, size: int) -> NDArray[Any]:
+    """An array of an archive, after a look at its size: NumPy makes it before it reads its bytes."""
+    entry = archive.zip.getinfo(f"{name}.npy")
+    with archive.zip.open(entry) as member:
+        major, _ = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(member)
+    held = math.prod(shape) * dtype.itemsize
+    if held > entry.file_size:
+        raise FormatError(f"{path}: {name} of shape {shape} is cut off: it has {entry.file_size} bytes")
+    if held > max(16 * size, LARGEST_UNPACKED):
+        raise FormatError(
+            f"{path}: {name} takes {held} bytes, more than 16 times the file and {LARGEST_UNPACKED}: "
+            "store it without compression"
+        )
+    array: NDArray[Any] = archive[name]
+    return array
 
 
 def _npz_names(path: Path, found: set[str], test: bool) -> list[str]:
@@ -293,7 +327,7 @@ def _npz_names(path: Path, found: set[str], test: bool) -> list[str]:
         chosen = parts
     else:
         names = ", ".join(sorted(found)) or "nothing"
-        raise ValueError(f"{path}: neither {dense} nor {', '.join(parts)} in this archive, it holds {names}")
+        raise FormatError(f"{path}: neither {dense} nor {', '.join(parts)} in this archive, it holds {names}")
     return [*chosen, label] if label in found else chosen
 
 

@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from svmarrow import _core
+from svmarrow._support.blas import one_blas_thread
+from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import (
     RANDOM_STATE,
     ROW_KERNELS,
@@ -32,7 +34,7 @@ from svmarrow._support.rows import as_rows, core_rows, threads
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["POINT_RULES", "choose_points"]
+__all__ = ["POINT_RULES", "bytes_of_points", "bytes_of_sums", "choose_points", "number_of_points"]
 
 SELECTIONS = ("random", "kmeans", "ic", "leverage", "trace")
 #: Rows that "trace" looks at in a step: the best of 59 is among the best 5 % with 95 % probability.
@@ -129,12 +131,38 @@ def choose_points(
     return X[rows], rows, remaining
 
 
+def number_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
+    """How many points `choose_points` gives."""
+    return min(int(n_vectors), int(X.shape[0])) if isinstance(selection, str) else int(np.shape(selection)[0])
+
+
+def bytes_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
+    """What `choose_points` takes beside the rows, roughly."""
+    n, d, m = int(X.shape[0]), int(X.shape[1]), number_of_points(X, n_vectors, selection)
+    chosen = 8 * m * d
+    if not isinstance(selection, str) or selection == "random":
+        return chosen
+    if selection == "kmeans":
+        return chosen + 8 * (max(1024, 3 * m) * (m + d) + 2 * m * d + 4 * n)
+    if selection == "leverage":
+        return chosen + bytes_of_sums(n, d, m, 1, with_hat=True)
+    return chosen + 8 * n * (m + (CANDIDATES if selection == "trace" else 1) + 4) + 2 * bytes_of_rows(X)
+
+
+def bytes_of_sums(n: int, d: int, m: int, outputs: int, *, with_hat: bool) -> int:
+    """What sums over n rows for m points and the solution of their system take, roughly."""
+    # The sums as Python keeps them and as the core does, the system and its factor; a factor by panels.
+    squares = 8 * m * m * (5 if with_hat else 4)
+    return squares + 8 * (m * (2 * d + 5 * outputs + 1024) + n * (4 * outputs + 2))
+
+
 def _centres(X: NDArray[Any], m: int, random: Any) -> NDArray[Any]:
     from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - start-up time: 40 ms
 
     batch = max(1024, 3 * m)
     means = MiniBatchKMeans(m, random_state=random, n_init=1, batch_size=batch, max_iter=10)
-    with warnings.catch_warnings():
+    # scikit-learn sets the threads of BLAS too: inside ours, so that it puts back what we have set.
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore")
         centres: NDArray[Any] = means.fit(X).cluster_centers_
     kind = np.float32 if X.dtype == np.uint8 else X.dtype

@@ -101,13 +101,13 @@ def as_expansion(model: Any) -> Any:
         return as_expansion(load_libsvm_model(model) if is_libsvm_model(model) else load(model))
     if isinstance(model, (tuple, list)):
         return _bare(model)
-    for kind in type(model).__mro__:
-        if kind.__module__.startswith("sklearn.") and kind.__name__ in CONVERTERS:
-            return CONVERTERS[kind.__name__](model)
     own = getattr(model, "as_expansion", None)
     if own is not None:
         _fitted(model)
         return _with_manners(model, own())
+    for kind in type(model).__mro__:
+        if kind.__module__.startswith("sklearn.") and kind.__name__ in CONVERTERS:
+            return CONVERTERS[kind.__name__](model)
     if isinstance(getattr(model, "expansion_", None), KernelExpansion):
         return _with_manners(model, model.expansion_)
     raise TypeError(f"model of type {type(model).__name__} is not a kernel expansion: expected {TAKEN}")

@@ -8,9 +8,14 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import validate_data
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, numbered_classes
+from svmarrow._support.kinds import check_kinds
+from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
+    as_rows,
     class_weights,
     default_gamma,
     sample_weights,
@@ -48,14 +53,17 @@ class LeastSquares(FittedExpansion):
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What `fit` does: checks, the family's own fit, and what is kept of the leave-one-out values."""
-        X, y = self._checked_rows(X, y)
-        targets = self._targets(y)
-        weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
-        for name in ("loo_decision_", "loo_prediction_", "loo_error_", "loo_error_bound_"):
-            self.__dict__.pop(name, None)
-        left = self._fit_counted(X, targets, weights)
-        if left is not None:
-            self.loo_error_ = self._loo_error(left, targets, weights)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            X, y = self._checked_rows(X, y)
+            targets = self._targets(y)
+            needed = self._bytes(X, int(targets.shape[1]))
+            refuse_beyond_memory(f"{type(self).__name__}.fit", needed, self._remedy())
+            weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
+            for name in ("loo_decision_", "loo_prediction_", "loo_error_", "loo_error_bound_"):
+                self.__dict__.pop(name, None)
+            left = self._fit_counted(X, targets, weights)
+            if left is not None:
+                self.loo_error_ = self._loo_error(left, targets, weights)
         return self
 
     def _fit_counted(
@@ -84,6 +92,35 @@ class LeastSquares(FittedExpansion):
 
     def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
         """Makes a model of some rows one of all."""
+
+    def estimate_memory(self, X: Any, y: Any = None) -> int:
+        """What `fit` would take, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,) or (n, q), default=None
+            Labels or targets, which say how many outputs there are; None is one.
+
+        Returns
+        -------
+        int
+            Bytes, roughly. `fit` raises a MemoryError where they are more than this process may take.
+        """
+        return self._bytes(as_rows(X), 1 if y is None else self._outputs_of(y))
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        """What a fit of so many outputs takes beside the rows."""
+        raise NotImplementedError
+
+    def _remedy(self) -> str:
+        """What may be done where that is too much."""
+        raise NotImplementedError
+
+    def _outputs_of(self, y: Any) -> int:
+        """How many outputs these labels or targets make."""
+        raise NotImplementedError
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
         """Targets (n, q)."""
@@ -114,9 +151,7 @@ class LeastSquares(FittedExpansion):
 
     def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:
         """(kernel, gamma, coef0, degree) for these rows."""
-        gamma = 1.0
-        if not callable(self.kernel):
-            gamma = default_gamma(self.gamma, X, precomputed=self._is_precomputed(), weights=weights)
+        gamma = default_gamma(self.gamma, X, kernel=self.kernel, weights=weights)
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
 
@@ -128,6 +163,10 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     loo_decision_: NDArray[np.float64]
     _by_rate = True
+
+    def _outputs_of(self, y: Any) -> int:
+        classes = np.unique(np.asarray(y)).size
+        return classes if classes > 2 else 1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
@@ -175,7 +214,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
     ) -> float:
         self.loo_decision_ = self._scores_of(left)
         wrong = self._winners_of(left) != self._winners_of(targets)
-        return float(np.average(wrong, weights=weights))
+        return float(average(wrong, weights))
 
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
@@ -186,6 +225,15 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.fit(X, y, **weights)
         return self._columns(matrix)
+
+    def _column_bytes(
+        self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        if not matrix.all():
+            return None
+        # One-vs-rest is what is fitted, whatever the code.
+        needed = self._bytes(X, 1 if counts.size == 2 else int(counts.size))
+        return needed, needed
 
     def _columns(self, matrix: NDArray[np.int8]) -> Columns:
         """The machines of a code without zeros from one machine a class (thesis (4.67)).
@@ -206,6 +254,9 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
 
     loo_prediction_: NDArray[np.float64]
     _by_rate = False
+
+    def _outputs_of(self, y: Any) -> int:
+        return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
@@ -241,6 +292,7 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
         X = validated(self, X, reset=reset, precomputed=precomputed)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        check_kinds(y=y)
         y = validate_data(self, y=y, multi_output=True, y_numeric=True, reset=False)
         if y.shape[0] != X.shape[0]:
             raise ValueError(f"y has {y.shape[0]} rows: X has {X.shape[0]}")
@@ -262,7 +314,16 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
         self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> float:
         self.loo_prediction_ = self._shaped(left)
-        return float(np.average(((left - targets) ** 2).mean(axis=1), weights=weights))
+        return float(average(((left - targets) ** 2).mean(axis=1), weights))
+
+
+def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """The weighted mean over rows, whatever the sum of the weights."""
+    with np.errstate(over="ignore"):
+        if weights is not None and not np.isfinite(weights.sum()):
+            weights = weights / weights.max()
+    mean: NDArray[np.float64] = np.average(values, axis=0, weights=weights)
+    return mean
 
 
 def signs(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:

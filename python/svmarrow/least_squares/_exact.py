@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from svmarrow import _core
+from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import (
     THREADS,
     Rule,
@@ -30,7 +30,15 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares
-from svmarrow.least_squares.targets import TargetFit, problem, refuse_beyond_memory, solve, solved
+from svmarrow.least_squares.targets import (
+    REMEDY,
+    TargetFit,
+    bytes_of_system,
+    problem,
+    refuse_beyond_memory,
+    solve,
+    solved,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,6 +111,7 @@ class ExactLeastSquares(LeastSquares):
         for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
             self.__dict__.pop(name, None)
         self.n_iter_, self.solver_ = 1, self.solver
+        refuse_time(self.max_time, self.solver)
         if self.solver == "cg":
             fit = self._by_conjugate_gradients(X, targets, weights)
         elif self.alphas is not None:
@@ -125,6 +134,23 @@ class ExactLeastSquares(LeastSquares):
             self.gcv_ = fit.gcv
         self._bound(fit, targets, weights)
         return fit.loo
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        n = int(X.shape[0])
+        if self.solver == "cg":
+            points = min(POINTS, n // ROWS_PER_POINT)
+            return 8 * (n * (points + 12 * outputs + 8) + 3 * points**2) + 3 * bytes_of_rows(X)
+        if self.alphas is None:
+            left_out = self._wants_leave_one_out()
+            return bytes_of_system(X, outputs, leave_one_out=left_out, precomputed=self._is_precomputed())
+        # The matrix and a factor, or its decomposition with LAPACK's room.
+        spectral = n <= min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(np.asarray(self.alphas)).size)
+        more = 8 * n * n * (5 if spectral else 1)
+        system = bytes_of_system(X, outputs, leave_one_out=True, precomputed=self._is_precomputed())
+        return system + more
+
+    def _remedy(self) -> str:
+        return "train on fewer rows" if self.solver == "cg" else REMEDY
 
     def _wants_leave_one_out(self) -> bool:
         """Whether they are asked for; "auto" asks where they choose among penalties."""
@@ -201,11 +227,6 @@ class ExactLeastSquares(LeastSquares):
         return TargetFit(expansion, None, None, None, solution["diagonal"])
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def _decomposed(
     X: Any, kernel: tuple[Any, float, float, int], weights: NDArray[np.float64] | None, n_jobs: int
 ) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -218,10 +239,15 @@ def _decomposed(
     if weights is not None:
         roots = np.sqrt(weights)
         scaled = K * roots[:, np.newaxis] * roots
-    # On one thread, so that the bits are the same whatever n_jobs is.
-    with _libraries().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         values, vectors = eigh(scaled, driver="evd", check_finite=False)
     return K, (values, np.ascontiguousarray(vectors))
+
+
+def refuse_time(max_time: float | None, solver: str) -> None:
+    """A factorisation that ends early gives no model: only an iteration takes a limit."""
+    if max_time is not None and solver != "cg":
+        raise refuse("max_time", max_time, f"None for solver={solver!r}, or solver='cg'")
 
 
 def stopping(estimator: Any) -> Any:

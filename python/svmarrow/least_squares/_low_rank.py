@@ -8,11 +8,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.parameters import boolean, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.stored import check_alike
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.expansion.points import POINT_RULES, choose_points
+from svmarrow.expansion.points import (
+    POINT_RULES,
+    bytes_of_points,
+    bytes_of_sums,
+    choose_points,
+    number_of_points,
+)
 from svmarrow.least_squares._base import LeastSquares
 from svmarrow.least_squares.targets import left_out, solve
 
@@ -57,6 +65,38 @@ class LowRankLeastSquares(LeastSquares):
     _sums: Any
     _spec: tuple[str, float, float, int]
     _vectors: Any
+
+    def _after_load(self) -> None:
+        super()._after_load()
+        made, sums = self.expansion_, self._sums
+        if sums is None:
+            return
+        m, q = self._vectors.shape[0], made.coefficients.shape[1]
+        table, line = np.zeros((0, 0)), np.zeros(0)
+        points = KernelExpansion(self._vectors, np.zeros((m, 1)), np.zeros(1), *self._spec)
+        self._check_columns_of(points)
+        if takes_pieces(self) and made.vectors.shape != points.vectors.shape:
+            raise ValueError("expansion_ is not one of the points")
+        empty = {"gram": table, "products": table, "columns": line, "targets": line}
+        check_alike(sums, {**empty, "rows": 0, "weight": 0.0})
+        shapes = {"gram": (m, m), "products": (m, q), "columns": (m,), "targets": (q,)}
+        for key, shape in shapes.items():
+            if sums[key].shape != shape:
+                raise ValueError(f"{key} of the sums has shape {sums[key].shape}, expected {shape}")
+        if sums["rows"] != self.n_seen_:
+            raise ValueError("the sums are of another number of rows")
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        n, d = int(X.shape[0]), int(X.shape[1])
+        m = number_of_points(X, self.n_vectors, self.selection)
+        points = bytes_of_points(X, self.n_vectors, self.selection)
+        if self.method == "subset":
+            system = _core.least_squares_bytes(m, X.dtype != np.float64, bool(self.leave_one_out))
+            return points + int(system) + 8 * (m * (2 * d + 8 * outputs) + 2 * n * outputs)
+        return points + bytes_of_sums(n, d, m, outputs, with_hat=bool(self.leave_one_out))
+
+    def _remedy(self) -> str:
+        return "lower n_vectors"
 
     def _call(self, told: Any) -> tuple[Any, int]:
         return (told.callback, threads(self.n_jobs))
@@ -216,7 +256,8 @@ class LowRankLeastSquares(LeastSquares):
             raise ValueError("merge needs two models of the same points, kernel and classes")
         if mine["products"].shape != theirs["products"].shape:
             raise ValueError("merge needs two models of as many outputs")
-        self._sums = {name: mine[name] + theirs[name] for name in mine}
-        self.n_seen_ = int(self._sums["rows"])
-        self._finish()
-        return self
+        with all_or_nothing(self):
+            self._sums = {name: mine[name] + theirs[name] for name in mine}
+            self.n_seen_ = int(self._sums["rows"])
+            self._finish()
+            return self

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.decoding import numbered_classes
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     RANDOM_STATE,
@@ -24,10 +29,9 @@ from svmarrow._support.parameters import (
     none,
     one_of,
     real,
-    refuse,
 )
-from svmarrow._support.rows import class_weights, default_gamma, sample_weights, validated
-from svmarrow._support.saving import Savable
+from svmarrow._support.routing import RoutesFit, check_takes_weights, is_routing, of_rows
+from svmarrow._support.rows import as_rows, class_weights, default_gamma, sample_weights, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.regression import RLSRegressor
@@ -54,7 +58,7 @@ _RULES = {
 }
 
 
-class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
+class BaggedKernelMachine(RoutesFit, WithOutputs, Estimator):
     """Base of both."""
 
     _rules: ClassVar[Mapping[str, Rule]] = _RULES
@@ -75,7 +79,7 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
     estimators_samples_: list[NDArray[np.intp]]
     n_features_in_: int
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **metadata: Any) -> Self:
         """Train the machines and merge them.
 
         Parameters
@@ -87,6 +91,8 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the rows, which the machines must take; None is 1 for each. Rows of weight 0 are not
             there; a row of weight 2 stays with one machine, where two rows may come to two.
+        **metadata : Any
+            With scikit-learn's metadata routing: whatever else the machines ask for.
 
         Returns
         -------
@@ -97,13 +103,59 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
         ------
         ValueError
             For parameters outside their rules, and what the machines refuse.
+        MemoryError
+            If `estimate_memory` is more than this process may take.
         """
         check(self.get_params(deep=False), self._rules)
-        X, y = validated(self, X, y, reset=True, with_y=True)
-        y, labels, weights = self._targets(y, sample_weights(sample_weight, X.shape[0]))
-        model = self._usual() if self.estimator is None else clone(self.estimator)
-        self._train(model, X, y, labels, weights)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            X, y = validated(self, X, y, reset=True, with_y=True)
+            asked = self._for_estimator(sample_weight, metadata)
+            own = sample_weights(asked.pop("sample_weight", None), X.shape[0])
+            y, labels, weights = self._targets(y, own)
+            model = clone(self._routed_to())
+            remedy = "take smaller parts, lower n_jobs, or give an estimator that takes less"
+            refuse_beyond_memory(f"{type(self).__name__}.fit", self.estimate_memory(X, y), remedy)
+            self._train(model, X, y, labels, weights, asked)
         return self
+
+    def _routed_to(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        # Nobody can ask on behalf of a machine that is made here.
+        return self._usual().set_fit_request(sample_weight=True) if is_routing() else self._usual()
+
+    def estimate_memory(self, X: Any, y: Any = None) -> int:
+        """What `fit` would take, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,), default=None
+            Labels or targets, as for `estimate_memory` of the machines.
+
+        Returns
+        -------
+        int
+            Bytes, roughly. `fit` raises a MemoryError where they are more than this process may take.
+        """
+        model = self._usual() if self.estimator is None else self.estimator
+        rows, n = as_rows(X), int(np.shape(X)[0])
+        size = -(-n // int(self.n_estimators)) if self.parts == "disjoint" else self._size(n)
+        part = np.linspace(0, n - 1, size).astype(np.intp)
+        own = 0
+        if hasattr(model, "estimate_memory"):
+            given = model.estimate_memory(rows[part], None if y is None else np.asarray(y)[part])
+            own = int(getattr(given, "total", given))
+        # The rows of every machine are kept by it, and once more by the average.
+        copies = 2 * int(self.n_estimators) * size * bytes_of_rows(rows) // max(n, 1)
+        at_once = min(joblib.effective_n_jobs(self.n_jobs), int(self.n_estimators))
+        return int(copies + at_once * own)
+
+    def _size(self, n: int) -> int:
+        """Rows of a machine that draws its own."""
+        whole = isinstance(self.max_samples, int | np.integer)
+        return int(self.max_samples) if whole else max(1, round(float(self.max_samples) * n))
 
     def _targets(
         self, y: Any, weights: NDArray[np.float64] | None
@@ -116,8 +168,7 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
         random = check_random_state(self.random_state)
         count = int(self.n_estimators)
         if self.parts == "subsets":
-            whole = isinstance(self.max_samples, int | np.integer)
-            size = int(self.max_samples) if whole else max(1, round(float(self.max_samples) * n))
+            size = self._size(n)
             if size > n:
                 raise ValueError(f"max_samples={self.max_samples!r} is not allowed: there are {n} rows")
             return [np.sort(random.permutation(n)[:size]) for _ in range(count)]
@@ -129,21 +180,29 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
         return [np.sort(order[part::count]) for part in range(count)]
 
     def _train(
-        self, model: Any, X: Any, y: Any, labels: NDArray[Any] | None, weights: NDArray[np.float64] | None
+        self,
+        model: Any,
+        X: Any,
+        y: Any,
+        labels: NDArray[Any] | None,
+        weights: NDArray[np.float64] | None,
+        metadata: dict[str, Any],
     ) -> None:
         numbers = np.arange(X.shape[0])
         if weights is not None:
-            if not has_fit_parameter(model, "sample_weight"):
-                raise refuse("sample_weight", "an array", f"None: {type(model).__name__} takes no weights")
+            check_takes_weights(model)
             numbers = np.flatnonzero(weights)
             if numbers.size == 0:
                 raise ValueError("sample_weight is zero everywhere: at least one row must count")
+            metadata = of_rows(X, {**metadata, "sample_weight": weights}, numbers)
             X, y, weights = X[numbers], y[numbers], weights[numbers]
             labels = None if labels is None else labels[numbers]
         params = model.get_params()
         if isinstance(params.get("gamma"), str) and isinstance(params.get("kernel"), str):
             # One width for all, or their kernels could not be added up.
-            model.set_params(gamma=default_gamma(params["gamma"], X, precomputed=False, weights=weights))
+            model.set_params(
+                gamma=default_gamma(params["gamma"], X, kernel=params["kernel"], weights=weights)
+            )
         parts = self._parts(int(X.shape[0]), labels)
         if labels is not None:
             for place, part in enumerate(parts):
@@ -153,13 +212,15 @@ class BaggedKernelMachine(WithOutputs, Savable, BaseEstimator):
                         f"part {place} of the rows has no row of class {missing[0]}: every part needs all "
                         "classes, take fewer or larger parts"
                     )
-        jobs = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))
-        models = jobs(
-            joblib.delayed(_fitted)(
-                clone(model), X[part], y[part], None if weights is None else weights[part]
-            )
-            for part in parts
-        )
+        jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))
+        with subtasks("machine", len(parts)) as machines:
+
+            def fitted(number: int) -> Any:
+                machine, part = clone(model), parts[number]
+                with machines.part(number, machine):
+                    return machine.fit(X[part], y[part], **of_rows(X, metadata, part))
+
+            models = jobs(delayed(fitted)(number) for number in range(len(parts)))
         self.estimators_samples_, self.estimators_ = [numbers[part] for part in parts], models
         converted = [each.as_expansion() for each in models]
         self._converted = converted[0]
@@ -351,10 +412,6 @@ class BaggedKernelRegressor(NumberOutputs, BaggedKernelMachine):
         """The merged model as a kernel expansion."""
         check_is_fitted(self)
         return self.expansion_
-
-
-def _fitted(model: Any, X: Any, y: Any, weights: NDArray[np.float64] | None) -> Any:
-    return model.fit(X, y) if weights is None else model.fit(X, y, sample_weight=weights)
 
 
 def average(expansions: list[KernelExpansion]) -> KernelExpansion:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from svmarrow._support.parameters import CLASS_WEIGHT
-from svmarrow.least_squares._base import SquareLossClassifier
+from svmarrow.least_squares._base import SquareLossClassifier, average
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
+from svmarrow.models.columns import LOOSE, UNALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
     from svmarrow.least_squares.targets import TargetFit
-    from svmarrow.models.columns import Columns
+    from svmarrow.models.columns import RowColumns
 
 __all__ = ["RLSClassifier"]
 
@@ -64,7 +65,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     max_iter : int, default=-1
         For "cg": most products with the kernel matrix; -1 is no limit.
     max_time : float or None, default=None
-        For "cg": seconds after which no further product is begun.
+        For "cg" only: seconds after which no further product is begun.
     n_jobs : int or None, default=None
         Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
         joblib and ``OMP_NUM_THREADS``.
@@ -160,25 +161,42 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _norm_weight(self, n: int) -> float:
-        """lambda: alpha is the weight against the sum of the losses."""
-        return float(self.alpha) / n
+    def _norm_weight(self, fitted: RowColumns) -> float:
+        """The least alpha over n, see `svmarrow.models.columns.BoundedMachine`."""
+        missed, alphas = _penalties(fitted)
+        off = np.abs(missed - alphas * fitted.coefficients).max()
+        if off > LOOSE * np.abs(missed).max():
+            raise ValueError(UNALIKE)
+        return float(alphas.min()) / len(missed)
 
-    def _row_coefficients(
-        self,
-        fitted: Columns,  # noqa: ARG002 - what support vector machines need
-        signs: NDArray[np.int8],
-        outputs: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], float]:
-        """(K + alpha I) c = y where the machine saw the row, see `svmarrow.models.columns.BoundedMachine`."""
-        return np.where(signs != 0, (signs - outputs) / self.alpha, 0.0), 0.0
+    def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
+        """What a system that was solved by iterations leaves, see `svmarrow.models.columns.BoundedMachine`.
+
+        Outputs are off by K (K + alpha I)^-1 r with r = y - f - alpha c, at most the length of r.
+        """
+        if self.solver != "cg":
+            return np.zeros(fitted.outputs.shape[1])
+        missed, alphas = _penalties(fitted)
+        slack: NDArray[np.float64] = np.linalg.norm(missed - alphas * fitted.coefficients, axis=0)
+        return slack
 
     def _bound(
         self, fit: TargetFit, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> None:
         if self.fit_intercept:
             return
-        alphas = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)[:, np.newaxis]
+        with np.errstate(over="ignore"):  # where a row has hardly any weight
+            alphas = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)[:, np.newaxis]
+        alphas = np.minimum(alphas, np.finfo(np.float64).max)
         own = fit.diagonal[:, np.newaxis]
         uncleared = 1.0 - alphas * targets * fit.coef <= own / (own + alphas)
-        self.loo_error_bound_ = np.average(uncleared, axis=0, weights=weights)
+        self.loo_error_bound_ = average(uncleared, weights)
+
+
+def _penalties(fitted: RowColumns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What outputs miss, y - f, and the alpha of each machine that makes it alpha c, or nearest to that."""
+    missed = np.where(fitted.signs != 0, fitted.signs - fitted.outputs, 0.0)
+    products = (missed * fitted.coefficients).sum(axis=0)
+    squares = (fitted.coefficients**2).sum(axis=0)
+    alphas = np.divide(products, squares, out=np.zeros_like(products), where=squares > 0.0)
+    return missed, alphas

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.blas import product
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     THREADS,
@@ -21,9 +22,10 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.expansion.points import bytes_of_sums
 from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
-from svmarrow.least_squares._exact import ITERATION_RULES, stopping, warn_unconverged
-from svmarrow.least_squares.targets import left_out, problem, solve
+from svmarrow.least_squares._exact import ITERATION_RULES, refuse_time, stopping, warn_unconverged
+from svmarrow.least_squares.targets import bytes_of_system, left_out, problem, solve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,9 +76,24 @@ class LinearLeastSquares(LeastSquares):
         side = min(n, d)
         # Some hundred products of two multiply-adds an entry, or a factorisation.
         small = side <= (_DIRECT_SPARSE if sp.issparse(X) else _DIRECT)
-        if self.leave_one_out or small or self.alpha == 0.0:
+        timed = self.max_time is not None
+        if self.leave_one_out or (small and not timed) or self.alpha == 0.0:
             return "primal" if d <= n else "dual"
         return "cg"
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        n, d = int(X.shape[0]), int(X.shape[1])
+        solver = self._choice(X)
+        if solver == "dual":
+            return bytes_of_system(X, outputs, leave_one_out=bool(self.leave_one_out)) + 24 * d * outputs
+        if solver == "cg":
+            entries = int(X.nnz) if sp.issparse(X) else n * d
+            return 12 * entries + 8 * (d * (4 * outputs + 2) + n * (12 * outputs + 4))
+        # The unit vectors are points, and packed.
+        return bytes_of_sums(n, d, d, outputs, with_hat=bool(self.leave_one_out))
+
+    def _remedy(self) -> str:
+        return "use solver='cg' with leave_one_out=False, or fewer columns"
 
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -84,6 +101,7 @@ class LinearLeastSquares(LeastSquares):
         self.__dict__.pop("residual_", None)
         self.n_iter_ = 1
         self.solver_ = self._choice(X)
+        refuse_time(self.max_time, self.solver_)
         if self.solver_ == "cg" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for solver='cg'")
         left: NDArray[np.float64] | None = None
@@ -101,7 +119,7 @@ class LinearLeastSquares(LeastSquares):
                 verbose=self.verbose,
                 weights=weights,
             )
-            slopes, intercepts, left = X.T @ fit.coef, fit.expansion.intercepts, fit.loo
+            slopes, intercepts, left = product(X.T, fit.coef), fit.expansion.intercepts, fit.loo
         else:
             slopes, intercepts = self._by_conjugate_gradients(X, targets, weights)
         rows = np.ascontiguousarray(np.asarray(slopes).T)
@@ -132,7 +150,7 @@ class LinearLeastSquares(LeastSquares):
                 *call,
             )
         slopes, intercepts, hat = solved["coefficients"], solved["intercepts"], solved["hat"]
-        left = None if hat is None else left_out(targets, X @ slopes + intercepts, hat, weights)
+        left = None if hat is None else left_out(targets, product(X, slopes) + intercepts, hat, weights)
         return slopes, intercepts, left
 
     def _by_conjugate_gradients(
@@ -179,7 +197,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     max_iter : int, default=-1
         For "cg": most products; -1 is no limit.
     max_time : float or None, default=None
-        For "cg": seconds after which no further product is begun.
+        For "cg" only, which "auto" takes then: seconds after which no further product is begun.
     n_jobs : int or None, default=None
         Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
         joblib and ``OMP_NUM_THREADS``.
@@ -198,6 +216,8 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         Weights of the features.
     solver_ : str
         The solver that was used.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts; zeros without.
     expansion_ : KernelExpansion
         The model: one vector an output, its weights.
     residual_ : float
@@ -266,7 +286,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     max_iter : int, default=-1
         For "cg": most products; -1 is no limit.
     max_time : float or None, default=None
-        For "cg": seconds after which no further product is begun.
+        For "cg" only, which "auto" takes then: seconds after which no further product is begun.
     n_jobs : int or None, default=None
         Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
         joblib and ``OMP_NUM_THREADS``.
@@ -283,6 +303,8 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         Weights of the features.
     solver_ : str
         The solver that was used.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts; zeros without.
     expansion_ : KernelExpansion
         The model: one vector an output, its weights.
     residual_ : float

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.parameters import CLASS_WEIGHT, check, refuse
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, signs
@@ -79,6 +80,10 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
     loo_error_ : float
         Share of the rows that would then be misclassified.
+    dual_coef_ : ndarray of shape (n_outputs, m)
+        Coefficients of the points.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts; zeros without.
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     indices_ : ndarray of shape (m,) or None
@@ -167,32 +172,35 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
             As `fit`, for labels that are not among the classes, for a ``method`` other than "rectangle", and
             for ``class_weight="balanced"``, since the classes to come are not counted yet.
         KeyboardInterrupt
-            On Ctrl-C.
+            On Ctrl-C; the model is then as it was before the call.
         """
         check(self.get_params(deep=False), self._rules)
         if self.class_weight == "balanced":
             raise refuse("class_weight", self.class_weight, "a dict or None for partial_fit")
         first = not hasattr(self, "_sums") or self._sums is None
-        X, y = validated(self, X, y, reset=first, with_y=True)
-        check_classification_targets(y)
-        if first:
-            if classes is None:
+        with all_or_nothing(self):
+            X, y = validated(self, X, y, reset=first, with_y=True)
+            check_classification_targets(y)
+            if first:
+                if classes is None:
+                    raise ValueError(
+                        "classes=None is not allowed: the first call of partial_fit must name them all"
+                    )
+                self.classes_ = np.unique(np.asarray(classes))
+                if self.classes_.size < 2:
+                    raise ValueError(
+                        f"classes has {self.classes_.size} class: it must have at least 2 classes"
+                    )
+            elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
                 raise ValueError(
-                    "classes=None is not allowed: the first call of partial_fit must name them all"
+                    f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
                 )
-            self.classes_ = np.unique(np.asarray(classes))
-            if self.classes_.size < 2:
-                raise ValueError(f"classes has {self.classes_.size} class: it must have at least 2 classes")
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(
-                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
-            )
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
-        targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
-        weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
-        self._piece(X, targets, weights, first=first)
+            unknown = np.setdiff1d(y, self.classes_)
+            if unknown.size:
+                raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
+            targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
+            weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
+            self._piece(X, targets, weights, first=first)
         return self
 
 
@@ -247,6 +255,10 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         What each training row would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
         The mean squared error of those values.
+    dual_coef_ : ndarray of shape (n_outputs, m)
+        Coefficients of the points.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts; zeros without.
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     indices_ : ndarray of shape (m,) or None
@@ -326,15 +338,16 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         ValueError
             As `fit`, for another number of outputs, and for a ``method`` other than "rectangle".
         KeyboardInterrupt
-            On Ctrl-C.
+            On Ctrl-C; the model is then as it was before the call.
         """
         check(self.get_params(deep=False), self._rules)
         first = not hasattr(self, "_sums") or self._sums is None
-        X, y = self._validated_pair(X, y, precomputed=False, reset=first)
-        targets = self._targets(y)
-        if not first and targets.shape[1] != self._sums["targets"].size:
-            raise ValueError(
-                f"y has {targets.shape[1]} outputs: the rows so far have {self._sums['targets'].size}"
-            )
-        self._piece(X, targets, sample_weights(sample_weight, X.shape[0]), first=first)
+        with all_or_nothing(self):
+            X, y = self._validated_pair(X, y, precomputed=False, reset=first)
+            targets = self._targets(y)
+            if not first and targets.shape[1] != self._sums["targets"].size:
+                raise ValueError(
+                    f"y has {targets.shape[1]} outputs: the rows so far have {self._sums['targets'].size}"
+                )
+            self._piece(X, targets, sample_weights(sample_weight, X.shape[0]), first=first)
         return self

@@ -53,7 +53,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     max_iter : int, default=-1
         For "cg": most products with the kernel matrix; -1 is no limit.
     max_time : float or None, default=None
-        For "cg": seconds after which no further product is begun.
+        For "cg" only: seconds after which no further product is begun.
     n_jobs : int or None, default=None
         Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
         joblib and ``OMP_NUM_THREADS``.

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
 from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
 
-__all__ = ["TargetFit", "fit_targets", "left_out", "refuse_beyond_memory", "solve", "solved"]
+__all__ = [
+    "REMEDY",
+    "TargetFit",
+    "bytes_of_system",
+    "fit_targets",
+    "left_out",
+    "refuse_beyond_memory",
+    "solve",
+    "solved",
+]
 
 _RULES = {
     **kernel_rules(),
@@ -146,7 +156,7 @@ def fit_targets(
         raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
     if isinstance(kernel, str) and kernel == "chi2":
         check_non_negative(X, "fit_targets with kernel='chi2'")
-    width = 1.0 if callable(kernel) else default_gamma(gamma, X, precomputed=precomputed)
+    width = default_gamma(gamma, X, kernel=kernel)
     return solve(
         X,
         targets,
@@ -215,6 +225,19 @@ def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> Targ
     )
 
 
+#: What may be done where an exact system is too large.
+REMEDY = "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor"
+
+
+def bytes_of_system(X: Any, outputs: int, *, leave_one_out: bool, precomputed: bool = False) -> int:
+    """What `solve` takes beside the rows, roughly."""
+    n = int(X.shape[0])
+    system = _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
+    packed = 0 if precomputed else 2 * bytes_of_rows(X)
+    # Right-hand sides, and panels of the factorisation.
+    return int(system) + packed + 8 * n * (8 * outputs + 4) + 8 * n * 512
+
+
 def refuse_beyond_memory(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:
     """A MemoryError where the matrices of a fit would not fit in the free memory."""
     n = int(X.shape[0])
@@ -225,7 +248,7 @@ def refuse_beyond_memory(X: Any, *, leave_one_out: bool, matrices: int = 1) -> N
     if needed > free:
         raise MemoryError(
             f"the exact system of {n} rows needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free: "
-            "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor"
+            f"{REMEDY}"
         )
 
 

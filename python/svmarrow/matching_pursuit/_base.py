@@ -14,9 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.blas import product
+from svmarrow._support.callbacks import without
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, cache_bytes, default_gamma, threads, validated
+from svmarrow._support.rows import as_rows, default_gamma, threads, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -26,6 +28,8 @@ from svmarrow.matching_pursuit._dictionary import (
     columns_of,
 )
 from svmarrow.matching_pursuit._loss import core_loss
+from svmarrow.matching_pursuit._memory import bytes_of, dictionary_bytes
+from svmarrow.matching_pursuit._memory import refuse as refuse_memory
 from svmarrow.matching_pursuit.path import MatchingPath
 from svmarrow.models.decoded import WithOutputs
 from svmarrow.models.fitted import KernelEstimator
@@ -234,6 +238,9 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             "validation": None if watched is None else (watched[1], self._classes_as_targets()),
             "loss": core_loss(self.loss, float(getattr(self, "delta", 1.0))),
         }
+        most = dictionary_bytes(self.cache_size)
+        n, q = data.targets.shape
+        refuse_memory(type(self).__name__, self._bytes(dictionary.count, n, size, q))
         unlimited = size if self.variant == "basic" else None
         settings = {
             "variant": self._variant_of(),
@@ -244,7 +251,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             "patience": self.n_iter_no_change,
             "stop_on_error": getattr(self, "scoring", "loss") == "error",
             "single_precision": self.precision == "single",
-            "cache_bytes": cache_bytes(self.cache_size),
+            "cache_bytes": most,
             "sample": self.sample_size,
             "seed": seed_of(random),
             "max_time": self.max_time,
@@ -253,7 +260,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             fitted = _core.matching_pursuit(task, settings, told.callback, threads(self.n_jobs))
         if fitted["sizes"].size == 0:
             raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
-        return MatchingPath(copy.copy(self), dictionary, fitted, constant)
+        return MatchingPath(without(copy.copy(self)), dictionary, fitted, constant)
 
     def _variant_of(self) -> str:
         squared = isinstance(self.loss, str) and self.loss == "squared_error"
@@ -263,19 +270,51 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             raise refuse("variant", self.variant, f"'backfit' or 'basic' with loss={self.loss!r}")
         return self.variant
 
+    def _bytes(self, functions: int, rows: int, size: int, outputs: int) -> int:
+        most, single = dictionary_bytes(self.cache_size), self.precision == "single"
+        return bytes_of(functions, rows, size, outputs, single=single, sample=self.sample_size, most=most)
+
+    def estimate_memory(self, X: Any, y: Any = None) -> int:
+        """What `fit` would take, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,) or (n, q), default=None
+            Targets, which say how many outputs there are; None is one. Functions of the caller are not
+            counted.
+
+        Returns
+        -------
+        int
+            Bytes, roughly. `fit` raises a MemoryError where they are more than this process may take.
+        """
+        rows, chosen = int(as_rows(X).shape[0]), self.candidates
+        if chosen is None or isinstance(chosen, (int, float, np.integer, np.floating)):
+            share = isinstance(chosen, (float, np.floating))
+            points = rows if chosen is None else round(chosen * rows) if share else min(rows, int(chosen))
+        else:
+            points = int(chosen.shape[0])
+        kernels = [len(p) if isinstance(p, (list, tuple)) else 1 for p in (self.kernel, self.gamma)]
+        outputs = 1 if y is None else self._outputs_of(y)
+        return self._bytes(points * kernels[0] * kernels[1], rows, int(self.n_vectors), outputs)
+
+    def _outputs_of(self, y: Any) -> int:
+        return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
+
     # Dictionary
 
     def _specs(self, data: Data) -> list[Spec]:
         """All kernels: each of `kernel` with each of `gamma`."""
         names = list(self.kernel) if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         gammas = list(self.gamma) if isinstance(self.gamma, (list, tuple)) else [self.gamma]
-        precomputed = self._is_precomputed()
         specs: list[Spec] = []
         for name in names:
             # A kernel without gamma is one kernel whatever the widths.
             has = not callable(name) and name not in ("linear", "precomputed")
             for gamma in gammas if has else gammas[:1]:
-                value = default_gamma(gamma, data.X, precomputed=precomputed, weights=data.weights)
+                value = default_gamma(gamma, data.X, kernel=name, weights=data.weights)
                 specs.append((name, value if has else 1.0, float(self.coef0), int(self.degree)))
         return specs
 
@@ -371,7 +410,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         )
 
     def _at_step(self, path: MatchingPath, step: int) -> Any:
-        model = copy.copy(self)
+        model = without(copy.copy(self))
         model._take(path, step)
         return model
 
@@ -412,7 +451,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             if expansion.n_vectors:
                 total = total + expansion._evaluate(rows, self.n_jobs)
         if self.function_coef_.any():
-            total = total + columns_of(self.functions, rows) @ self.function_coef_
+            total = total + product(columns_of(self.functions, rows), self.function_coef_)
         return total
 
     def _after_load(self) -> None:

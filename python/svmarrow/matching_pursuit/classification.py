@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
 from svmarrow._support.rows import class_weights, default_gamma, sample_weights
@@ -104,8 +106,9 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
         precision either way.
     cache_size : float or None, default=None
-        Memory for the dictionary in MB; None is a share of the free memory. Where it does not fit, each step
-        looks at a sample of 59 functions, whose values are computed then.
+        Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. Where it
+        does not fit, each step looks at a sample of 59 functions, whose values are computed then: that is
+        quicker, and mostly as accurate.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply those of the rows; "balanced" is
         n / (n_classes * count of the class), rows counted by their weights.
@@ -269,20 +272,21 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         ConvergenceWarning
             If `max_time` was over.
         """
-        X, y = self._validated(X, y)
-        classes, labels = numbered_classes(y)
-        weights = sample_weights(sample_weight, X.shape[0])
-        weights = class_weights(self.class_weight, weights, classes, labels)[1]
-        rows = self._watched(X_val, y_val)
-        watched = None
-        if rows is not None:
-            found = np.searchsorted(classes, y_val).clip(max=classes.size - 1)
-            if (classes[found] != np.asarray(y_val)).any():
-                raise ValueError("y_val has labels that y has not")
-            watched = (rows, _targets(found, classes.size))
-        self.classes_ = classes
-        labels = labels.astype(np.int64)
-        self._fit(self._data(X, _targets(labels, classes.size), labels, weights), watched)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            X, y = self._validated(X, y)
+            classes, labels = numbered_classes(y)
+            weights = sample_weights(sample_weight, X.shape[0])
+            weights = class_weights(self.class_weight, weights, classes, labels)[1]
+            rows = self._watched(X_val, y_val)
+            watched = None
+            if rows is not None:
+                found = np.searchsorted(classes, y_val).clip(max=classes.size - 1)
+                if (classes[found] != np.asarray(y_val)).any():
+                    raise ValueError("y_val has labels that y has not")
+                watched = (rows, _targets(found, classes.size))
+            self.classes_ = classes
+            labels = labels.astype(np.int64)
+            self._fit(self._data(X, _targets(labels, classes.size), labels, weights), watched)
         return self
 
     def _kernel_parts(self, data: Data, random: np.random.RandomState) -> list[Part]:
@@ -305,11 +309,15 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
             check(values, {name: RULES[name] for name in _OF_KERNEL})
             if values["kernel"] == "precomputed" or isinstance(values["kernel"], (list, tuple)):
                 raise refuse("class_kernels", self.class_kernels, "one computed kernel a class")
-            gamma = default_gamma(values["gamma"], data.X, precomputed=False, weights=data.weights)
+            gamma = default_gamma(values["gamma"], data.X, kernel=values["kernel"], weights=data.weights)
             spec = (values["kernel"], gamma, float(values["coef0"]), int(values["degree"]))
             mine = np.flatnonzero(data.labels[place] == number)
             parts.append(KernelPart(spec, points[mine], rows[mine], number))
         return parts
+
+    def _outputs_of(self, y: Any) -> int:
+        classes = np.unique(np.asarray(y)).size
+        return 1 if classes <= 2 else classes
 
     def _classes_as_targets(self) -> bool:
         return True

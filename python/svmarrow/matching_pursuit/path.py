@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from svmarrow import _core
+from svmarrow._support.blas import product
 from svmarrow._support.parameters import real, refuse
 from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import threads
@@ -179,7 +180,7 @@ class MatchingPath(SizePath):
         m = largest + self._constant
         if self._factor is None:
             by_step = [self.coefficients(step) for step in steps]
-            return np.stack([values[:, : len(one)] @ one for one in by_step])
+            return np.stack([product(values[:, : len(one)], one) for one in by_step])
         return _core.path_outputs(
             (np.ascontiguousarray(self._factor[:m, :m]), np.ascontiguousarray(self._projections[:m]), None),
             np.ascontiguousarray(values),

@@ -9,6 +9,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
 from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
@@ -107,8 +109,9 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
         are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
         precision either way.
     cache_size : float or None, default=None
-        Memory for the dictionary in MB; None is a share of the free memory. Where it does not fit, each step
-        looks at a sample of 59 functions, whose values are computed then.
+        Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. Where it
+        does not fit, each step looks at a sample of 59 functions, whose values are computed then: that is
+        quicker, and mostly as accurate.
     sample_size : int or None, default=None
         Look at so many functions drawn anew at each step, in any case; nothing is kept.
     max_time : float or None, default=None
@@ -257,15 +260,16 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
         ConvergenceWarning
             If `max_time` was over.
         """
-        X, y = self._validated(X, y, multi_output=True)
-        targets = _numbers(y, "y")
-        weights = sample_weights(sample_weight, X.shape[0])
-        rows = self._watched(X_val, y_val)
-        watched = None if rows is None else (rows, _numbers(y_val, "y_val"))
-        if watched is not None and watched[1].shape[1] != targets.shape[1]:
-            raise ValueError(f"y_val has {watched[1].shape[1]} columns, y has {targets.shape[1]}")
-        self._single = np.ndim(y) == 1
-        self._fit(self._data(X, targets, None, weights), watched)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            X, y = self._validated(X, y, multi_output=True)
+            targets = _numbers(y, "y")
+            weights = sample_weights(sample_weight, X.shape[0])
+            rows = self._watched(X_val, y_val)
+            watched = None if rows is None else (rows, _numbers(y_val, "y_val"))
+            if watched is not None and watched[1].shape[1] != targets.shape[1]:
+                raise ValueError(f"y_val has {watched[1].shape[1]} columns, y has {targets.shape[1]}")
+            self._single = np.ndim(y) == 1
+            self._fit(self._data(X, targets, None, weights), watched)
         return self
 
     def _classes_as_targets(self) -> bool:

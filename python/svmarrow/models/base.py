@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from svmarrow._support.parameters import THREADS, either, integer, none, refuse
+from svmarrow._support.estimator import Documented
+from svmarrow._support.parameters import THREADS, Rule, either, integer, none, refuse
 from svmarrow._support.rows import validated
 from svmarrow._support.saving import Savable
 from svmarrow.models.decoded import WithOutputs
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.parameters import Rule
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["ExpansionModel"]
 
 
-class ExpansionModel(WithOutputs, Savable, BaseEstimator):
+def _are_names(value: Any) -> bool:
+    names = np.asarray(value, dtype=object)
+    return names.ndim == 1 and all(isinstance(name, str) for name in names)
+
+
+class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     """Columns, outputs, saving and scikit-learn's contract around an expansion."""
 
     expansion: KernelExpansion
@@ -35,6 +40,7 @@ class ExpansionModel(WithOutputs, Savable, BaseEstimator):
     n_features: int | None
     n_jobs: int | None
     _rules: ClassVar[Mapping[str, Rule]] = {
+        "feature_names": either(none, Rule("a list of strings", _are_names)),
         "n_features": either(none, integer(least=0)),
         "n_jobs": THREADS,
     }

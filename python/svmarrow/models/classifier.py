@@ -69,6 +69,10 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     n_features : int, default=None
         Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
         number of training rows. None takes it from the vectors.
+    code : Code or array-like, default=None
+        For ``decoding="code"``: the code.
+    decoder : str, default=None
+        For ``decoding="code"``: the decoder's own name, see `svmarrow.multiclass.CodedClassifier`.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from svmarrow._support.blas import product
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns"]
+__all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns", "RowColumns"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,11 @@ class Columns:
     def mixed(self, weights: NDArray[np.float64]) -> Self:
         """Machines whose outputs are these times a matrix (columns, new columns)."""
         of, left = self.expansion, self.left_out
-        outputs = of.replaced(coefficients=of.coefficients @ weights, intercepts=of.intercepts @ weights)
-        return type(self)(outputs, self.support, self.certificate, None if left is None else left @ weights)
+        outputs = of.replaced(
+            coefficients=product(of.coefficients, weights), intercepts=product(of.intercepts, weights)
+        )
+        kept = None if left is None else product(left, weights)
+        return type(self)(outputs, self.support, self.certificate, kept)
 
     def spread(self, which: NDArray[np.intp], signs: NDArray[np.float64]) -> Self:
         """Machines that are these, or their opposites: column j is number ``which[j]`` times ``signs[j]``."""
@@ -53,6 +60,26 @@ class Columns:
         return type(self)(outputs, self.support, self.certificate, left)
 
 
+@dataclass(frozen=True)
+class RowColumns:
+    """Machines without intercepts at their training rows."""
+
+    #: Place of each row in each machine, (n, columns): +1, -1, or 0 where the machine never saw it.
+    signs: NDArray[np.int8]
+    #: Outputs, (n, columns).
+    outputs: NDArray[np.float64]
+    #: Signed coefficient of each row in each machine, (n, columns).
+    coefficients: NDArray[np.float64]
+    #: What solvers vouch for; none where they vouch for nothing.
+    certificates: Sequence[Certificate] = ()
+
+
+#: Relative difference that numbers of a solution may have which are equal in exact arithmetic.
+LOOSE = 1e-3
+#: Why a bound of averages over rows does not hold.
+UNALIKE = "the bound is for rows that count alike: the model was fitted with weights, or has not converged"
+
+
 @runtime_checkable
 class ColumnTrainer(Protocol):
     """A classifier that trains the machines of many columns together."""
@@ -63,6 +90,11 @@ class ColumnTrainer(Protocol):
         """The machines of a code (n_classes, columns), rows in the order of the sorted labels; None, and
         nothing done, for a code whose columns have nothing in common.
         """
+
+    def _column_bytes(
+        self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        """Bytes of `_fit_columns` for classes of so many rows, and what it cannot do without."""
 
 
 @runtime_checkable
@@ -79,12 +111,14 @@ class BoundedMachine(Protocol):
 
     fit_intercept: bool
 
-    def _norm_weight(self, n: int) -> float:
-        """The lambda of (1 / n) sum_i V(f(x_i), y_i) + lambda ||f||^2."""
+    def _norm_weight(self, fitted: RowColumns) -> float:
+        """The least lambda of (1 / n) sum_i V(f(x_i), y_i) + lambda ||f||^2 that a machine was fitted with.
 
-    def _row_coefficients(
-        self, fitted: Columns, signs: NDArray[np.int8], outputs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
-        """Signed coefficient of each training row in each machine, (n, columns), and how far outputs may be
-        from the optimum's; ``signs`` (n, columns) are the rows' places in the code, 0 for rows never seen.
+        Raises
+        ------
+        ValueError
+            If rows have weights.
         """
+
+    def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
+        """How far the outputs of each machine (columns,) may be from the optimum's."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
+from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
-from svmarrow._support.saving import Savable
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.decoded import LabelledOutputs, WithOutputs
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedClassifier", "FittedExpansion", "KernelEstimator"]
 
 
-class KernelEstimator(Savable, BaseEstimator):
+class KernelEstimator(Estimator):
     """An estimator with a kernel: its name, a function, or a list of them."""
 
     kernel: Any

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.kinds import check_kinds
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     RANDOM_STATE,
@@ -21,11 +25,12 @@ from svmarrow._support.parameters import (
     integer,
     refuse,
 )
-from svmarrow._support.rows import sample_weights, validated
-from svmarrow._support.saving import Savable
+from svmarrow._support.routing import RoutesFit
+from svmarrow._support.rows import as_rows, sample_weights, validated
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
 from svmarrow.models.decoded import LabelledOutputs
+from svmarrow.multiclass._memory import bytes_of_machines, refuse_machines
 from svmarrow.multiclass.training import Machines, train
 
 if TYPE_CHECKING:
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimator):
+class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -174,7 +179,7 @@ class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimato
         self.shared = shared
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CodedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **metadata: Any) -> CodedClassifier:
         """Train the machines of all columns.
 
         Parameters
@@ -185,6 +190,9 @@ class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimato
             Labels of at least two classes.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the rows in every machine, not negative; for estimators whose ``fit`` takes them.
+        **metadata : Any
+            With scikit-learn's metadata routing: whatever else the estimator asks for. Each column is then
+            trained by a clone of its own.
 
         Returns
         -------
@@ -196,37 +204,74 @@ class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimato
         ValueError
             For parameters outside their rules, a code for another number of classes or with rows that
             coincide or a column without both signs, a single class, a class without a row of positive
-            weight, weights for an estimator that takes none, and what the estimator refuses.
+            weight, weights for an estimator that takes or asks for none, and what the estimator refuses.
         TypeError
             If the estimator has no ``decision_function``.
+        MemoryError
+            If what the machines cannot do without is more than this process may take.
         """
         check(self.get_params(deep=False), self._rules)
-        validate_data(self, X, y, skip_check_array=True)
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind in "fc":
-            assert_all_finite(y, input_name="y")
-        check_consistent_length(X, y)
-        classes, labels = numbered_classes(y)
-        decoder = self._decoder()
-        code = self._make_code(classes.size)
-        check_decoder(decoder, code)
-        trained = train(
-            self.estimator,
-            X,
-            labels.astype(np.int64),
-            code,
-            classes=classes,
-            sample_weight=sample_weights(sample_weight, y.shape[0]),
-            class_weight=self.class_weight,
-            shared=bool(self.shared),
-            n_jobs=self.n_jobs,
-            last=self._machines if getattr(self, "code_", None) == code else None,
-        )
-        self.classes_ = classes
-        self.code_ = code
-        self.decoder_ = decoder
-        self._take(trained, labels)
+        check_kinds(X=X, y=y)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            validate_data(self, X, y, skip_check_array=True)
+            y = column_or_1d(y, warn=True)
+            if y.dtype.kind in "fc":
+                assert_all_finite(y, input_name="y")
+            check_consistent_length(X, y)
+            classes, labels = numbered_classes(y)
+            decoder = self._decoder()
+            code = self._make_code(classes.size)
+            check_decoder(decoder, code)
+            asked = self._for_estimator(sample_weight, metadata)
+            refuse_machines(self.estimator, X, labels, code, bool(self.shared), self.n_jobs)
+            trained = train(
+                self.estimator,
+                X,
+                labels.astype(np.int64),
+                code,
+                classes=classes,
+                sample_weight=sample_weights(asked.pop("sample_weight", None), y.shape[0]),
+                metadata=asked,
+                class_weight=self.class_weight,
+                shared=bool(self.shared),
+                n_jobs=self.n_jobs,
+                last=self._machines if getattr(self, "code_", None) == code else None,
+            )
+            self.classes_ = classes
+            self.code_ = code
+            self.decoder_ = decoder
+            self._take(trained, labels)
         return self
+
+    def estimate_memory(self, X: Any, y: Any) -> int:
+        """What `fit` would take at most, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        int
+            Bytes, roughly: what machines that share their work take together, of others `n_jobs`; only rows
+            are counted for an estimator without an `estimate_memory` of its own.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from svmarrow import RLSClassifier, CodedClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> shared = CodedClassifier(RLSClassifier(), n_jobs=2).estimate_memory(X, y)
+        >>> shared < CodedClassifier(RLSClassifier(), shared=False, n_jobs=2).estimate_memory(X, y)
+        True
+        """
+        check(self.get_params(deep=False), self._rules)
+        classes, labels = numbered_classes(column_or_1d(y))
+        code, sharing = self._make_code(classes.size), (bool(self.shared), self.n_jobs)
+        return bytes_of_machines(self.estimator, as_rows(X), labels, code, *sharing)[0]
 
     def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
         """The machines, and what they know of rows left out."""
@@ -353,6 +398,7 @@ class CodedClassifier(MetaEstimatorMixin, LabelledOutputs, Savable, BaseEstimato
                 raise ValueError(
                     f"X has shape {X.shape}, expected rows. Reshape your data to (1, n_features)"
                 )
+            check_kinds(X=X)
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._machines.outputs(X, self.n_jobs)
         precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_array, get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.parallel import Parallel, delayed
 
+from svmarrow._support.callbacks import subtasks
+from svmarrow._support.routing import check_takes_weights, of_rows
 from svmarrow._support.rows import check_every_class, class_weights, default_gamma, threads
 from svmarrow._support.saving import savable
 from svmarrow.expansion.pooling import merge
@@ -81,6 +82,7 @@ def train(
     *,
     classes: NDArray[Any],
     sample_weight: NDArray[np.float64] | None,
+    metadata: dict[str, Any],
     class_weight: Mapping[Any, float] | Literal["balanced"] | None,
     shared: bool,
     n_jobs: int | None,
@@ -102,6 +104,8 @@ def train(
         The labels of the classes, which class weights are about.
     sample_weight : ndarray of shape (n,) or None
         Weights of the rows.
+    metadata : dict
+        What else the estimator's `fit` gets.
     class_weight : dict, "balanced" or None
         Weights of the classes, which each row's own weight is multiplied by.
     shared : bool
@@ -114,16 +118,14 @@ def train(
     weights = None
     estimator = _of_one_kernel(clone(estimator), X, sample_weight)
     if sample_weight is not None or class_weight is not None:
-        if not has_fit_parameter(estimator, "sample_weight"):
-            name = type(estimator).__name__
-            raise ValueError(f"{name}.fit takes no sample_weight: leave out sample_weight and class_weight")
+        check_takes_weights(estimator)
         weights = class_weights(class_weight, sample_weight, classes, labels)[1]
         check_every_class(classes, labels, weights)
-    if shared and isinstance(estimator, ColumnTrainer):
+    if shared and not metadata and isinstance(estimator, ColumnTrainer):
         together = _together(estimator, X, classes[labels], code, weights, n_jobs, last)
         if together is not None:
             return together
-    trained = _one_by_one(estimator, X, labels, code, weights, n_jobs)
+    trained = _one_by_one(estimator, X, labels, code, weights, metadata, n_jobs)
     trained.left_out = _left_out(trained, X, labels, code)
     return trained
 
@@ -175,6 +177,7 @@ def _one_by_one(
     labels: NDArray[np.int64],
     code: Code,
     sample_weight: NDArray[np.float64] | None,
+    metadata: dict[str, Any],
     n_jobs: int | None,
 ) -> Machines:
     """Any binary classifier: a clone for each distinct column, on the rows of its classes."""
@@ -199,12 +202,15 @@ def _one_by_one(
         side, rows = sides[number], used[number]
         every = rows.size == side.size
         part = X if every else (X[np.ix_(rows, rows)] if pairwise else _safe_indexing(X, rows))
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-        return clone(estimator).fit(part, side[rows].astype(np.int64), **weights)
+        asked = metadata if sample_weight is None else {**metadata, "sample_weight": sample_weight}
+        machine = clone(estimator)
+        with columns.part(number, machine):
+            return machine.fit(part, side[rows].astype(np.int64), **of_rows(X, asked, rows))
 
-    fitted = Parallel(n_jobs=min(jobs, chosen.size), prefer="threads")(
-        delayed(fit)(number) for number in range(chosen.size)
-    )
+    with subtasks("column", int(chosen.size)) as columns:
+        fitted = Parallel(n_jobs=min(jobs, chosen.size), prefer="threads")(
+            delayed(fit)(number) for number in range(chosen.size)
+        )
     for machine in fitted:
         if not hasattr(machine, "decision_function"):
             raise TypeError(f"estimator={estimator!r} is not allowed: it must have decision_function")
@@ -216,8 +222,8 @@ def _one_by_one(
         pool = _pooled(expansions, used if pairwise else None)
         if pool is not None:
             return Machines(Columns(pool).spread(which, signs).expansion, estimators=fitted)
-    columns = used if pairwise else None
-    return Machines(estimators=fitted, which=which, signs=signs, columns=columns)
+    seen = used if pairwise else None
+    return Machines(estimators=fitted, which=which, signs=signs, columns=seen)
 
 
 def _is_ours(estimator: Any) -> bool:
@@ -237,7 +243,7 @@ def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | 
         rows = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         if rows.ndim == 2 and rows.dtype.kind in "buif" and rows.size:
             with np.errstate(all="ignore"):  # rows that are not finite are the estimator's to refuse
-                estimator.set_params(gamma=default_gamma(gamma, rows, precomputed=False, weights=weights))
+                estimator.set_params(gamma=default_gamma(gamma, rows, kernel=kernel, weights=weights))
     return estimator
 
 

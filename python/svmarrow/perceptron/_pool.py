@@ -11,6 +11,7 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, rows_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.fitted import FittedClassifier
+from svmarrow.perceptron._memory import Rows, bytes_of_pool, rows_that_fit
 from svmarrow.perceptron._stream import StreamClassifier
 
 if TYPE_CHECKING:
@@ -56,6 +57,29 @@ class PoolClassifier(FittedClassifier, StreamClassifier):
         self.mistake_rows_ = wrong + self.n_seen_
         self.n_seen_, self.mistakes_ = state.pop("counters")
         self._take(state)
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        n, sizes = int(X.shape[0]), self._sizes(X)
+        # A row that is a vector is in the span, so that no second pass adds it to a factor again.
+        passes = (min(1, self.n_epochs - 1), 1) if sizes.precise else (self.n_epochs - 1, self.n_epochs)
+        before, after = (self._most_vectors(n * passed) for passed in passes)
+        return bytes_of_pool(sizes, before, after, outputs, self._policy)
+
+    def _rows_that_fit(self, X: Any) -> int:
+        sizes, known = self._sizes(X), self._state["born"].size
+
+        def needed(count: int) -> int:
+            grown = max(known, self._most_vectors(known + count))
+            return bytes_of_pool(sizes, known, grown, self._n_outputs, self._policy)
+
+        return rows_that_fit(type(self).__name__, int(X.shape[0]), needed)
+
+    def _most_vectors(self, mistakes: int) -> int:
+        return min(mistakes, int(getattr(self, "budget", NO_BUDGET)))
+
+    def _sizes(self, X: Any) -> Rows:
+        # A factor needs all digits of the kernel values.
+        return Rows(X, precise=self._policy in ("projectron", "projectron++"))
 
     def _after_load(self) -> None:
         stored = self.expansion_

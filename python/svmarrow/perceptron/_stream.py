@@ -8,7 +8,6 @@ the precision of a stream; later pieces are converted to it.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,8 +15,11 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
-from svmarrow._support.rows import default_gamma, rows_of, validated
+from svmarrow._support.rows import as_rows, default_gamma, rows_of, validated
+from svmarrow._support.stored import check_alike
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.models.fitted import KernelEstimator
@@ -76,18 +78,24 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         ------
         ValueError
             For parameters outside their rules, NaN or infinities, a single class.
+        MemoryError
+            If the vectors may take more than this process may, see `estimate_memory`.
         KeyboardInterrupt
-            On Ctrl-C; passes that ended before are kept.
+            On Ctrl-C; passes that ended before are kept, and before the end of the first the estimator is as
+            it was.
         """
         check(self.get_params(deep=False), self._rules)
-        X, y = validated(self, X, y, reset=True, with_y=True)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        self._begin(X, classes)
-        labels = np.searchsorted(self.classes_, y).astype(np.int64)
-        for done in range(self.n_epochs):
-            self._piece(X, labels)
-            self.n_epochs_ = done + 1
+        with fitting(self, X, y), subtasks("epoch", int(self.n_epochs)) as epochs:
+            with all_or_nothing(self):
+                X, y = validated(self, X, y, reset=True, with_y=True)
+                check_classification_targets(y)
+                self._begin(X, np.unique(y))
+                labels = np.searchsorted(self.classes_, y).astype(np.int64)
+                with epochs.part(0, model=dict):
+                    self._pass(X, labels)
+            while self.n_epochs_ < self.n_epochs and not epochs.stopped:
+                with all_or_nothing(self), epochs.part(self.n_epochs_, model=dict):
+                    self._pass(X, labels)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -112,32 +120,33 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         ValueError
             For parameters outside their rules, NaN or infinities, labels that are not among the classes,
             another number of columns.
+        MemoryError
+            If the vectors may take more than this process may, see `estimate_memory`.
         KeyboardInterrupt
             On Ctrl-C; the estimator is then as it was before the call.
         """
         check(self.get_params(deep=False), self._rules)
         first = not hasattr(self, "_state")
-        X, y = validated(self, X, y, reset=first, with_y=True)
-        check_classification_targets(y)
-        if first:
-            if classes is None:
-                raise ValueError(
-                    "classes=None is not allowed: the first call of partial_fit must name them all"
-                )
-            self._begin(X, np.unique(np.asarray(classes)))
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(
-                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
-            )
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
+        with all_or_nothing(self):
+            X, y = validated(self, X, y, reset=first, with_y=True)
+            check_classification_targets(y)
             if first:
-                del self._state
-            raise ValueError(
-                f"y has the label {unknown.tolist()[0]!r}, which is not among the classes "
-                f"{self.classes_.tolist()} that the first call of partial_fit named"
-            )
-        self._piece(X, np.searchsorted(self.classes_, y).astype(np.int64))
+                if classes is None:
+                    raise ValueError(
+                        "classes=None is not allowed: the first call of partial_fit must name them all"
+                    )
+                self._begin(X, np.unique(np.asarray(classes)))
+            elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+                )
+            unknown = np.setdiff1d(y, self.classes_)
+            if unknown.size:
+                raise ValueError(
+                    f"y has the label {unknown.tolist()[0]!r}, which is not among the classes "
+                    f"{self.classes_.tolist()} that the first call of partial_fit named"
+                )
+            self._piece(X, np.searchsorted(self.classes_, y).astype(np.int64))
         return self
 
     def _begin(self, X: Any, classes: NDArray[Any]) -> None:
@@ -146,15 +155,64 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
                 f"y has {classes.size} class: it must have at least 2 classes, or classes must name them"
             )
         self.classes_ = classes
-        self.gamma_ = default_gamma(self.gamma, X, precomputed=False)
+        self.gamma_ = default_gamma(self.gamma, X, kernel=self.kernel)
         self.mistakes_ = 0
         self.n_seen_ = 0
         self.n_epochs_ = 0
         self._state = self._empty(X, seed_of(getattr(self, "random_state", 0)))
 
+    def _pass(self, X: Any, labels: NDArray[np.int64]) -> None:
+        self._piece(X, labels)
+        self.n_epochs_ += 1
+
     def _piece(self, X: Any, labels: NDArray[np.int64]) -> None:
         self._check_domain(X)
-        self._learn(self._as_stream(X), labels)
+        rows, done = self._as_stream(X), 0
+        wrong: list[NDArray[np.int64]] = []
+        while done < labels.size or not wrong:
+            rest = slice(done, done + self._rows_that_fit(rows[done:]))
+            self._learn(rows[rest], labels[rest])
+            wrong.append(self.mistake_rows_)
+            done = rest.stop
+        self.mistake_rows_ = np.concatenate(wrong)
+
+    def estimate_memory(self, X: Any, y: Any = None) -> int:
+        """What `fit` would take at most, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,), default=None
+            Labels, which say how many outputs there are; None is one.
+
+        Returns
+        -------
+        int
+            Bytes, roughly, if every row is a mistake; where there is no budget it then becomes a vector.
+            `fit` and `partial_fit` raise a MemoryError where the next 1,024 rows could take more than this
+            process may.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from svmarrow import BudgetPerceptron, KernelPerceptron
+        >>> X = np.zeros((100_000, 50))
+        >>> BudgetPerceptron(budget=1000).estimate_memory(X) < KernelPerceptron().estimate_memory(X) / 50
+        True
+        """
+        check(self.get_params(deep=False), self._rules)
+        rows = as_rows(X)
+        classes = 2 if y is None else np.unique(np.asarray(y)).size
+        return self._bytes(rows, 1 if classes == 2 else int(classes))
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        """What `fit` takes beside the rows, at most."""
+        raise NotImplementedError
+
+    def _rows_that_fit(self, X: Any) -> int:
+        """How many of the rows that are left may be learnt at once."""
+        raise NotImplementedError
 
     def _empty(self, X: Any, seed: int) -> dict[str, Any]:
         """The state before the first row."""
@@ -185,7 +243,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         )
         if self.kernel == "chi2":
             check_non_negative(rows, "a model file")
-        _check_alike(state, self._empty(rows, 0))
+        check_alike(state, self._empty(rows, 0))
         self._check_state(state)
         self._take(state)
 
@@ -236,24 +294,3 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
-
-
-def _check_alike(state: dict[str, Any], empty: dict[str, Any]) -> None:
-    """Refuse a state whose keys and types are not those of one that has seen nothing."""
-    if state.keys() != empty.keys():
-        raise ValueError(f"the state has the parts {', '.join(state)}: expected {', '.join(empty)}")
-    for key, like in empty.items():
-        value = state[key]
-        counts = value if isinstance(value, tuple) else (value,)
-        if key == "rows":
-            continue
-        if isinstance(like, np.ndarray):
-            fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == (like.dtype, like.ndim)
-            fits = fits and bool((np.isfinite(value) if like.dtype.kind == "f" else value >= 0).all())
-        elif isinstance(like, float):
-            fits = type(value) is float and math.isfinite(value)
-        else:
-            fits = type(value) is type(like) and len(counts) == (len(like) if isinstance(like, tuple) else 1)
-            fits = fits and all(type(count) is int and 0 <= count < 2**64 for count in counts)
-        if not fits:
-            raise ValueError(f"{key} of the state is {value!r}, expected the like of {like!r}")

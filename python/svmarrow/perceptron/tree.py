@@ -28,6 +28,7 @@ from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validat
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
+from svmarrow.perceptron._memory import Rows, TreeSizes, rows_that_fit
 from svmarrow.perceptron._stream import STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ class PerceptronTreeClassifier(StreamClassifier):
                 "this tree was made of one-vs-one machines and cannot learn: only trees with one output, or "
                 "one a class, can"
             )
-        child_budget = max(1, self.budget // 2) if self.child_budget is None else self.child_budget
+        child_budget = self._children()
         settings = {
             "n_classes": int(self.classes_.size),
             "kernel": self._kernel_spec,
@@ -241,6 +242,24 @@ class PerceptronTreeClassifier(StreamClassifier):
             )
         self.mistake_rows_ = wrong + self.n_seen_
         self._take(state)
+
+    def _children(self) -> int:
+        """Most vectors that a side of a split begins with."""
+        return max(1, self.budget // 2) if self.child_budget is None else int(self.child_budget)
+
+    def _bytes(self, X: Any, outputs: int) -> int:
+        return self._sizes(X, outputs).whole(int(X.shape[0]), self.n_epochs)
+
+    def _rows_that_fit(self, X: Any) -> int:
+        state, n, sizes = self._state, int(X.shape[0]), self._sizes(X, self._n_outputs)
+        known = (int(rows_of(state["rows"]).shape[0]), int((state["kinds"] == 0).sum()))
+        return rows_that_fit(
+            type(self).__name__, n, lambda count: sizes.piece(known, count, known[0] + count)
+        )
+
+    def _sizes(self, X: Any, outputs: int) -> TreeSizes:
+        own = (self.budget, self._children(), self.sample_size, self.max_leaves, self.split)
+        return TreeSizes(Rows(X), outputs, *own)
 
     def _after_load(self) -> None:
         coding = self._coding  # An empty state takes one of its own.

@@ -9,6 +9,7 @@
 | `made_path` | the sizes of one construction |
 | `compact` | single precision vectors and coefficients of one byte, with their measured cost |
 | `compression` | `compress` and `compression_path`, the doors to all |
+| `memory` | what a compression takes of the memory |
 | `cost` | time a row, measured and as a line in the size |
 | `score` | scores of many sizes at once |
 | `baseline` | machines trained on fewer rows, to compare with |
@@ -22,6 +23,7 @@ from svmarrow.reduced_set.compression import compress, compression_path
 from svmarrow.reduced_set.construction import GradientSettings
 from svmarrow.reduced_set.estimator import ReducedSet
 from svmarrow.reduced_set.made_path import ConstructionPath
+from svmarrow.reduced_set.memory import estimate_memory
 from svmarrow.reduced_set.path import CompressionPath
 from svmarrow.reduced_set.selection import SelectionSettings
 
@@ -35,5 +37,6 @@ __all__ = [
     "compact",
     "compress",
     "compression_path",
+    "estimate_memory",
     "subsample_baseline",
 ]

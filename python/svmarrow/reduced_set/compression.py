@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
 from svmarrow._support.decoding import label_indices
+from svmarrow._support.kinds import check_kinds
+from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     MAX_TIME,
     RANDOM_STATE,
@@ -30,6 +32,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion, without_manners
 from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
 from svmarrow.reduced_set.made_path import ConstructionPath
+from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
 from svmarrow.reduced_set.path import CompressionPath
 from svmarrow.reduced_set.score import rows_for, without_kind
 from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
@@ -158,7 +161,8 @@ def compress(
     random_state : int, RandomState instance or None, default=None
         Seed of ``"gradient"`` and of ``SelectionSettings(sample=...)``; nothing else is random.
     max_time : float, default=None
-        Seconds after which the run ends with the sizes it has.
+        Seconds after which the run ends with the sizes it has, a fraction of a second later at most; a
+        ValueError where there is none yet. The start of ``"gradient"`` takes half of them at most.
     n_jobs : int, default=None
         Threads. None means all cores that this process may use.
     verbose : bool, default=False
@@ -175,6 +179,8 @@ def compress(
         If a parameter is out of its range, more vectors are asked for than there are candidates, no size
         meets the demands, X does not fit the model, the kernel is precomputed or seen not to be positive
         semidefinite, the model is constant, or a selection needs more than ``max_memory``.
+    MemoryError
+        If `svmarrow.reduced_set.estimate_memory` is more than this process may take.
     TypeError
         If `model` is of another kind.
     sklearn.exceptions.NotFittedError
@@ -348,9 +354,16 @@ def _made(
             "n_vectors", task.n_vectors, f"between 1 and {available}, the number of rows to learn from"
         )
 
-    def select(method: str, count: int) -> Any:
+    needed = bytes_of_moving(
+        expansion.n_outputs, expansion.vectors if rows is None else rows, task.n_vectors, chosen
+    )
+    refuse_beyond_memory(
+        "compress(method='gradient')", needed, "make fewer vectors (n_vectors) from fewer rows"
+    )
+
+    def select(method: str, count: int, max_time: float | None) -> Any:
         start = _Task(source, min(count, expansion.n_vectors), method=method)
-        start = replace(start, max_time=task.max_time, n_jobs=task.n_jobs)
+        start = replace(start, max_time=max_time, n_jobs=task.n_jobs)
         return _chosen(start, source, progress).vectors
 
     models = construct(
@@ -389,10 +402,13 @@ def _chosen(task: _Task, whole: Any, progress: ProgressCallback | None) -> Compr
         "seed": 0 if chosen.sample is None else seed_of(task.random_state),
         "max_time": task.max_time,
     }
-    jobs = threads(task.n_jobs)
+    jobs, compared = threads(task.n_jobs), None
+    if by_predictions:
+        compared = expansion.vectors if rows is None else rows
+    refuse_selection(method, bytes_of_selection(expansion.n_outputs, pool, compared, given))
     if method in PURSUITS:
         rivals = None if candidates == "vectors" else core_rows(pool)
-        compared = core_rows(expansion.vectors if rows is None else rows) if by_predictions else None
+        compared = None if compared is None else core_rows(compared)
         path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
     elif candidates != "vectors":
         raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
@@ -468,6 +484,7 @@ def _tuning_rows(
         raise ValueError(
             "y is of no use for a model without classes: thresholds are tuned for classifiers only"
         )
+    check_kinds(y=y)
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")

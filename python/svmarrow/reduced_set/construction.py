@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -212,20 +213,28 @@ def _start(
     rows: Any,
     groups: NDArray[np.int64] | None,
     sizes: Sequence[int],
-    select: Callable[[str, int], Any],
+    select: Callable[[str, int, float | None], Any],
     seed: int,
+    time_left: Callable[[], float | None],
     n_threads: int,
 ) -> NDArray[np.float32]:
-    """Vectors to begin with: enough for the first size, for a selection as many as it has up to the last."""
+    """Vectors to begin with: enough for the first size, for a selection as many as it has up to the last.
+
+    Half of the time at most goes into them.
+    """
 
     def centres(count: int) -> NDArray[np.float32]:
-        return _core.centres(core_rows(rows), groups, count, seed, n_threads)
+        return _core.centres(core_rows(rows), groups, count, seed, half(time_left()), n_threads)
+
+    def half(seconds: float | None) -> float | None:
+        return None if seconds is None else 0.5 * seconds
 
     if isinstance(settings.start, str) and settings.start == "centres":
         return centres(sizes[0])
-    chosen = (
-        select(settings.start, sizes[-1]) if isinstance(settings.start, str) else _vectors(settings.start)
-    )
+    if isinstance(settings.start, str):
+        chosen = select(settings.start, sizes[-1], half(time_left()))
+    else:
+        chosen = _vectors(settings.start)
     if chosen.shape[1] != rows.shape[1]:
         raise ValueError(
             f"start has {chosen.shape[1]} columns, the vectors of the model have {rows.shape[1]}"
@@ -241,7 +250,7 @@ def construct(
     source: ExpansionClassifier | KernelExpansion,
     sizes: Sequence[int],
     *,
-    select: Callable[[str, int], Any],
+    select: Callable[[str, int, float | None], Any],
     rows: Any = None,
     labels: NDArray[np.int64] | None = None,
     answers: NDArray[np.float64] | None = None,
@@ -260,7 +269,7 @@ def construct(
     sizes : sequence of int
         Increasing numbers of vectors, at most the number of rows.
     select : callable
-        ``select(method, size)`` gives the first vectors that another method chooses.
+        ``select(method, size, max_time)`` gives the first vectors that another method chooses.
     rows : {ndarray, CSR matrix} of shape (n, n_features), default=None
         Validated rows on which both models are compared. None takes the model's vectors.
     labels : ndarray of int64 of shape (n,), default=None
@@ -272,7 +281,7 @@ def construct(
     random_state : int, RandomState instance or None, default=None
         Of the start, the batches and the displacements.
     max_time : float, default=None
-        Seconds after which moving ends with what it has.
+        Seconds after which moving ends with what it has; the start takes half of them at most.
     n_jobs : int, default=None
         Threads; the model does not depend on it.
     progress : callable, default=None
@@ -287,8 +296,14 @@ def construct(
     Raises
     ------
     ValueError
-        If there are fewer rows than vectors, or the settings need labels that are not given.
+        If there are fewer rows than vectors, the settings need labels that are not given, or the time was
+        over before there were coefficients.
     """
+    begin = monotonic()
+
+    def time_left() -> float | None:
+        return None if max_time is None else max(0.0, max_time - (monotonic() - begin))
+
     bare = isinstance(source, KernelExpansion)
     full = without_kind(source)
     chosen = GradientSettings() if settings is None else settings
@@ -323,22 +338,25 @@ def construct(
     if chosen.steps is None:
         cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
         given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))
+    start = _start(chosen, rows, groups, sizes, select, seed, time_left, threads(n_jobs))
     made = _core.gradient_vectors(
         full.core_parts,
         core_rows(rows),
         labels if answers is None else answers,
         {
             **given,
-            "start": _start(chosen, rows, groups, sizes, select, seed, threads(n_jobs)),
+            "start": start,
             "sizes": [int(size) for size in sizes],
             # The machines of a code are compared one by one.
             "coding": "values" if coding == "code" else coding,
             "seed": seed,
-            "max_time": max_time,
+            "max_time": time_left(),
         },
         progress,
         threads(n_jobs),
     )
+    if not made:
+        raise ValueError(f"max_time={max_time:g} was over before the first vectors had coefficients")
     stop = made[-1]["stop"]
     if stop != "converged":
         warnings.warn(

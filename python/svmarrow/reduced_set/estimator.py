@@ -10,6 +10,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.reduced_set.compression import RULES, compress
+from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.wrapper import ClassifierWrapper
 
 if TYPE_CHECKING:
@@ -135,13 +136,13 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        full = self._fit_full(X, y, sample_weight)
+    def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
+        full = self._fit_full(X, y, metadata)
         makes, chooses_vectors = self.method == "gradient", self.candidates == "vectors"
         if chooses_vectors and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
             return
-        tune = makes or (self.tune_threshold and sample_weight is None)
+        tune = makes or (self.tune_threshold and not metadata)
         compared = getattr(self.settings, "criterion", "norm") == "predictions"
         needs_rows = tune or compared or not chooses_vectors
         available = full.expansion_.n_vectors if chooses_vectors and not makes else _num_samples(X)
@@ -158,6 +159,11 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
+
+    def _bytes_after(self, rows: Any, outputs: int) -> int:
+        most = min(int(self.n_vectors), int(rows.shape[0]))
+        options: dict[str, Any] = {"candidates": self.candidates, "settings": self.settings}
+        return bytes_of_work(outputs, rows, most, rows, self.method, **options)
 
     @property
     def expansion_(self) -> KernelExpansion:

@@ -56,11 +56,14 @@ class CompressionPath(ReducedPath):
     exact : bool
         False where `residual_norms` are upper bounds: for models of over 65,536 vectors reduced in chunks.
     penalties : ndarray of shape (len(path),) or None
-        For ``"l1"`` and ``"lars"``: the lambda at which each vector enters, to one part in ten.
+        For ``"l1"`` and ``"lars"``: the lambda at which each vector enters; where several outputs choose
+        together to one part in ten.
     orthogonal : bool
-        Whether sizes are orthogonal projections in feature space: not for ``"basic"`` and predictions.
+        Whether sizes are orthogonal projections in feature space: not for ``"basic"``, predictions
+        and ``SelectionSettings(refit=False)``.
     stop : str
-        ``"converged"`` (size, tolerance, nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``.
+        ``"converged"`` (size, tolerance, nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``
+        or ``"stalled"`` (a penalised path that is not exact to its end).
 
     Examples
     --------
@@ -186,5 +189,10 @@ class CompressionPath(ReducedPath):
             outputs = self._untuned(rows, group)
             # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
             with ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
-                found = pool.map(partial(threshold.shifts, model, labels=labels), outputs)
-                self._shifts.update(zip(group, found, strict=True))
+                try:
+                    found = pool.map(partial(threshold.shifts, model, labels=labels), outputs)
+                    self._shifts.update(zip(group, found, strict=True))
+                except BaseException:
+                    # Ctrl-C does not wait for the sizes that have not begun.
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise

@@ -13,7 +13,8 @@ __all__ = ["SelectionSettings", "selection_of"]
 RULES = {
     "joint": boolean,
     "inverse_weights": boolean,
-    "cost": real(above=0.0),
+    "cost": either(none, real(above=0.0)),
+    "refit": boolean,
     "rank_tolerance": real(least=0.0),
     "gamma": either(none, real(least=0.0)),
     "penalty": either(none, real(least=0.0)),
@@ -29,6 +30,7 @@ READERS = {
     "joint": (*PURSUITS, "l0", "l1", "lars"),
     "inverse_weights": ("l1",),
     "cost": ("lars",),
+    "refit": ("l1", "lars"),
     "rank_tolerance": ("rank",),
     "gamma": ("l0",),
     "penalty": ("l1", "lars"),
@@ -54,8 +56,15 @@ class SelectionSettings:
     inverse_weights : bool, default=False
         For ``"l1"``: weights one over the size of the model's coefficients instead of 1, so that vectors with
         small coefficients leave first.
-    cost : float, default=1.0
-        For ``"lars"``: C of the squared hinge SVM whose loss is refitted.
+    cost : float, default=None
+        For ``"lars"``: what the squared losses cost against the squared norm of w (compressed SVM, equation
+        1). None is 2 C, C being the largest coefficient of the model: an SVM minimises half the squared norm
+        and C times the losses, and is the same for every C from its largest coefficient on.
+    refit : bool, default=True
+        For ``"l1"`` and ``"lars"``: solve for the coefficients of every size again, so that it is the best
+        approximation by its vectors. False keeps those of the penalised problem itself, which the penalty
+        has shrunk: at each size those of the smallest lambda before the next vector enters, or with
+        `penalty` those of its first vectors. Not for models that are taken in chunks.
     rank_tolerance : float, default=1e-12
         For ``"rank"``: squared distance from the span of the chosen vectors, relative to the largest
         k(z, z), up to which a vector counts as inside.
@@ -65,7 +74,9 @@ class SelectionSettings:
     penalty : float, default=None
         For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5, the price of the coefficients. The path
         then has the vectors of that solution and no others, the largest first. None follows the whole path
-        over lambda; ``CompressionPath.penalties`` says where each vector enters.
+        over lambda; ``CompressionPath.penalties`` says where each vector enters. The path of a model with
+        one output, or of outputs by themselves, is exact; that of several outputs together is followed in
+        steps of 7 %.
     criterion : {"norm", "predictions"}, default="norm"
         What the pursuits make small: ``"norm"`` the distance to the model in feature space,
         ``"predictions"`` the mean squared difference of the outputs on the rows of `X`, or without `X` on the
@@ -86,7 +97,8 @@ class SelectionSettings:
 
     joint: bool = True
     inverse_weights: bool = False
-    cost: float = 1.0
+    cost: float | None = None
+    refit: bool = True
     rank_tolerance: float = 1e-12
     gamma: float | None = None
     penalty: float | None = None

@@ -5,14 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+import numpy as np
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting, subtasks
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import check
-from svmarrow._support.saving import Savable
+from svmarrow._support.routing import RoutesFit, check_takes_weights
+from svmarrow._support.rows import as_rows
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.decoded import Labels
 
 if TYPE_CHECKING:
@@ -21,14 +27,16 @@ if TYPE_CHECKING:
 __all__ = ["ClassifierWrapper"]
 
 
-class ClassifierWrapper(MetaEstimatorMixin, Labels, Savable, BaseEstimator):
+class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
     """Fits a classifier, and has a model of its own, ``model_``, out of it."""
 
     estimator: Any
     estimator_: Any
     model_: ExpansionClassifier
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **metadata: Any
+    ) -> Self:
         """Fit the estimator, and compress what it became.
 
         Parameters
@@ -39,6 +47,8 @@ class ClassifierWrapper(MetaEstimatorMixin, Labels, Savable, BaseEstimator):
             Labels.
         sample_weight : array-like of shape (n,), default=None
             Weights, passed to the estimator's fit.
+        **metadata : Any
+            With scikit-learn's metadata routing: whatever else the estimator asks for.
 
         Returns
         -------
@@ -48,23 +58,77 @@ class ClassifierWrapper(MetaEstimatorMixin, Labels, Savable, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, the kernel is none that is allowed, or the estimator refuses
-            the data.
+            If a parameter is out of its range, the kernel is none that is allowed, the estimator refuses the
+            data, or weights are given that it does not take or ask for.
         TypeError
             If the estimator does not become an expansion that classifies.
+        MemoryError
+            If what the estimator cannot do without is more than this process may take, and before the
+            compression if that is, see `estimate_memory`.
         """
         check(self.get_params(deep=False), self._rules)
-        self._fit(X, y, sample_weight)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            self._refuse_beyond_memory(X, y)
+            self._fit(X, y, self._for_estimator(sample_weight, metadata))
         return self
 
-    @abstractmethod
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        """Check the parameters, fit the estimator, make ``model_``."""
+    def estimate_memory(self, X: Any, y: Any = None) -> int:
+        """What `fit` would take at most, without fitting.
 
-    def _fit_full(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> ExpansionClassifier:
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,), default=None
+            Labels, which say how many machines there are; None is one.
+
+        Returns
+        -------
+        int
+            Bytes, roughly, if every row becomes a vector of the full model. What the estimator takes is what
+            its own `estimate_memory` says, or not counted if it has none.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from svmarrow import SVC, ExactCascade
+        >>> X, y = load_digits(return_X_y=True)
+        >>> ExactCascade(SVC(), 100).estimate_memory(X, y) >= SVC().estimate_memory(X, y).total
+        True
+        """
+        check(self.get_params(deep=False), self._rules)
+        rows = as_rows(X)
+        classes = 2 if y is None else int(np.unique(np.asarray(y)).size)
+        pairs = getattr(self.estimator, "multi_class", "ovr") == "ovo"
+        outputs = n_outputs("binary" if classes <= 2 else "ovo" if pairs else "ovr", classes)
+        # Vectors and coefficients of the full model are here while it is compressed.
+        full = bytes_of_rows(rows) + 16 * int(rows.shape[0]) * outputs
+        own = bytes_of_fit(self.estimator, rows, y)[0]
+        return full + max(own, self._bytes_after(rows, outputs))
+
+    @abstractmethod
+    def _bytes_after(self, rows: Any, outputs: int) -> int:
+        """What the work after the fit of the full model takes, if all rows are vectors of it."""
+
+    def _refuse_beyond_memory(self, X: Any, y: Any) -> None:
+        try:
+            least = bytes_of_fit(self.estimator, X, y)[1]
+        except (TypeError, ValueError):
+            return  # What is wrong with rows and labels is the estimator's to say.
+        remedy = f"give another {type(self.estimator).__name__}, whose estimate_memory is less"
+        refuse_beyond_memory(f"{type(self).__name__}.fit", least, remedy)
+
+    @abstractmethod
+    def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
+        """Fit the estimator with its metadata, make ``model_``."""
+
+    def _fit_full(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> ExpansionClassifier:
         """Fit a clone of the estimator; the expansion of what it became."""
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = clone(self.estimator).fit(X, y, **weights)
+        if "sample_weight" in metadata:
+            check_takes_weights(self.estimator)
+        self.estimator_ = clone(self.estimator)
+        with subtasks("estimator", 1) as one, one.part(0, self.estimator_):
+            self.estimator_.fit(X, y, **metadata)
         return self._full(self.estimator_)
 
     def _full(self, model: Any) -> ExpansionClassifier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import Kept
+from svmarrow._support.callbacks import running
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -19,6 +22,7 @@ from svmarrow._support.parameters import (
     MAX_TIME,
     THREADS,
     VERBOSE,
+    Rule,
     boolean,
     check,
     either,
@@ -35,6 +39,7 @@ from svmarrow._support.rows import (
     default_gamma,
     sample_weights,
     select_rows,
+    shown,
     threads,
     validated,
 )
@@ -47,7 +52,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training"]
+__all__ = ["COST", "SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training", "cost"]
+
+#: `C` where the loss may be forbidden altogether.
+COST = either(
+    real(above=0.0), Rule("inf", lambda value: isinstance(value, (float, np.floating)) and value == math.inf)
+)
+#: What stands for an infinite C: coefficients beyond it have lost the digits that tell rows apart.
+_NO_LOSS = 1e15
 
 #: Rules of the parameters that every estimator of the family has.
 SOLVER_RULES = {
@@ -64,6 +76,11 @@ SOLVER_RULES = {
 }
 #: Bytes of training rows below which memory is not worth a look.
 _SMALL = 2**26
+
+
+def cost(C: float) -> float:
+    """C as the solver takes it."""
+    return _NO_LOSS if math.isinf(C) else float(C)
 
 
 @dataclass(frozen=True)
@@ -150,14 +167,19 @@ class SupportVectorMachine(CertifiedMachine):
         precomputed = self._is_precomputed()
         used = np.flatnonzero(weights)
         every = used.size == weights.size
-        gamma = 1.0 if callable(self.kernel) else default_gamma(self.gamma, X, precomputed=precomputed)
+        kernel = self._trained_kernel()
+        gamma = default_gamma(self.gamma, X, kernel=kernel)
         return Training(
             X,
             None if every else used,
             X if every else select_rows(X, used, precomputed=precomputed),
             np.ascontiguousarray(weights if every else weights[used], dtype=np.float64),
-            (self.kernel, gamma, float(self.coef0), int(self.degree)),
+            (kernel, gamma, float(self.coef0), int(self.degree)),
         )
+
+    def _trained_kernel(self) -> Any:
+        """The kernel of the rows that the solver gets."""
+        return self.kernel
 
     def _solve(
         self,
@@ -176,6 +198,8 @@ class SupportVectorMachine(CertifiedMachine):
         rows = core_rows(training.rows)
         _refuse_beyond_memory(type(self).__name__, training.rows, kernel, machines, jobs)
         with progress(self.verbose) as told:
+            # Where callbacks may end the fit, it keeps what there is.
+            told.may_stop = running() is not None
             solver = {
                 "tol": float(self.tol),
                 "cache_bytes": budget,
@@ -185,9 +209,12 @@ class SupportVectorMachine(CertifiedMachine):
                 "progress": told.callback,
                 "n_jobs": jobs,
                 "start": start,
-                "keep_interrupted": bool(self.warm_start),
+                "keep_interrupted": bool(self.warm_start) or told.may_stop,
             }
-            return fit(rows, kernel, solver)
+            fitted = fit(rows, kernel, solver)
+        if fitted["interrupted"] and not (told.stopped or self.warm_start):
+            raise KeyboardInterrupt
+        return {**fitted, "interrupted": fitted["interrupted"] and not told.stopped}
 
     def _start(
         self, training: Training, outputs: int
@@ -219,18 +246,25 @@ class SupportVectorMachine(CertifiedMachine):
         self.n_support_ = np.asarray(counts, dtype=np.int32)
         self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
         certificate = self.certificate_
-        if certificate.stop != "converged":
-            more = "go on with warm_start=True, " if not self.warm_start else "call fit again to go on, "
+        # A callback that has ended the fit knows that it did.
+        if certificate.stop != "converged" and (fitted["interrupted"] or certificate.stop != "interrupted"):
             warnings.warn(
-                f"{type(self).__name__} ended before the tolerance was reached ({certificate.stop}): the "
-                f"violation is {certificate.violation:.3g} for tol={self.tol:g}, the duality gap "
-                f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; {more}raise "
-                "max_iter or max_time, or scale the data",
+                self._ended_early(certificate),
                 ConvergenceWarning,
                 stacklevel=4,
             )
         if fitted["interrupted"]:
-            raise KeyboardInterrupt
+            raise Kept(self)
+
+    def _ended_early(self, certificate: Certificate) -> str:
+        """The warning of a fit that did not converge."""
+        more = "call fit again to go on" if self.warm_start else "go on with warm_start=True"
+        return (
+            f"{type(self).__name__} ended before the tolerance was reached ({certificate.stop}): the "
+            f"violation is {certificate.violation:.3g} for tol={self.tol:g}, the duality gap "
+            f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; {more}, raise "
+            "max_iter or max_time, or scale the data"
+        )
 
     def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
         """What `fit` would take, without fitting.
@@ -249,13 +283,22 @@ class SupportVectorMachine(CertifiedMachine):
             needed.
         """
         rows = as_rows(X)
+        return self._memory_of(rows, self._machine_sizes(y, int(rows.shape[0])))
+
+    def _memory_of(self, rows: Any, machines: Sequence[int]) -> MemoryEstimate:
+        """Bytes of a fit of machines of so many variables."""
         kernel = self.kernel if callable(self.kernel) else (self.kernel, 1.0, 0.0, 1)
-        machines = self._machine_sizes(y, int(rows.shape[0]))
         budget, jobs = cache_bytes(self.cache_size), threads(self.n_jobs)
-        return MemoryEstimate(**_core.estimate_svm_memory(core_rows(rows), kernel, machines, budget, jobs))
+        given = _core.estimate_svm_memory(core_rows(rows), kernel, list(machines), budget, jobs)
+        return MemoryEstimate(**given)
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
         return [n]
+
+    @property
+    def dual_coef_(self) -> Any:
+        """Coefficients (n_outputs, n_vectors), for one output too; sparse after a sparse fit."""
+        return self._in_kind(super().dual_coef_)
 
     def _after_load(self) -> None:
         super()._after_load()
@@ -270,7 +313,7 @@ class SupportVectorMachine(CertifiedMachine):
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         check_is_fitted(self)
-        return np.empty((0, 0)) if self._is_fitted_precomputed() else self.expansion_.vectors
+        return np.empty((0, 0)) if self._is_fitted_precomputed() else shown(self.expansion_.vectors)
 
 
 class SingleMachine(SupportVectorMachine):

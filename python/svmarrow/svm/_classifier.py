@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import Decoding, check_shape, pairs
 from svmarrow.models.columns import Columns
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
@@ -38,8 +40,8 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         y : array-like of shape (n,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weight of each row, which multiplies C where there is one; not negative. Rows of weight 0 are left
-            out.
+            Weight of each row, which multiplies C where there is one. Rows of weight 0 are left out; negative
+            weights, which scikit-learn takes for 0, are refused, since they are nearly always a mistake.
 
         Returns
         -------
@@ -62,7 +64,8 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        return self._fit(X, y, sample_weight)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
         """Trains; ``code`` (k, q) takes the place of ``multi_class``."""
@@ -101,6 +104,12 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         self._fit(X, y, sample_weight, matrix)
         return Columns(self.expansion_, self.support_.astype(np.int64), self.certificate_)
 
+    def _column_bytes(
+        self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        found = self._memory_of(X, (counts @ (matrix != 0)).tolist())
+        return found.total, found.least
+
     def _options(self) -> Mapping[str, Any]:
         """Loss, nu and intercept, as the solver takes them."""
         raise NotImplementedError
@@ -116,8 +125,8 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         return _sizes(counts, self._decoding_of(counts.size))
 
     @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """Signed coefficients in scikit-learn's layout.
+    def dual_coef_(self) -> Any:
+        """Signed coefficients in scikit-learn's layout, sparse after a sparse fit.
 
         (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where row r of a support vector
         belongs to its machine against the r-th of the other classes; (n_classes, n_SV) one against the rest.
@@ -125,14 +134,14 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         check_is_fitted(self)
         coefficients = self.expansion_.coefficients
         if self._decoding != "ovo":
-            return coefficients.T
+            return self._in_kind(coefficients.T)
         k = self.classes_.size
         own = np.repeat(np.arange(k), self.n_support_)
         packed = np.zeros((k - 1, own.size))
         for output, (a, b) in enumerate(pairs(k)):
             packed[b - 1, own == a] = coefficients[own == a, output]
             packed[a, own == b] = coefficients[own == b, output]
-        return packed
+        return self._in_kind(packed)
 
 
 def _sizes(counts: NDArray[Any], decoding: Decoding) -> list[int]:

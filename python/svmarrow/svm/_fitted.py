@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow import _core
 from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, one_of
-from svmarrow._support.rows import check_every_class, class_weights, sample_weights
+from svmarrow._support.rows import check_every_class, class_weights, core_rows, sample_weights, shown, threads
 from svmarrow.models.fitted import FittedClassifier, FittedExpansion
 
 if TYPE_CHECKING:
@@ -49,18 +50,28 @@ class CertifiedMachine(FittedExpansion):
             raise ValueError(f"the certificate has {machines} machines, the expansion {outputs} outputs")
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Weights of the features (n_outputs, d), read-only; for the linear kernel alone."""
+    def coef_(self) -> Any:
+        """Weights of the features (n_outputs, d), sparse after a sparse fit; for the linear kernel alone.
+
+        Read-only.
+        """
         check_is_fitted(self)
         expansion = self.expansion_
         if callable(expansion.kernel) or expansion.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
-        vectors = (
-            expansion.vectors if sp.issparse(expansion.vectors) else expansion.vectors.astype(np.float64)
-        )
-        weights: NDArray[np.float64] = np.asarray((vectors.T @ expansion.coefficients).T)
-        weights.flags.writeable = False
+        vectors: Any = expansion.vectors
+        if sp.issparse(vectors):
+            weights = shown(type(vectors)(expansion.coefficients.T) @ vectors)
+            weights.data.flags.writeable = False
+        else:
+            weights = _core.linear_weights(core_rows(vectors), expansion.coefficients, threads(None))
+            weights.flags.writeable = False
         return weights
+
+    def _in_kind(self, matrix: NDArray[np.float64]) -> Any:
+        """The matrix, sparse if the vectors are."""
+        vectors = self.expansion_.vectors
+        return shown(type(vectors)(matrix)) if sp.issparse(vectors) else matrix
 
     @property
     def n_iter_(self) -> Any:
@@ -75,8 +86,25 @@ class CertifiedMachine(FittedExpansion):
         return int(self.certificate_.stop != "converged")
 
 
+class Absent:
+    """A method that there is not, with a word on what to use; `hasattr` is false."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        kind = owner.__name__
+        raise AttributeError(
+            f"{kind} has no {self._name}: CalibratedClassifierCV({kind}(...), ensemble=False) of "
+            "sklearn.calibration has; for SVC(probability=True) of scikit-learn call svmarrow.patch_sklearn()"
+        )
+
+
 class CertifiedClassifier(FittedClassifier, CertifiedMachine):
     """One of labels: a machine for each pair of classes, or for each class against the rest."""
+
+    predict_proba: Any = Absent()
+    predict_log_proba: Any = Absent()
 
     #: Its loss by the names of `svmarrow._support.codes.LOSSES`, where no parameter says it.
     _margin_loss: ClassVar[str] = "hinge"

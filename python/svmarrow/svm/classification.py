@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import boolean, one_of, real
+from svmarrow.models.columns import LOOSE, UNALIKE
+from svmarrow.svm._base import COST, cost
 from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from svmarrow._support.certificate import LeaveOneOut
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
-    from svmarrow.models.columns import Columns
+    from svmarrow.models.columns import RowColumns
 
 __all__ = ["SVC", "NuSVC"]
 
@@ -32,8 +34,9 @@ class SVC(KernelClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its class weight and its sample weight. Positive and
-        finite.
+        Weight of the loss; multiplied for each row by its class weight and its sample weight. Positive; inf
+        allows no loss at all (in numbers, 1e15), and where the classes cannot be told apart without loss such
+        a fit ends by `max_iter` or `max_time` alone.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
@@ -97,6 +100,26 @@ class SVC(KernelClassifier):
         Training rows that are support vectors, class by class.
     n_support_ : ndarray of shape (n_classes,), int32
         Support vectors of each class.
+    support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
+        Support vectors, as in the training data; empty for the precomputed kernel.
+    dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_SV) or (n_classes, n_SV)
+        Signed coefficients in scikit-learn's layout, one against one or one against the rest.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the machines.
+    coef_ : ndarray or sparse matrix of shape (n_outputs, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : ndarray of shape (n_outputs,)
+        Pair steps of each machine.
+    fit_status_ : int
+        0 if every machine reached the tolerance, else 1.
+    loo_error_bound_ : ndarray of shape (n_outputs,)
+        Upper bound of the leave-one-out error of each machine, with ``fit_intercept=False`` alone.
+    xi_alpha_error_ : ndarray of shape (n_outputs,)
+        Upper bound of the leave-one-out error of each machine, from the fit alone (Joachims 2000).
+    xi_alpha_recall_ : ndarray of shape (n_outputs,)
+        Lower bound of the recall of each positive class, by the same.
+    xi_alpha_precision_ : ndarray of shape (n_outputs,)
+        Lower bound of the precision of each positive class, by the same.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
@@ -115,7 +138,7 @@ class SVC(KernelClassifier):
     data is used as it lies in memory when rows are contiguous; other data is converted once.
 
     There is no ``probability`` parameter: `sklearn.calibration.CalibratedClassifierCV` does it, see the
-    examples.
+    examples. Programs that pass it keep it after `svmarrow.patch_sklearn`.
 
     Examples
     --------
@@ -152,7 +175,7 @@ class SVC(KernelClassifier):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "C": real(above=0.0),
+        "C": COST,
         **CLASSIFIER_RULES,
         "loss": one_of("hinge", "squared_hinge"),
         "fit_intercept": boolean,
@@ -205,24 +228,27 @@ class SVC(KernelClassifier):
         return {"loss": self.loss, "nu": None, "fit_intercept": bool(self.fit_intercept)}
 
     def _cost(self) -> float:
-        return float(self.C)
+        return cost(self.C)
 
-    def _norm_weight(self, n: int) -> float:
-        """lambda: half the squared norm against C times the sum of the losses."""
-        return 1.0 / (2.0 * float(self.C) * n)
+    def _norm_weight(self, fitted: RowColumns) -> float:
+        """1 / (2 C n), see `svmarrow.models.columns.BoundedMachine`."""
+        largest = cost(self.C)
+        sizes = np.abs(fitted.coefficients)
+        missed = np.where(fitted.signs != 0, 1.0 - fitted.signs * fitted.outputs, 0.0)
+        near = self._slack(fitted) + LOOSE
+        if self.loss == "squared_hinge":
+            alike = np.abs(sizes - 2.0 * largest * np.maximum(missed, 0.0)) <= 2.0 * largest * near
+        else:
+            alike = (sizes <= largest * (1.0 + LOOSE)) & (
+                (missed <= near) | (sizes >= largest * (1.0 - LOOSE))
+            )
+        if not alike.all():
+            raise ValueError(UNALIKE)
+        return 1.0 / (2.0 * largest * len(sizes))
 
-    def _row_coefficients(
-        self,
-        fitted: Columns,
-        signs: NDArray[np.int8],
-        outputs: NDArray[np.float64],  # noqa: ARG002 - what least squares needs
-    ) -> tuple[NDArray[np.float64], float]:
-        """Coefficients of the support vectors, 0 elsewhere, see `svmarrow.models.columns.BoundedMachine`."""
-        if fitted.support is None or fitted.certificate is None:
-            raise TypeError("these machines do not know their training rows: train them with shared=True")
-        coefficients = np.zeros(signs.shape)
-        coefficients[fitted.support] = fitted.expansion.coefficients
-        return coefficients, fitted.certificate.violation
+    def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
+        """The solver's violation, see `svmarrow.models.columns.BoundedMachine`."""
+        return np.full(fitted.outputs.shape[1], max(found.violation for found in fitted.certificates))
 
     @property
     def loo_error_bound_(self) -> NDArray[np.float64]:
@@ -345,6 +371,18 @@ class NuSVC(KernelClassifier):
         Training rows that are support vectors, class by class.
     n_support_ : ndarray of shape (n_classes,), int32
         Support vectors of each class.
+    support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
+        Support vectors, as in the training data; empty for the precomputed kernel.
+    dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_SV) or (n_classes, n_SV)
+        Signed coefficients in scikit-learn's layout, one against one or one against the rest.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the machines.
+    coef_ : ndarray or sparse matrix of shape (n_outputs, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : ndarray of shape (n_outputs,)
+        Pair steps of each machine.
+    fit_status_ : int
+        0 if every machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int

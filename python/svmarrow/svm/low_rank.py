@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from svmarrow import _core
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
+from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
-from svmarrow._support.rows import core_rows, default_gamma, threads, validated
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads, validated
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.expansion.points import POINT_RULES, choose_points
+from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
 from svmarrow.svm.classification import SVC
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.svm._base import MemoryEstimate
 
 __all__ = ["LowRankSVC"]
 
@@ -87,6 +92,16 @@ class LowRankSVC(CertifiedClassifier):
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine: those of
         the projected kernel.
+    dual_coef_ : ndarray of shape (n_outputs, m)
+        Coefficients of the points.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the machines.
+    coef_ : ndarray of shape (n_outputs, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : ndarray of shape (n_outputs,)
+        Pair steps of each machine.
+    fit_status_ : int
+        0 if every machine reached the tolerance, else 1.
     indices_ : ndarray of shape (m,) or None
         Which training rows the points are; None where they are not rows.
     n_features_in_ : int
@@ -177,8 +192,10 @@ class LowRankSVC(CertifiedClassifier):
         ValueError
             For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
             class without a row of positive weight, and a kernel that is not positive definite on the points.
+        MemoryError
+            If features, factor and machines take more than this process may, see `estimate_memory`.
         KeyboardInterrupt
-            On Ctrl-C.
+            On Ctrl-C; the model is then as it was before the call.
 
         Warns
         -----
@@ -186,11 +203,46 @@ class LowRankSVC(CertifiedClassifier):
             If a machine ended before the tolerance was reached.
         """
         check(self.get_params(deep=False), self._rules)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def estimate_memory(self, X: Any, y: Any = None) -> int:
+        """What `fit` would take, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Training rows; they are not counted.
+        y : array-like of shape (n,), default=None
+            Labels, which say how large the machines are; None is one machine of all rows.
+
+        Returns
+        -------
+        int
+            Bytes, roughly, the whole cache of the machines among them. `fit` raises a MemoryError where
+            what it cannot do without is more than this process may take.
+        """
+        own, machines = self._needs(as_rows(X), y)
+        return own + machines.total
+
+    def _needs(self, rows: Any, y: Any) -> tuple[int, MemoryEstimate]:
+        """What features and points take, and what the machines on them take."""
+        n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)
+        # Rows of one line in memory stand for the features, which are not there yet.
+        features = np.broadcast_to(np.ones((1, m)), (n, m))
+        machine = SVC(kernel="linear", multi_class=self.multi_class, n_jobs=self.n_jobs)
+        # The features, and the support vectors among them; the factor, and once more by panels.
+        own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
+        own += bytes_of_points(rows, self.n_vectors, self.selection)
+        return own, machine.estimate_memory(features, y)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = validated(self, X, y, reset=True, with_y=True)
         self._check_domain(X)
         spec = (
             self.kernel,
-            default_gamma(self.gamma, X, precomputed=False),
+            default_gamma(self.gamma, X, kernel=self.kernel),
             float(self.coef0),
             int(self.degree),
         )
@@ -198,6 +250,8 @@ class LowRankSVC(CertifiedClassifier):
         used = np.flatnonzero(weights)
         if used.size < weights.size:
             X, y, weights = X[used], y[used], weights[used]
+        own, machines = self._needs(X, y)
+        refuse_beyond_memory(f"{type(self).__name__}.fit", own + machines.least, "lower n_vectors")
         points, rows, _ = choose_points(
             X,
             self.n_vectors,
@@ -209,18 +263,21 @@ class LowRankSVC(CertifiedClassifier):
             verbose=self.verbose,
         )
         jobs = threads(self.n_jobs)
-        own = _core.gram(core_rows(points), None, spec, jobs)
-        # Points that depend on each other: a shift far below what single-precision prediction resolves.
-        own[np.diag_indices_from(own)] += 1e-10 * max(float(np.trace(own)) / len(own), 1e-300)
-        factor = np.linalg.cholesky(own)
-        cross = _core.gram(core_rows(points), core_rows(X), spec, jobs)
-        features = np.ascontiguousarray(solve_triangular(factor, cross, lower=True, overwrite_b=True).T)
-        told = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter", "max_time")
-        options = {name: getattr(self, name) for name in (*told, "n_jobs", "verbose")}
+        with progress(self.verbose) as told:
+            try:
+                projected = _core.Features((core_rows(points), spec), told.callback, jobs)
+            except np.linalg.LinAlgError:
+                raise np.linalg.LinAlgError(
+                    f"the kernel matrix of the points is not positive definite: kernel={self.kernel!r} must "
+                    "be, and rows must be scaled and centred so that rounding does not cancel them"
+                ) from None
+            features = projected.of(core_rows(X), told.callback, jobs)
+        shared = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter", "max_time")
+        options = {name: getattr(self, name) for name in (*shared, "n_jobs", "verbose")}
         machine = SVC(kernel="linear", **options).fit(features, y, sample_weight=weights)
-        coefficients = solve_triangular(factor, machine.coef_.T, lower=True, trans="T")
+        del features
+        coefficients = projected.coefficients(np.ascontiguousarray(machine.coef_.T), jobs)
         self.expansion_ = KernelExpansion(points, coefficients, machine.intercept_, *spec)
         self.indices_ = None if rows is None else used[rows]
         self.classes_, self.class_weight_ = machine.classes_, class_weight
         self.certificate_, self._coding = machine.certificate_, machine._coding
-        return self

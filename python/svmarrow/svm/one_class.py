@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow import _core
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import Rule, real
 from svmarrow.models.decoded import InsideOutputs
 from svmarrow.svm._base import SOLVER_RULES, SingleMachine
@@ -73,6 +75,18 @@ class OneClassSVM(InsideOutputs, SingleMachine):
         Training rows that are support vectors.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
+    support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
+        Support vectors, as in the training data; empty for the precomputed kernel.
+    dual_coef_ : ndarray or sparse matrix of shape (1, n_SV)
+        Signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the machines.
+    coef_ : ndarray or sparse matrix of shape (n_outputs, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : int
+        Pair steps.
+    fit_status_ : int
+        0 if the machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
@@ -121,7 +135,7 @@ class OneClassSVM(InsideOutputs, SingleMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Train.
 
         Parameters
@@ -131,7 +145,8 @@ class OneClassSVM(InsideOutputs, SingleMachine):
         y : ignored
             For scikit-learn's interface.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
+            Weight of each row. Rows of weight 0 are left out; negative weights, which scikit-learn takes for
+            0, are refused, since they are nearly always a mistake.
 
         Returns
         -------
@@ -153,10 +168,11 @@ class OneClassSVM(InsideOutputs, SingleMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        X = self._validated(X, with_y=False)
-        training = self._training(X, self._weights(sample_weight, X.shape[0]))
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            X = self._validated(X, with_y=False)
+            training = self._training(X, self._weights(sample_weight, X.shape[0]))
 
-        def fit(rows: Any, kernel: Any, solver: Any) -> Any:
-            return _core.fit_one_class_svm(rows, kernel, training.weights, float(self.nu), solver)
+            def fit(rows: Any, kernel: Any, solver: Any) -> Any:
+                return _core.fit_one_class_svm(rows, kernel, training.weights, float(self.nu), solver)
 
-        return self._fit(training, training.weights.size, fit)
+            return self._fit(training, training.weights.size, fit)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from svmarrow import _core
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
 from svmarrow.models.decoded import NumberOutputs
-from svmarrow.svm._base import SOLVER_RULES, SingleMachine
+from svmarrow.svm._base import COST, SOLVER_RULES, SingleMachine, cost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +45,8 @@ class KernelRegressor(NumberOutputs, SingleMachine):
         y : array-like of shape (n,)
             Targets, finite numbers.
         sample_weight : array-like of shape (n,) or None, default=None
-            Multiplier of C for each row, not negative. Rows of weight 0 are left out.
+            Multiplier of C for each row. Rows of weight 0 are left out; negative weights, which scikit-learn
+            takes for 0, are refused, since they are nearly always a mistake.
 
         Returns
         -------
@@ -65,21 +68,22 @@ class KernelRegressor(NumberOutputs, SingleMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        X, y = self._validated(X, y, with_y=True)
-        try:
-            y = y.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"y must hold numbers: {error}") from None
-        training = self._training(X, self._weights(sample_weight, X.shape[0]))
-        targets = training.of_used(y)
-        epsilon, nu = self._tube()
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            X, y = self._validated(X, y, with_y=True)
+            try:
+                y = y.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"y must hold numbers: {error}") from None
+            training = self._training(X, self._weights(sample_weight, X.shape[0]))
+            targets = training.of_used(y)
+            epsilon, nu = self._tube()
 
-        def fit(rows: Any, kernel: Any, solver: Any) -> Any:
-            upper = training.weights * float(self.C)
-            task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu}
-            return _core.fit_svr(rows, kernel, task, solver)
+            def fit(rows: Any, kernel: Any, solver: Any) -> Any:
+                upper = training.weights * cost(self.C)
+                task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu}
+                return _core.fit_svr(rows, kernel, task, solver)
 
-        return self._fit(training, targets.size * (1 if nu is None else 2), fit)
+            return self._fit(training, targets.size * (1 if nu is None else 2), fit)
 
 
 class SVR(KernelRegressor):
@@ -90,7 +94,9 @@ class SVR(KernelRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its sample weight.
+        Weight of the loss; multiplied for each row by its sample weight. inf allows no loss at all (in
+        numbers, 1e15), and where no function stays within the tube such a fit ends by `max_iter` or
+        `max_time` alone.
     epsilon : float, default=0.1
         Half the width of the tube within which a deviation costs nothing.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
@@ -137,6 +143,18 @@ class SVR(KernelRegressor):
         Training rows that are support vectors.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
+    support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
+        Support vectors, as in the training data; empty for the precomputed kernel.
+    dual_coef_ : ndarray or sparse matrix of shape (1, n_SV)
+        Signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the machines.
+    coef_ : ndarray or sparse matrix of shape (n_outputs, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : int
+        Pair steps.
+    fit_status_ : int
+        0 if the machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
@@ -154,7 +172,7 @@ class SVR(KernelRegressor):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "C": real(above=0.0),
+        "C": COST,
         "epsilon": real(least=0.0),
         **SOLVER_RULES,
     }
@@ -254,6 +272,18 @@ class NuSVR(KernelRegressor):
         Training rows that are support vectors.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
+    support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
+        Support vectors, as in the training data; empty for the precomputed kernel.
+    dual_coef_ : ndarray or sparse matrix of shape (1, n_SV)
+        Signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the machines.
+    coef_ : ndarray or sparse matrix of shape (n_outputs, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : int
+        Pair steps.
+    fit_status_ : int
+        0 if the machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int

@@ -3,18 +3,22 @@
 //! Memory grows with the bytes read, never with a count that the header claims; only B (m, q) is larger than the
 //! text it comes from, and is allocated when all vectors have been seen.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::path::Path;
+use std::str::SplitAsciiWhitespace;
 
 use ndarray::{Array1, Array2, Axis};
 
 use super::{LibsvmModel, SvmType, pair, pairs, repeated};
+use crate::control::Monitor;
 use crate::data::OwnedRows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expansion::KernelExpansion;
-use crate::io::lines::{Lines, SparseBuilder, excerpt, finite};
+use crate::io::lines::{Lines, SparseBuilder, excerpt, finite, push};
+use crate::io::trouble::Trouble;
+use crate::io::watched;
 use crate::kernels::Kernel;
+use crate::memory::zeros;
 
 /// Reads a model file.
 ///
@@ -23,10 +27,10 @@ use crate::kernels::Kernel;
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that is missing, repeated,
 /// unknown, out of range or not finite, for a count that the rest of the file contradicts, and for a file that
-/// ends too early, also within its last line.
-pub fn read(path: &Path, n_features: Option<usize>) -> Result<LibsvmModel> {
-    let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
-    read_from(BufReader::with_capacity(1 << 16, file), path, n_features)
+/// ends too early, also within its last line; [`Error::Memory`]; [`Error::Cancelled`] where the monitor, asked before
+/// every block, says so.
+pub fn read(path: &Path, n_features: Option<usize>, monitor: &dyn Monitor) -> Result<LibsvmModel> {
+    read_from(watched::open_text(path, monitor)?, path, n_features)
 }
 
 /// Reads a model from a stream; `path` is what its errors call it.
@@ -44,31 +48,31 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
         if tokens.peek().is_none() {
             continue;
         }
-        let at = |message| lines.error(message);
+        let at = |trouble: Trouble| lines.error(trouble);
         if vectors.indptr.len() > layout.total {
-            return Err(at(format!("more support vectors than total_sv={}", layout.total)));
+            return Err(lines.error(format!("more support vectors than total_sv={}", layout.total)));
         }
         for found in 0..width {
             let Some(token) = tokens.next_if(|token| !token.contains(':')) else {
-                return Err(at(format!("{found} coefficients, expected {width}")));
+                return Err(lines.error(format!("{found} coefficients, expected {width}")));
             };
-            listed.push(finite::<f64>(token).map_err(|m| at(format!("coefficient {m}")))?);
+            push(&mut listed, finite(token).map_err(|m| lines.error(format!("coefficient {m}")))?)?;
         }
         let span = vectors.push_row(tokens).map_err(at)?;
         if layout.kernel == Kernel::Precomputed {
             let serial = *vectors.values.last().unwrap_or(&0.0);
             let count = n_features.map_or(f64::from(i32::MAX), |n| n as f64);
             if span != Some((0, 0)) || serial.trunc() != serial || serial < 1.0 || serial > count {
-                return Err(at(
-                    "a vector of a precomputed kernel is 0:number, the number of its training row".into(),
-                ));
+                return Err(lines
+                    .error("a vector of a precomputed kernel is 0:number, the number of its training row"));
             }
         } else if let Some((low, high)) = span {
             if low == 0 {
-                return Err(at("index 0: the columns of a LIBSVM model count from 1".into()));
+                return Err(lines.error("index 0: the columns of a LIBSVM model count from 1"));
             }
             if let Some(columns) = n_features.filter(|&n| high as usize > n) {
-                return Err(at(format!("index {high} is beyond the {columns} features asked for")));
+                let beyond = format!("index {high} is beyond the {columns} features asked for");
+                return Err(lines.error(beyond));
             }
             largest = largest.max(high as usize);
         }
@@ -82,7 +86,7 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
         return Err(lines.error(format!("the file ends after {found} support vectors; total_sv is {total}")));
     }
 
-    let coefficients = layout.spread(listed).map_err(|message| lines.error_at(0, message))?;
+    let coefficients = layout.spread(listed).map_err(|trouble| lines.error_at(0, trouble))?;
     let owned = if layout.kernel == Kernel::Precomputed {
         let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
         Array1::from(data).insert_axis(Axis(1)).into()
@@ -116,6 +120,18 @@ struct Header {
     probability: bool,
 }
 
+/// A value for each token.
+fn list<T>(
+    tokens: SplitAsciiWhitespace<'_>,
+    value: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, Trouble> {
+    let mut values = Vec::new();
+    for token in tokens {
+        push(&mut values, value(token)?)?;
+    }
+    Ok(values)
+}
+
 /// A header without contradictions.
 struct Layout {
     svm_type: SvmType,
@@ -136,23 +152,28 @@ impl Header {
         while lines.advance()? {
             let mut tokens = lines.text()?.split_ascii_whitespace();
             let Some(key) = tokens.next() else { continue };
-            let values: Vec<&str> = tokens.collect();
-            if key == "SV" && values.is_empty() {
+            if key == "SV" && tokens.clone().next().is_none() {
                 return Ok(header);
             }
-            header.set(key, &values).map_err(|message| lines.error(message))?;
+            header.set(key, tokens).map_err(|trouble| lines.error(trouble))?;
         }
         Err(lines.error("the file ends before the line SV: it is no LIBSVM model or it is cut off"))
     }
 
-    fn set(&mut self, key: &str, values: &[&str]) -> Result<(), String> {
+    fn set(&mut self, key: &str, values: SplitAsciiWhitespace<'_>) -> Result<(), Trouble> {
         let whole = |token: &str| match token.parse() {
             Ok(value) => Ok(value),
             Err(_) => Err(format!("{key}: {} is not a count", excerpt(token))),
         };
-        let one = || match values {
-            [value] => Ok(*value),
-            _ => Err(format!("{key} takes one value, found {}", values.len())),
+        let one = || {
+            let mut values = values.clone();
+            match (values.next(), values.next()) {
+                (Some(value), None) => Ok(value),
+                (first, _) => {
+                    let found = if first.is_none() { 0 } else { 2 + values.count() };
+                    Err(format!("{key} takes one value, found {found}"))
+                }
+            }
         };
         let real = |token: &str| finite::<f64>(token).map_err(|message| format!("{key}: {message}"));
         let fresh = match key {
@@ -173,22 +194,20 @@ impl Header {
             "coef0" => self.coef0.replace(real(one()?)?).is_none(),
             "nr_class" => self.classes.replace(whole(one()?)?).is_none(),
             "total_sv" => self.total.replace(whole(one()?)?).is_none(),
-            "rho" => self.rho.replace(values.iter().map(|t| real(t)).collect::<Result<_, _>>()?).is_none(),
-            "nr_sv" => {
-                self.counts.replace(values.iter().map(|t| whole(t)).collect::<Result<_, _>>()?).is_none()
-            }
+            "rho" => self.rho.replace(list(values, real)?).is_none(),
+            "nr_sv" => self.counts.replace(list(values, whole)?).is_none(),
             "label" => {
                 let label =
-                    |t: &&str| t.parse().map_err(|_| format!("label {} is not an integer", excerpt(t)));
-                self.labels.replace(values.iter().map(label).collect::<Result<_, _>>()?).is_none()
+                    |t: &str| t.parse().map_err(|_| format!("label {} is not an integer", excerpt(t)));
+                self.labels.replace(list(values, label)?).is_none()
             }
             "probA" | "probB" | "prob_density_marks" => {
                 self.probability = true;
                 true
             }
-            _ => return Err(format!("{} is no header line of a LIBSVM model", excerpt(key))),
+            _ => return Err(format!("{} is no header line of a LIBSVM model", excerpt(key)).into()),
         };
-        if fresh { Ok(()) } else { Err(format!("{key} appears twice")) }
+        if fresh { Ok(()) } else { Err(format!("{key} appears twice").into()) }
     }
 
     fn check(self) -> Result<Layout, String> {
@@ -234,7 +253,7 @@ impl Header {
             return Err(format!("rho has {} values, which does not fit nr_class={classes}", rho.len()));
         }
         let classes = labels.len();
-        let intercepts = rho.iter().map(|r| 0.0 - r).collect(); // no -0
+        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // no -0
         Ok(Layout {
             svm_type,
             kernel,
@@ -250,18 +269,16 @@ impl Header {
 
 impl Layout {
     /// B (m, q) from the (m, k-1) coefficients of the file.
-    fn spread(&self, listed: Vec<f64>) -> Result<Array2<f64>, String> {
+    fn spread(&self, listed: Vec<f64>) -> Result<Array2<f64>, Trouble> {
         let (k, q) = (self.classes, self.intercepts.len());
-        let matrix =
-            |values| Array2::from_shape_vec((self.total, q), values).map_err(|error| error.to_string());
+        let matrix = |values| {
+            Array2::from_shape_vec((self.total, q), values).map_err(|error| error.to_string().into())
+        };
         if k == 0 {
             return matrix(listed);
         }
-        // q grows with the square of k: a small file can ask for much, so ask the allocator first.
-        let size = self.total.checked_mul(q).ok_or("total_sv times outputs overflows")?;
-        let mut coefficients = Vec::new();
-        coefficients.try_reserve_exact(size).map_err(|_| format!("no memory for {size} coefficients"))?;
-        coefficients.resize(size, 0.0);
+        // q grows with the square of k: a small file can ask for much.
+        let mut coefficients = zeros("the coefficients of a LIBSVM model", self.total.saturating_mul(q))?;
         let class_of = self.counts.iter().enumerate().flat_map(|(class, &n)| std::iter::repeat_n(class, n));
         for ((row, class), values) in
             coefficients.chunks_exact_mut(q).zip(class_of).zip(listed.chunks_exact(k - 1))

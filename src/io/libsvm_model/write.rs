@@ -2,16 +2,18 @@
 //!
 //! Cost of the listing: O(k^2) for each class that a vector is listed under; k is the number of classes.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::{SvmType, pair, pairs, repeated, training_rows};
+use crate::control::{Monitor, Silent};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::io::atomic;
-use crate::io::lines::Number;
+use crate::io::lines::{Number, check_columns};
 use crate::kernels::Kernel;
+use crate::memory::filled;
 
 /// Writes a model file, all or nothing.
 ///
@@ -23,14 +25,39 @@ use crate::kernels::Kernel;
 /// # Errors
 /// [`Error::Param`] for a kernel that LIBSVM does not have, labels that repeat, outputs that are not one for each
 /// pair of classes, counts that do not add up, and columns beyond LIBSVM's 32 bits; [`Error::NotFinite`];
-/// [`Error::Io`] from the system.
+/// [`Error::Io`] from the system, [`Error::Memory`], [`Error::Cancelled`].
 pub fn write(
     path: &Path,
     svm_type: SvmType,
     expansion: &ExpansionView<'_>,
     labels: &[i32],
     class_counts: &[usize],
+    monitor: &dyn Monitor,
 ) -> Result<()> {
+    atomic::save(path, monitor, prepared(svm_type, expansion, labels, class_counts, monitor)?)
+}
+
+/// Writes the text of [`write`] to a stream; `path` is what its errors call it.
+pub fn write_to(
+    out: &mut dyn Write,
+    path: &Path,
+    svm_type: SvmType,
+    expansion: &ExpansionView<'_>,
+    labels: &[i32],
+    class_counts: &[usize],
+) -> Result<()> {
+    prepared(svm_type, expansion, labels, class_counts, &Silent)?(out)
+        .map_err(|source| Error::io(path, source))
+}
+
+/// Checks what is to be written, and gives what writes it.
+fn prepared<'a>(
+    svm_type: SvmType,
+    expansion: &'a ExpansionView<'_>,
+    labels: &'a [i32],
+    class_counts: &[usize],
+    monitor: &dyn Monitor,
+) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a> {
     let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
     ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
     let kernel_lines = kernel_lines(kernel)?;
@@ -38,10 +65,10 @@ pub fn write(
     check_outputs(svm_type, expansion, labels, class_counts)?;
 
     let (m, k) = (vectors.rows(), labels.len());
-    let ranks = Ranks::new(expansion, k, class_counts);
+    let ranks = Ranks::new(expansion, k, class_counts, monitor)?;
     let counts: Vec<usize> = (0..k).map(|class| (0..m).filter(|&i| ranks.lists(i, class)).count()).collect();
     let total = if k == 0 { m } else { counts.iter().sum() };
-    atomic::save(path, |out| {
+    Ok(move |out: &mut dyn Write| {
         writeln!(out, "svm_type {}\n{kernel_lines}", svm_type.name())?;
         writeln!(out, "nr_class {}\ntotal_sv {total}", k.max(2))?;
         write_list(out, "rho", intercepts.iter().map(|b| Number(-b)))?;
@@ -116,9 +143,7 @@ fn check_vectors(kernel: Kernel, vectors: Rows<'_>) -> Result<Option<Vec<usize>>
     if kernel == Kernel::Precomputed {
         return training_rows(vectors).map(Some);
     }
-    if i32::try_from(vectors.cols()).is_err() {
-        return Err(Error::param("columns", vectors.cols(), "at most 2147483647 in a LIBSVM model"));
-    }
+    check_columns(vectors)?;
     Ok(None)
 }
 
@@ -160,15 +185,27 @@ struct Ranks {
 
 const UNLISTED: u32 = u32::MAX;
 
+/// Vectors between two looks at the monitor.
+const LOOK: usize = 16;
+
 impl Ranks {
-    fn new(expansion: &ExpansionView<'_>, k: usize, class_counts: &[usize]) -> Self {
-        let mut ranks = vec![UNLISTED; expansion.len() * k];
+    fn new(
+        expansion: &ExpansionView<'_>,
+        k: usize,
+        class_counts: &[usize],
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
+        let m = expansion.len();
+        let mut ranks = filled("the classes of each vector", m * k, UNLISTED)?;
         let mut home =
             class_counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class, count));
-        for i in 0..if k == 0 { 0 } else { expansion.len() } {
+        for i in 0..if k == 0 { 0 } else { m } {
+            if i % LOOK == 0 {
+                monitor.go_on("write", i, m)?;
+            }
             cover(row(&expansion.coefficients, i), &mut ranks[i * k..(i + 1) * k], home.next());
         }
-        Self { ranks, k }
+        Ok(Self { ranks, k })
     }
 
     fn lists(&self, i: usize, class: usize) -> bool {

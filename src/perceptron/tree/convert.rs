@@ -27,12 +27,13 @@ use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
+use crate::memory::zeros;
 use crate::perceptron::params::{check_piece, check_stream};
-use crate::perceptron::watch::Watch;
 use crate::simd::Real;
 use crate::simd::blas::dot;
+use crate::watch::Watch;
 use ndarray::{Array2, Axis, aview1};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Vectors of an expansion, at most: the program at the root has the square of them.
 const MOST_VECTORS: usize = 16_384;
@@ -143,7 +144,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         let (vectors, q) = (work.expansion.vectors, work.expansion.outputs());
         let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed, par)?;
         let mut root = Leaf::new(&tree.row, work.expansion.intercepts.to_vec());
-        let (mut known, mut slots) = (HashMap::new(), Vec::with_capacity(vectors.rows()));
+        let (mut known, mut slots) = (BTreeMap::new(), Vec::with_capacity(vectors.rows()));
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
             let id = tree.store.intern(&tree.row);
@@ -180,10 +181,10 @@ impl<'a, T: Real> Conversion<'a, T> {
 
     fn divide(&mut self, leaf: &Leaf<T>, at: usize, list: Vec<usize>, most: usize) -> Result<()> {
         let (work, tree) = (&self.work, &mut self.tree);
-        let (features, sparse) = (tree.row.features(), tree.row.is_sparse());
+        let features = tree.row.features();
         let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample));
         let load = |i: usize| {
-            let mut row = RowBuffer::new(features, sparse);
+            let mut row = tree.row.another();
             row.load(&work.rows, list[i]);
             row
         };
@@ -236,7 +237,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             return Ok(());
         }
         let values_of_a_row = (m * work.rows.cols().max(8)) as u64;
-        let mut columns = vec![0.0; m * n];
+        let mut columns = zeros("kernel values of a leaf", m * n)?;
         for (i, &row) in list.iter().enumerate() {
             watch.spend(values_of_a_row)?;
             tree.row.load(&work.rows, row);

@@ -15,12 +15,13 @@ use super::strategy::{Selection, Strategy};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, RowBuffer, VectorPool};
-use crate::perceptron::params::{check_piece, check_stream};
+use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
+use crate::memory::{room, zeros};
+use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
-use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::Real;
+use crate::watch::Watch;
 use ndarray::Array2;
 
 /// What is fixed along a stream.
@@ -76,6 +77,10 @@ pub fn partial_fit(
     let kept = state.rows.view();
     check_piece(&params.kernel, params.classes, kept.cols(), rows, labels)?;
     Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs())?;
+    let stray = state.sample_labels.iter().find(|&&label| label >= params.classes as u64);
+    if let Some(label) = stray {
+        return Err(Error::param("sample_labels", label, format!("below {}, the classes", params.classes)));
+    }
     if kept.is_f64() {
         learn::<f64>(params, state, rows, labels, monitor, par)
     } else {
@@ -93,7 +98,7 @@ fn learn<T: Real>(
 ) -> Result<(TreeState, Vec<u64>)> {
     let kept = state.rows.view();
     let mut tree = Tree::<T>::new(*params, kept, state.outputs(), state.random, par)?;
-    (tree.nodes, tree.store) = state.build(true)?;
+    (tree.nodes, tree.store) = state.build(&tree.formula, true)?;
     for node in &tree.nodes {
         if let Node::Leaf(leaf) = node {
             let m = leaf.ids.len();
@@ -106,7 +111,7 @@ fn learn<T: Real>(
     for (i, &label) in labels.iter().enumerate() {
         watch.row(params.budget * rows.cols().max(8))?;
         tree.row.load(&rows, i);
-        if tree.learn(label, &mut watch)? {
+        if tree.learn(i, label, &mut watch)? {
             wrong.push(i as u64);
         }
     }
@@ -115,6 +120,8 @@ fn learn<T: Real>(
         mistakes: state.mistakes + wrong.len() as u64,
         ..tree.state()
     };
+    // Rows near the ends of the numbers can make a rule that no number has.
+    next.check()?;
     Ok((next, wrong))
 }
 
@@ -128,7 +135,7 @@ pub(super) struct Tree<T> {
     pub(super) row: RowBuffer<T>,
     /// Room for a row that is looked up.
     pub(super) other: RowBuffer<T>,
-    pub(super) lines: Vec<T>,
+    pub(super) lines: Lines<T>,
     pub(super) scores: Vec<f64>,
     pub(super) par: Par,
 }
@@ -137,15 +144,16 @@ impl<T: Real> Tree<T> {
     /// Without nodes, for rows laid out like those given.
     pub(super) fn new(params: TreeParams, like: Rows<'_>, q: usize, seed: u64, par: Par) -> Result<Self> {
         let (features, sparse) = (like.cols(), like.is_sparse());
+        let formula = Formula::of(&params.kernel, sparse)?;
         Ok(Self {
             params,
-            formula: Formula::of(&params.kernel, sparse)?,
+            formula,
             nodes: Vec::new(),
             store: Store::new(features, sparse),
             random: Random::new(seed),
-            row: RowBuffer::new(features, sparse),
-            other: RowBuffer::new(features, sparse),
-            lines: Vec::new(),
+            row: formula.row(features),
+            other: formula.row(features),
+            lines: Lines::new(),
             scores: vec![0.0; q],
             par,
         })
@@ -158,12 +166,14 @@ impl<T: Real> Tree<T> {
     }
 
     /// The current row is answered and learnt from; whether it was a mistake.
-    fn learn(&mut self, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
+    fn learn(&mut self, number: usize, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
         let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
         leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
+        let double = size_of::<T>() == size_of::<f64>();
+        check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
         let (update, margin) = Update::of(&self.scores, label);
         leaf.seen += 1;
         if leaf.sample.len() < self.params.sample {
@@ -220,7 +230,7 @@ impl<T: Real> Tree<T> {
     /// The rows of some ids.
     pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Vec<RowBuffer<T>> {
         ids.map(|id| {
-            let mut row = RowBuffer::new(self.row.features(), self.row.is_sparse());
+            let mut row = self.row.another();
             self.store.read(id, &mut row);
             row
         })
@@ -238,20 +248,22 @@ impl<T: Real> Tree<T> {
     ) -> Result<(Option<Split<T>>, Vec<bool>)> {
         let (n, m) = (rows.len(), leaf.ids.len());
         let values_of_a_row = (m * self.row.features().max(8)) as u64;
-        let mut kernel = vec![0.0; n * m];
+        let mut kernel = zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             watch.spend(values_of_a_row)?;
             leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Vec::new() };
-        let mut gram = Vec::with_capacity(vectors.len() * m);
+        let mut gram = room("kernel values of a split", vectors.len() * m)?;
         for vector in &vectors {
             watch.spend(values_of_a_row)?;
             gram.extend(
                 leaf.pool.values(&self.formula, vector, &mut self.lines).iter().map(|value| value.to_f64()),
             );
         }
+        let double = size_of::<T>() == size_of::<f64>();
+        check_values(&self.params.kernel, 0, kernel.iter().chain(&gram).copied(), double)?;
         let problem = Problem {
             rows,
             labels,

@@ -9,7 +9,7 @@
 //! Cost of an answer: the rules on its path (d, one kernel value, or as many distances as rows are stored), then at
 //! most B kernel values.
 
-use crate::kernels::{Formula, RowBuffer, VectorPool};
+use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 
@@ -55,14 +55,14 @@ impl<T: Real> Rule<T> {
         }
     }
 
-    pub(super) fn goes_left(&self, formula: &Formula<T>, row: &RowBuffer<T>, lines: &mut Vec<T>) -> bool {
+    pub(super) fn goes_left(&self, formula: &Formula<T>, row: &RowBuffer<T>, lines: &mut Lines<T>) -> bool {
         match self {
             Self::Linear { direction, threshold } => projection(direction, row) > *threshold,
             Self::Kernel { vector, threshold, .. } => {
                 vector.values(formula, row, lines)[0].to_f64() <= *threshold
             }
             Self::Nearest { rows, left, .. } => {
-                left[nearest(rows.values(&Formula::squared_distance(row.is_sparse()), row, lines))]
+                left[nearest(rows.values(&formula.squared_distance(), row, lines))]
             }
         }
     }
@@ -99,7 +99,7 @@ impl<T: Real> Leaf<T> {
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        lines: &mut Vec<T>,
+        lines: &mut Lines<T>,
         i: usize,
         columns: &mut [f64],
     ) {
@@ -114,7 +114,7 @@ impl<T: Real> Leaf<T> {
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        lines: &mut Vec<T>,
+        lines: &mut Lines<T>,
         out: &mut [f64],
     ) {
         out.copy_from_slice(&self.intercepts);
@@ -151,7 +151,7 @@ pub(super) fn route<T: Real>(
     nodes: &[Node<T>],
     formula: &Formula<T>,
     row: &RowBuffer<T>,
-    lines: &mut Vec<T>,
+    lines: &mut Lines<T>,
 ) -> Route {
     let mut way = Route { leaf: 0, depth: 0, kernel_values: 0, distances: 0 };
     loop {

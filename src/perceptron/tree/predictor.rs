@@ -2,74 +2,94 @@
 
 use super::node::{Node, Route, route};
 use super::state::TreeState;
-use crate::control::Par;
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, RowBuffer};
+use crate::kernels::{Formula, Kernel, Lines, RowBuffer};
+use crate::memory::{filled, room};
+use crate::perceptron::params::check_values;
 use crate::simd::Real;
 use ndarray::Array2;
 
 /// Rows that one task answers.
 const BLOCK: usize = 256;
+/// Multiplications of a thread between two looks at the monitor, roughly.
+const LOOK: usize = 1 << 27;
 
 /// A tree in one precision.
 struct Ready<T> {
+    kernel: Kernel,
     formula: Formula<T>,
     nodes: Vec<Node<T>>,
     features: usize,
-    sparse: bool,
     outputs: usize,
+    /// Members of the largest node.
+    largest: usize,
 }
 
 impl<T: Real> Ready<T> {
     fn new(kernel: &Kernel, state: &TreeState) -> Result<Self> {
         let rows = state.rows.view();
-        let (features, sparse) = (rows.cols(), rows.is_sparse());
-        let (formula, (nodes, _)) = (Formula::of(kernel, sparse)?, state.build(false)?);
-        Ok(Self { formula, nodes, features, sparse, outputs: state.outputs() })
+        let formula = Formula::of(kernel, rows.is_sparse())?;
+        let (nodes, _) = state.build(&formula, false)?;
+        let largest = state.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0) as usize;
+        let (features, outputs) = (rows.cols(), state.outputs());
+        Ok(Self { kernel: *kernel, formula, nodes, features, outputs, largest })
     }
 
     fn each<R: Send + Clone + Default>(
         &self,
         x: Rows<'_>,
         width: usize,
+        monitor: &dyn Monitor,
         par: Par,
-        answer: impl Fn(&Self, &RowBuffer<T>, &mut Vec<T>, &mut [R]) + Sync,
-    ) -> Vec<R> {
-        let mut out = vec![R::default(); x.rows() * width];
-        par.for_each_chunk(&mut out, BLOCK * width, |block, out| {
-            let (mut row, mut lines) = (RowBuffer::new(self.features, self.sparse), Vec::new());
-            for (i, out) in out.chunks_exact_mut(width).enumerate() {
-                row.load(&x, block * BLOCK + i);
-                answer(self, &row, &mut lines, out);
-            }
-        });
-        out
+        answer: impl Fn(&Self, &RowBuffer<T>, &mut Lines<T>, &mut [R]) + Sync,
+    ) -> Result<Vec<R>> {
+        let mut out = filled("the answers of a tree", x.rows() * width, R::default())?;
+        let part = BLOCK * (LOOK / (BLOCK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
+        let part = part * par.threads();
+        for (round, out) in out.chunks_mut(part * width).enumerate() {
+            monitor.go_on("tree", round * part, x.rows())?;
+            par.for_each_chunk(out, BLOCK * width, |block, out| {
+                let (mut row, mut lines) = (self.formula.row(self.features), Lines::new());
+                for (i, out) in out.chunks_exact_mut(width).enumerate() {
+                    row.load(&x, round * part + block * BLOCK + i);
+                    answer(self, &row, &mut lines, out);
+                }
+            });
+        }
+        Ok(out)
     }
 }
 
 /// What a tree answers in any precision.
 trait Answers: Send + Sync {
-    fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64>;
-    fn routes(&self, x: Rows<'_>, par: Par) -> Vec<Route>;
+    fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>>;
+    fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>>;
 }
 
 impl<T: Real> Answers for Ready<T> {
-    fn decide(&self, x: Rows<'_>, par: Par) -> Array2<f64> {
-        let values = self.each(x, self.outputs, par, |tree, row, lines, out| {
+    fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+        let values = self.each(x, self.outputs, monitor, par, |tree, row, lines, out| {
             let way = route(&tree.nodes, &tree.formula, row, lines);
             if let Node::Leaf(leaf) = &tree.nodes[way.leaf] {
                 leaf.scores(&tree.formula, row, lines, out);
             }
-        });
-        Array2::from_shape_vec((x.rows(), self.outputs), values).expect("a line of outputs a row")
+        })?;
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            let double = size_of::<T>() == size_of::<f64>();
+            check_values(&self.kernel, at / self.outputs, [values[at]], double)?;
+        }
+        Ok(Array2::from_shape_vec((x.rows(), self.outputs), values).expect("a line of outputs a row"))
     }
 
-    fn routes(&self, x: Rows<'_>, par: Par) -> Vec<Route> {
-        let ways = self.each(x, 1, par, |tree, row, lines, out: &mut [Option<Route>]| {
+    fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>> {
+        let ways = self.each(x, 1, monitor, par, |tree, row, lines, out: &mut [Option<Route>]| {
             out[0] = Some(route(&tree.nodes, &tree.formula, row, lines));
-        });
-        ways.into_iter().flatten().collect()
+        })?;
+        let mut routes = room("the ways of rows", ways.len())?;
+        routes.extend(ways.into_iter().flatten());
+        Ok(routes)
     }
 }
 
@@ -104,18 +124,19 @@ impl TreePredictor {
     /// The outputs, (n, q).
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain.
-    pub fn decide(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
+    /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain,
+    /// [`Error::Cancelled`].
+    pub fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
         self.check(x)?;
-        Ok(self.tree.decide(x, par))
+        self.tree.decide(x, monitor, par)
     }
 
     /// The way of each row and its cost.
     ///
     /// # Errors
     /// As [`TreePredictor::decide`].
-    pub fn routes(&self, x: Rows<'_>, par: Par) -> Result<Vec<Route>> {
+    pub fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>> {
         self.check(x)?;
-        Ok(self.tree.routes(x, par))
+        self.tree.routes(x, monitor, par)
     }
 }

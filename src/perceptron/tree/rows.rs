@@ -5,7 +5,7 @@
 
 use crate::kernels::RowBuffer;
 use crate::simd::Real;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Rows in the layout of their stream.
 enum Memory<T> {
@@ -19,7 +19,7 @@ pub(super) struct Store<T> {
     memory: Memory<T>,
     counts: Vec<u32>,
     free: Vec<u32>,
-    by_hash: HashMap<u64, Vec<u32>>,
+    by_hash: BTreeMap<u64, Vec<u32>>,
 }
 
 impl<T: Real> Store<T> {
@@ -29,7 +29,7 @@ impl<T: Real> Store<T> {
             memory: if sparse { Memory::Sparse(Vec::new()) } else { Memory::Dense(Vec::new()) },
             counts: Vec::new(),
             free: Vec::new(),
-            by_hash: HashMap::new(),
+            by_hash: BTreeMap::new(),
         }
     }
 
@@ -71,7 +71,7 @@ impl<T: Real> Store<T> {
     /// Copies a row out.
     pub(super) fn read(&self, id: u32, buffer: &mut RowBuffer<T>) {
         match &self.memory {
-            Memory::Dense(_) => buffer.load_dense(self.dense(id).iter().copied()),
+            Memory::Dense(_) => buffer.load_dense(self.dense(id)),
             Memory::Sparse(rows) => buffer.load_entries(|push| {
                 for &(k, v) in &rows[id as usize] {
                     push(k as usize, v);
@@ -89,9 +89,9 @@ impl<T: Real> Store<T> {
 
     fn equals(&self, id: u32, row: &RowBuffer<T>) -> bool {
         match &self.memory {
-            Memory::Dense(_) => self.dense(id) == row.values(),
+            Memory::Dense(_) => self.dense(id) == row.given(),
             Memory::Sparse(rows) => {
-                let (features, values) = row.entries();
+                let (features, values) = (row.entries().0, row.given());
                 let stored = &rows[id as usize];
                 stored.len() == features.len()
                     && stored
@@ -113,9 +113,9 @@ impl<T: Real> Store<T> {
         });
         match &mut self.memory {
             Memory::Dense(data) => {
-                data[id as usize * self.features..][..self.features].copy_from_slice(row.values());
+                data[id as usize * self.features..][..self.features].copy_from_slice(row.given());
             }
-            Memory::Sparse(rows) => row.for_each(|k, v| rows[id as usize].push((k as u32, v))),
+            Memory::Sparse(rows) => row.for_each_given(|k, v| rows[id as usize].push((k as u32, v))),
         }
         self.by_hash.entry(hash).or_default().push(id);
         id
@@ -125,7 +125,7 @@ impl<T: Real> Store<T> {
 /// Equal for equal rows: zeros do not count, so the sign of a zero does not either.
 fn hash<T: Real>(row: &RowBuffer<T>) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-    row.for_each(|k, v| {
+    row.for_each_given(|k, v| {
         if v != T::ZERO {
             let bits = v.to_f64().to_bits() ^ (k as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             hash = (hash ^ bits).wrapping_mul(0x0000_0100_0000_01B3);
@@ -139,13 +139,15 @@ fn hash<T: Real>(row: &RowBuffer<T>) -> u64 {
 mod tests {
     use super::*;
     use crate::data::Rows;
+    use crate::kernels::{Formula, Kernel};
 
     #[test]
     fn equal_rows_are_one_and_forgotten_rows_make_room() {
         let data = [1.0_f32, 0.0, 2.0, 3.0, 1.0, -0.0, 4.0, 5.0];
         let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {
-            let (mut store, mut row) = (Store::new(2, sparse), RowBuffer::<f32>::new(2, sparse));
+            let formula = Formula::<f32>::of(&Kernel::Rbf { gamma: 1e-6 }, sparse).unwrap();
+            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2));
             let ids: Vec<u32> = (0..3)
                 .map(|i| {
                     row.load(&rows, i);
@@ -162,7 +164,7 @@ mod tests {
             assert_eq!(store.intern(&row), 0);
             store.read(0, &mut row);
             let mut values = Vec::new();
-            row.for_each(|_, v| values.push(v));
+            row.for_each_given(|_, v| values.push(v));
             assert_eq!(values, [4.0, 5.0]);
         }
     }

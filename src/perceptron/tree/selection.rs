@@ -6,9 +6,9 @@
 
 use super::program::Program;
 use crate::error::Result;
-use crate::perceptron::watch::Watch;
 use crate::random::Random;
 use crate::simd::blas::axpy;
+use crate::watch::Watch;
 
 /// Curvatures below this are treated as flat.
 const FLAT: f64 = 1e-14;

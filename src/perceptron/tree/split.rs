@@ -18,10 +18,11 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::RowBuffer;
-use crate::perceptron::watch::Watch;
+use crate::memory::{zero_matrix, zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
+use crate::watch::Watch;
 use ndarray::Array2;
 
 /// Rounds of algorithm 3, at most; it mostly ends after a few.
@@ -133,7 +134,7 @@ impl<T: Real> Problem<'_, T> {
         let (m, q) = (self.m(), self.outputs);
         let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
         let size = chosen.len();
-        let mut columns = vec![0.0; m * size];
+        let mut columns = zeros("kernel values of a split", m * size)?;
         for (j, column) in columns.chunks_exact_mut(size.max(1)).enumerate() {
             let all = self.column(j);
             for (to, &i) in column.iter_mut().zip(&chosen) {
@@ -196,7 +197,9 @@ impl<T: Real> Problem<'_, T> {
     /// The vectors that stay where the rows cannot be divided: the best C for all of them.
     pub(super) fn reduce(&self, random: &mut Random, watch: &mut Watch<'_>) -> Result<Vec<bool>> {
         let m = self.m();
-        let side = Side::new(self.total.clone(), self.most);
+        let mut total = zero_matrix("the program of a split", self.total.dim())?;
+        total.assign(&self.total);
+        let side = Side::new(total, self.most);
         let mut p = vec![self.most.min(m) as f64 / m as f64; m];
         side.relax(&mut p, watch)?;
         rounded(&side.program(), self.draws, &p, random, watch)
@@ -205,7 +208,8 @@ impl<T: Real> Problem<'_, T> {
     /// The programs of the left and of the right rows.
     fn both(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<(Side, Side)> {
         let left = self.quadratic(z, watch)?;
-        let right = &self.total - &left;
+        let mut right = zero_matrix("the program of a split", self.total.dim())?;
+        ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
         Ok((Side::new(left, self.most), Side::new(right, self.most)))
     }
 

@@ -12,10 +12,11 @@ use super::node::{Leaf, Node, Rule};
 use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{RowBuffer, RowWriter, VectorPool};
+use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
+use crate::perceptron::params::check_counts;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const LEAF: u8 = 0;
 const LINEAR: u8 = 1;
@@ -87,7 +88,7 @@ impl TreeState {
         self.intercepts.ncols()
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let (n, q, rows) = (self.kinds.len(), self.outputs(), self.rows.view());
         let linear = self.kinds.iter().map(|&kind| usize::from(kind == LINEAR)).sum::<usize>();
         let lengths = [
@@ -106,6 +107,18 @@ impl TreeState {
         Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
         Error::check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
         Error::check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
+        check_counts(self.seen, self.mistakes)?;
+        // A tree made of an expansion has sorted rows into its leaves that no stream has seen.
+        check_counts(self.leaf_seen.iter().copied().max().unwrap_or(0), 0)?;
+        rows.check_finite("rows of a tree")?;
+        for (what, matrix) in [
+            ("weights of a tree", &self.weights),
+            ("directions of a tree", &self.directions),
+            ("intercepts of a tree", &self.intercepts),
+        ] {
+            Error::check_finite(what, matrix.iter().copied(), matrix.ncols())?;
+        }
+        Error::check_finite("thresholds of a tree", self.thresholds.iter().copied(), 1)?;
         let broken = |what: &str| Err(Error::param("tree", what, "the arrays that a fitted tree has kept"));
         for (starts, end) in [(&self.starts, self.members.len()), (&self.sample_starts, self.sample.len())] {
             if starts[0] != 0 || starts[n] != end as u64 || starts.windows(2).any(|w| w[0] > w[1]) {
@@ -133,12 +146,16 @@ impl TreeState {
     }
 
     /// The nodes, with samples if asked for, and the store of their rows.
-    pub(super) fn build<T: Real>(&self, samples: bool) -> Result<(Vec<Node<T>>, Store<T>)> {
+    pub(super) fn build<T: Real>(
+        &self,
+        formula: &Formula<T>,
+        samples: bool,
+    ) -> Result<(Vec<Node<T>>, Store<T>)> {
         self.check()?;
         let view = self.rows.view();
         let (features, sparse) = (view.cols(), view.is_sparse());
         let mut store = Store::new(features, sparse);
-        let mut row = RowBuffer::<T>::new(features, sparse);
+        let mut row = formula.row(features);
         let mut directions = self.directions.rows().into_iter();
         let mut nodes = Vec::with_capacity(self.kinds.len());
         for node in 0..self.kinds.len() {
@@ -202,7 +219,7 @@ impl TreeState {
             (row.features(), row.is_sparse(), size_of::<T>() == size_of::<f64>());
         let mut writer = RowWriter::new(features, sparse, double);
         let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0);
-        let mut numbers: HashMap<u32, u64> = HashMap::new();
+        let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut number = |id: u32| {
             let next = numbers.len() as u64;
             *numbers.entry(id).or_insert_with(|| {

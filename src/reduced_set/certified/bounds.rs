@@ -25,14 +25,17 @@
 
 use ndarray::{Array2, ArrayView2, s};
 
-use crate::control::Par;
+use crate::control::{Monitor, Par};
 use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, Kernel, diagonal, gram_symmetric, growth, rounding};
+use crate::kernels::{Evaluator, Kernel, diagonal, growth, rounding};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
+use crate::reduced_set::penalised::kernel_matrix;
+use crate::reduced_set::pursuit::{Halt, for_blocks};
 use crate::simd::blas::{axpy, dot, row_times};
+use crate::watch::Watch;
 
 /// Inner products of the machine that is approximated.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +53,13 @@ pub struct Moments {
 /// The inner products that the bounds need. Cost m (m + M) kernel values and m q^2 multiply-adds.
 ///
 /// # Errors
-/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space.
-pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<Moments> {
+/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Cancelled`].
+pub fn moments(
+    target: &ExpansionView<'_>,
+    kept: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Moments> {
     feature_space(target)?;
     let q = target.outputs();
     // Behind the outputs those with the absolute coefficients: they share the kernel values.
@@ -60,13 +68,20 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, par: Par) -> Result<M
     both.slice_mut(s![.., q..]).assign(&target.coefficients.mapv(f64::abs));
     let (zero, coefficients) = (vec![0.0; 2 * q], both.view());
     let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
-    let at_vectors = flat(evaluator.evaluate_double(target.vectors, par)?);
-    let at_kept = evaluator.evaluate_double(kept, par)?.slice(s![.., ..q]).to_owned();
+    let outputs_at = |rows: Rows<'_>| {
+        let work = evaluator.len().max(1) * (rows.cols() + 2 * q);
+        for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par).map(flat))
+            .map_err(Halt::error)
+    };
+    let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
+    let at_kept = matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]).to_owned();
     let mut products = Array2::zeros((q, q));
     let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
     let own = diagonal(&target.kernel, target.vectors);
     let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
+    let mut watch = Watch::new(monitor, "moments", target.len());
     for ((coefficients, values), own) in lines.zip(own) {
+        watch.spend((q * q) as u64)?;
         for (j, &c) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             axpy(c, &values[..q], products.row_mut(j).into_slice().expect("a new array is row-major"));
             sums[j] += c.abs() * own.max(0.0).sqrt();
@@ -151,6 +166,7 @@ pub(super) fn stages(
     source: &Projection<'_>,
     sizes: &[StageSize],
     coding: Coding,
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Vec<Stage>> {
     let (q, m) = (source.target.outputs(), source.kept.rows());
@@ -169,8 +185,9 @@ pub(super) fn stages(
     Error::check_param(holds, "stages", format!("{sizes:?}"), rule)?;
     let Some(last) = sizes.last() else { return Ok(Vec::new()) };
     let deltas = feature_space(&source.target)?;
-    let shared = Shared::new(source, last, deltas, par)?;
-    sizes.iter().map(|&size| shared.stage(source, size, coding)).collect()
+    let shared = Shared::new(source, last, deltas, monitor, par)?;
+    let mut watch = Watch::new(monitor, "stages", sizes.len());
+    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut watch)).collect()
 }
 
 /// What all stages share.
@@ -185,25 +202,40 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), par: Par) -> Result<Self> {
+    fn new(
+        source: &Projection<'_>,
+        last: &StageSize,
+        deltas: (f64, f64),
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
         let first: Vec<usize> = (0..t).collect();
         let kept = source.kept.gather(&first);
-        let gram = flat(gram_symmetric(&target.kernel, kept.view(), par)?);
+        let gram = kernel_matrix(&target.kernel, kept.view(), monitor, par)?;
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
         let lines: Vec<&[f64]> = (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).collect();
-        let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, par);
+        let mut watch = Watch::new(monitor, "directions", last.directions);
+        let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, &mut watch, par)?;
         Ok(Self { deltas, gram, t, lengths, directions })
     }
 
-    fn stage(&self, source: &Projection<'_>, size: StageSize, coding: Coding) -> Result<Stage> {
+    fn stage(
+        &self,
+        source: &Projection<'_>,
+        size: StageSize,
+        coding: Coding,
+        watch: &mut Watch<'_>,
+    ) -> Result<Stage> {
         let StageSize { vectors: t, directions: p } = size;
         let (q, total) = (source.target.outputs(), source.target.len());
         let (sums, masses) = (&source.moments.sums, &source.moments.masses);
         let a = path_coefficients(&source.path(), t)?;
-        let lines = self.gram.chunks_exact(self.t).take(t);
-        let of_v: Vec<f64> =
-            lines.flat_map(|line| row_times(&line[..t], a.as_slice().unwrap_or_default(), q)).collect();
+        let mut of_v: Vec<f64> = Vec::with_capacity(t * q);
+        for line in self.gram.chunks_exact(self.t).take(t) {
+            watch.spend((t * q) as u64)?;
+            of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
+        }
         let transposed = |values: ArrayView2<'_, f64>| -> Vec<f64> { values.t().iter().copied().collect() };
         let of_w = transposed(source.moments.at_kept.slice(s![..t, ..]));
         let (coefficients, of_v) = (transposed(a.view()), transposed(matrix((t, q), &of_v)?));
@@ -291,20 +323,33 @@ struct Directions {
 }
 
 impl Directions {
-    fn new(lines: &[&[f64]], gram: &[f64], stride: usize, lengths: &[f64], delta: f64, par: Par) -> Self {
+    fn new(
+        lines: &[&[f64]],
+        gram: &[f64],
+        stride: usize,
+        lengths: &[f64],
+        delta: f64,
+        watch: &mut Watch<'_>,
+        par: Par,
+    ) -> Result<Self> {
         let p = lines.len();
         // Column k of L^-1 by forward substitution; kept as rows of the transpose.
-        let columns: Vec<Vec<f64>> = par.map(p, |k| {
-            let mut column = vec![0.0; p];
-            column[k] = 1.0 / lines[k][k];
-            for i in k + 1..p {
-                column[i] = -dot(&lines[i][k..i], &column[k..i]) / lines[i][i];
-            }
-            column
-        });
+        let mut columns: Vec<Vec<f64>> = Vec::with_capacity(p);
+        watch.stretches(p, (p * p / 2) as u64, |part, _| {
+            columns.extend(par.map(part.len(), |k| {
+                let k = part.start + k;
+                let mut column = vec![0.0; p];
+                column[k] = 1.0 / lines[k][k];
+                for i in k + 1..p {
+                    column[i] = -dot(&lines[i][k..i], &column[k..i]) / lines[i][i];
+                }
+                column
+            }));
+            Ok(())
+        })?;
         let inverse: Vec<Vec<f64>> = (0..p).map(|i| (0..=i).map(|k| columns[k][i]).collect()).collect();
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
-        let per_row: Vec<[f64; 4]> = par.map(p, |i| {
+        let of_row = |i: usize| {
             let mut product = vec![0.0; p];
             let mut amplified = vec![0.0; p];
             for (k, &l) in inverse[i].iter().enumerate() {
@@ -320,7 +365,12 @@ impl Directions {
             }
             let reach: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
             [dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach]
-        });
+        };
+        let mut per_row: Vec<[f64; 4]> = Vec::with_capacity(p);
+        watch.stretches(p, (2 * p * p) as u64, |part, _| {
+            per_row.extend(par.map(part.len(), |i| of_row(part.start + i)));
+            Ok(())
+        })?;
         let running = |which: usize| -> Vec<f64> {
             let mut sum = 0.0;
             std::iter::once(0.0)
@@ -330,7 +380,7 @@ impl Directions {
                 }))
                 .collect()
         };
-        Self { inverse: running(0), condition: running(1), skew: running(2), reach: running(3), delta }
+        Ok(Self { inverse: running(0), condition: running(1), skew: running(2), reach: running(3), delta })
     }
 
     /// ||L^-1||_F.

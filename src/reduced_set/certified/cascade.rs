@@ -22,13 +22,15 @@ use crate::data::{Rows, matrix, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::largest::largest;
+use crate::memory::filled;
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
 /// Rows that pass through the stages together.
 const BLOCK: usize = 48;
-/// Blocks a thread gets between two looks at the monitor.
+/// Blocks a thread gets between two looks at the monitor, at most, and multiplications of them.
 const TURN: usize = 8;
+const WORK_OF_A_TURN: usize = 1 << 28;
 /// Where the answer is left to the machine itself.
 pub const UNDECIDED: usize = usize::MAX;
 
@@ -95,11 +97,12 @@ impl Cascade {
     ///
     /// # Errors
     /// [`Error::Param`] for stages that do not increase and kernels without a feature space, [`Error::Shape`] where the
-    /// arrays disagree.
+    /// arrays disagree, [`Error::Cancelled`].
     pub fn new(
         projection: &Projection<'_>,
         sizes: &[StageSize],
         decision: Decision,
+        monitor: &dyn Monitor,
         par: Par,
     ) -> Result<Self> {
         let Projection { target, kept, factor, moments, .. } = projection;
@@ -112,7 +115,7 @@ impl Cascade {
         };
         let (coding, rule) = (format!("{:?}", decision.coding), format!("one for {q} outputs"));
         Error::check_param(fits, "coding", coding, rule)?;
-        let stages = stages(projection, sizes, decision.coding, par)?;
+        let stages = stages(projection, sizes, decision.coding, monitor, par)?;
         let mut columns = Vec::with_capacity(stages.len());
         let mut from = 0;
         for stage in &stages {
@@ -150,6 +153,12 @@ impl Cascade {
         })
     }
 
+    /// Rows between two looks at the monitor.
+    fn turn(&self, columns: usize, par: Par) -> usize {
+        let blocks = WORK_OF_A_TURN / (BLOCK * self.cost(columns)).max(1);
+        BLOCK * blocks.clamp(1, TURN) * par.threads()
+    }
+
     fn check(&self, x: Rows<'_>) -> Result<()> {
         self.columns.first().map_or(Ok(()), |columns| columns.check(x))
     }
@@ -162,14 +171,14 @@ impl Cascade {
         self.check(x)?;
         let n = x.rows();
         let mut found = vec![(UNDECIDED, self.stages.len()); n];
-        let turn = BLOCK * TURN * par.threads();
+        let turn = self.turn(x.cols(), par);
         for (round, found) in found.chunks_mut(turn).enumerate() {
             let done = round * turn;
             let progress = Progress { steps: done as u64, ..Progress::of("cascade", done, n) };
             if monitor.tick(&progress).is_break() {
                 break;
             }
-            par.for_each_chunk(found, BLOCK, |chunk, found| {
+            par.try_for_each_chunk(found, BLOCK, |chunk, found| {
                 let first = round * turn + chunk * BLOCK;
                 self.pass(x, first, found.len(), &mut |at, stage, outputs, place| {
                     let class = self.decide(stage, outputs, place);
@@ -177,8 +186,8 @@ impl Cascade {
                         found[at] = (class, stage);
                     }
                     class.is_some()
-                });
-            });
+                })
+            })?;
         }
         let (classes, stages) = found.into_iter().unzip();
         Ok(CertainAnswers { classes, stages })
@@ -192,23 +201,30 @@ impl Cascade {
         &self,
         x: Rows<'_>,
         stage: usize,
+        monitor: &dyn Monitor,
         par: Par,
     ) -> Result<(Array2<f64>, Array2<f64>)> {
         self.check(x)?;
         let count = self.stages.len();
         Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
-        let mut found = vec![(0.0, 0.0); x.rows() * q];
-        par.for_each_chunk(&mut found, BLOCK * q, |chunk, found| {
-            self.pass(x, chunk * BLOCK, found.len() / q, &mut |at, s, outputs, place| {
-                if s == stage {
-                    for (j, (out, &f)) in found[at * q..(at + 1) * q].iter_mut().zip(outputs).enumerate() {
-                        *out = (f, self.bound(s, j, place));
+        let mut found = filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
+        let turn = self.turn(x.cols(), par);
+        for (round, found) in found.chunks_mut(turn * q).enumerate() {
+            monitor.go_on("cascade", round * turn, x.rows())?;
+            par.try_for_each_chunk(found, BLOCK * q, |chunk, found| {
+                let first = round * turn + chunk * BLOCK;
+                self.pass(x, first, found.len() / q, &mut |at, s, outputs, place| {
+                    if s == stage {
+                        let mine = &mut found[at * q..(at + 1) * q];
+                        for (j, (out, &f)) in mine.iter_mut().zip(outputs).enumerate() {
+                            *out = (f, self.bound(s, j, place));
+                        }
                     }
-                }
-                s == stage
-            });
-        });
+                    s == stage
+                })
+            })?;
+        }
         let found = matrix((x.rows(), q), &found)?;
         Ok((found.mapv(|(f, _)| f), found.mapv(|(_, bound)| bound)))
     }
@@ -217,11 +233,11 @@ impl Cascade {
     ///
     /// # Errors
     /// As [`Cascade::answer`].
-    pub fn survey(&self, x: Rows<'_>, par: Par) -> Result<Array2<usize>> {
+    pub fn survey(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
         let mut sums = Array2::zeros((count, count));
-        let per_block = par.map(x.rows().div_ceil(BLOCK), |block| {
+        let of_block = |block: usize| -> Result<Array2<usize>> {
             let first = block * BLOCK;
             let rows = BLOCK.min(x.rows() - first);
             let mut distances = vec![f64::INFINITY; rows * count];
@@ -234,18 +250,22 @@ impl Cascade {
                     decided[[stage, earlier]] += usize::from(class.is_some());
                 }
                 false
-            });
-            decided
-        });
-        for decided in per_block {
-            sums += &decided;
+            })?;
+            Ok(decided)
+        };
+        let (blocks, at_once) = (x.rows().div_ceil(BLOCK), self.turn(x.cols(), par) / BLOCK);
+        for from in (0..blocks).step_by(at_once) {
+            monitor.go_on("cascade", from * BLOCK, x.rows())?;
+            for decided in par.map(at_once.min(blocks - from), |block| of_block(from + block)) {
+                sums += &decided?;
+            }
         }
         Ok(sums)
     }
 
     /// Takes rows through the stages; `visit(number in the block, stage, outputs, place)` says whether the row leaves.
-    fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) {
-        let Some(last) = self.stages.last() else { return };
+    fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) -> Result<()> {
+        let Some(last) = self.stages.last() else { return Ok(()) };
         let depth = last.size.directions;
         let list: Vec<usize> = (first..first + count).collect();
         let own = match self.kernel.constant_diagonal() {
@@ -279,7 +299,7 @@ impl Cascade {
                 traveller.slot = slot;
             }
             values = wider;
-            columns.values(x, &rows, &mut values[from..], t);
+            columns.values(x, &rows, &mut values[from..], t)?;
             // Lines of L outside, rows inside: a line is read from memory once a block.
             for (i, line) in self.lines.iter().enumerate().take(p).skip(covered) {
                 for traveller in &mut alive {
@@ -300,9 +320,10 @@ impl Cascade {
                 !visit(traveller.row, s, &outputs, Place { distance: outside.sqrt(), ..traveller.at })
             });
             if alive.is_empty() {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// What rounding may add to the error of output j.
@@ -395,7 +416,7 @@ mod tests {
                 let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
                 let kept = rows.gather(&path.order);
-                let known = moments(&target, kept.view(), Par::Sequential).unwrap();
+                let known = moments(&target, kept.view(), &Silent, Par::Sequential).unwrap();
                 let m = path.order.len();
                 let sizes: Vec<StageSize> = [1, 3, 10, 30, 60, 90, 120]
                     .iter()
@@ -410,7 +431,7 @@ mod tests {
                     projections: path.projections.view(),
                     moments: &known,
                 };
-                let cascade = Cascade::new(&projection, &sizes, decision, Par::Sequential).unwrap();
+                let cascade = Cascade::new(&projection, &sizes, decision, &Silent, Par::Sequential).unwrap();
                 let evaluator = Evaluator::new(&target).unwrap();
                 let x: Vec<f64> = (0..900).map(|i| (f64::from(i * i) * 0.13).cos() * 2.5).collect();
                 let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
@@ -419,7 +440,8 @@ mod tests {
                 for x in [double, single] {
                     let f = flat(evaluator.evaluate(x, Par::Sequential).unwrap());
                     for stage in 0..sizes.len() {
-                        let (small, bounds) = cascade.outputs_with_bounds(x, stage, Par::Threads).unwrap();
+                        let (small, bounds) =
+                            cascade.outputs_with_bounds(x, stage, &Silent, Par::Threads).unwrap();
                         for ((f, small), bound) in f.iter().zip(&small).zip(&bounds) {
                             assert!(
                                 (f - small).abs() <= *bound,
@@ -436,7 +458,7 @@ mod tests {
                         decided += usize::from(*class != UNDECIDED);
                     }
                     assert!(decided > 0, "{kernel:?} {coding:?} {}", x.is_f64());
-                    let survey = cascade.survey(x, Par::Sequential).unwrap();
+                    let survey = cascade.survey(x, &Silent, Par::Sequential).unwrap();
                     let last = sizes.len() - 1;
                     assert!(survey[[last, last]] <= decided);
                 }
@@ -450,6 +472,9 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((120, 3), &z).unwrap();
         let kernel = Kernel::Sigmoid { gamma: 0.1, coef0: 0.0 };
         let target = ExpansionView::new(kernel, rows, matrix((120, 1), &b).unwrap(), &intercepts).unwrap();
-        assert!(matches!(moments(&target, rows, Par::Sequential), Err(Error::Param { name: "kernel", .. })));
+        assert!(matches!(
+            moments(&target, rows, &Silent, Par::Sequential),
+            Err(Error::Param { name: "kernel", .. })
+        ));
     }
 }

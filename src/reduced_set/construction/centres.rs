@@ -9,18 +9,22 @@
 
 use ndarray::Array2;
 
-use crate::control::Par;
+use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
+use crate::memory::zeros;
 use crate::random::Random;
 
 const ROUNDS: usize = 10;
 /// Rows of a sample for each centre.
 const ROWS_PER_CENTRE: usize = 100;
 
+/// Multiplications between two looks at the monitor.
+const LOOK: usize = 100_000_000;
+
 /// `count` centres, (count, d), class after class; `groups` holds the class of each row, or nothing for all
-/// rows together.
+/// rows together. Where the monitor asks to stop they stay as they are.
 ///
 /// # Errors
 /// [`Error::Param`] for more centres than rows or none, [`Error::Shape`] where there is not one group a row.
@@ -29,6 +33,7 @@ pub fn centres(
     groups: Option<&[usize]>,
     count: usize,
     seed: u64,
+    monitor: &dyn Monitor,
     par: Par,
 ) -> Result<Array2<f32>> {
     let (n, d) = (rows.rows(), rows.cols());
@@ -61,14 +66,20 @@ pub fn centres(
             .into_iter()
             .map(|i| members[i])
             .collect();
-        out.extend(lloyd(rows, &sample, share, par)?);
+        out.extend(lloyd(rows, &sample, share, monitor, par)?);
     }
     Ok(Array2::from_shape_vec((count, d), out).expect("every class gave its share"))
 }
 
-fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec<f32>> {
+fn lloyd(
+    rows: Rows<'_>,
+    sample: &[usize],
+    count: usize,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Vec<f32>> {
     let d = rows.cols();
-    let mut points = vec![0.0; sample.len() * d];
+    let mut points = zeros("the rows of clusters", sample.len() * d)?;
     if d == 0 || count == 0 {
         return Ok(Vec::new());
     }
@@ -77,19 +88,25 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec
     }
     // The sample is in random order.
     let mut centres = points[..count * d].to_vec();
-    let view: Rows<'_> = Rows::from_shape((sample.len(), d), &points)?;
-    for _ in 0..ROUNDS {
+    let block = (LOOK / (count * d)).clamp(16, 4096);
+    'rounds: for round in 0..ROUNDS {
         let norms: Vec<f64> =
             centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
-        let inner = gram(&Kernel::Linear, view, Rows::from_shape((count, d), &centres)?, par)?;
         let (mut sums, mut counts) = (vec![0.0; count * d], vec![0_usize; count]);
-        for (point, inner) in points.chunks_exact(d).zip(inner.rows()) {
-            let nearest = (0..count)
-                .min_by(|&a, &b| (norms[a] - inner[a]).total_cmp(&(norms[b] - inner[b])))
-                .unwrap_or(0);
-            counts[nearest] += 1;
-            for (sum, v) in sums[nearest * d..(nearest + 1) * d].iter_mut().zip(point) {
-                *sum += v;
+        for points in points.chunks(block * d) {
+            if monitor.look("centres", round, ROUNDS).is_break() {
+                break 'rounds;
+            }
+            let some: Rows<'_> = Rows::from_shape((points.len() / d, d), points)?;
+            let inner = gram(&Kernel::Linear, some, Rows::from_shape((count, d), &centres)?, par)?;
+            for (point, inner) in points.chunks_exact(d).zip(inner.rows()) {
+                let nearest = (0..count)
+                    .min_by(|&a, &b| (norms[a] - inner[a]).total_cmp(&(norms[b] - inner[b])))
+                    .unwrap_or(0);
+                counts[nearest] += 1;
+                for (sum, v) in sums[nearest * d..(nearest + 1) * d].iter_mut().zip(point) {
+                    *sum += v;
+                }
             }
         }
         let mut moved = false;
@@ -113,6 +130,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, par: Par) -> Result<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Silent;
 
     #[test]
     fn clouds_are_found_and_rare_classes_have_their_share() {
@@ -126,7 +144,7 @@ mod tests {
             x.extend(middle.iter().map(|m| m + f64::from(random.bell())));
         }
         let rows = Rows::from_shape((n, 2), &x).unwrap();
-        let found = centres(rows, Some(&groups), 4, 0, Par::Sequential).unwrap();
+        let found = centres(rows, Some(&groups), 4, 0, &Silent, Par::Sequential).unwrap();
         assert_eq!(found.dim(), (4, 2));
         // Class 0 has rows of both parities but i % 100 == 0 is even: its two centres are the first two middles.
         for middle in &middles[..2] {
@@ -135,7 +153,7 @@ mod tests {
             }));
         }
         assert!(found.rows().into_iter().skip(2).all(|c| f64::from(c[1]) > 6.0));
-        assert!(centres(rows, None, n + 1, 0, Par::Sequential).is_err());
-        assert_eq!(centres(rows, None, 7, 0, Par::Sequential).unwrap().dim(), (7, 2));
+        assert!(centres(rows, None, n + 1, 0, &Silent, Par::Sequential).is_err());
+        assert_eq!(centres(rows, None, 7, 0, &Silent, Par::Sequential).unwrap().dim(), (7, 2));
     }
 }

@@ -25,17 +25,19 @@ use super::objective::Objective;
 use super::params::{Answers, Examples, GradientParams};
 use super::teacher::Teacher;
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
-use crate::data::{Rows, matrix};
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Evaluator, Kernel, MovingExpansion, Workspace};
 use crate::random::Random;
-use crate::reduced_set::pursuit::check_kernel;
+use crate::reduced_set::pursuit::{Halt, check_kernel, for_blocks};
 use crate::simd::adam;
+use crate::watch::Reasoned;
 use std::ops::ControlFlow;
 
-/// Steps between two looks at the monitor.
+/// Steps between two looks at the monitor, at most, and multiplications of them.
 const STEPS_PER_TICK: usize = 16;
+const WORK_PER_TICK: usize = 100_000_000;
 /// Rows of a batch that are made by one task.
 const ROWS_PER_TASK: usize = 48;
 
@@ -56,7 +58,7 @@ pub struct Construction {
 
 /// Moves the vectors and the coefficients that fit them best, to imitate `target` on the examples, or to do better than it
 /// where the objective asks for the answers; one result for each of the increasing `sizes`, fewer where the monitor
-/// ended the run.
+/// ended the run, and none where it did so before there were coefficients.
 ///
 /// `start` (s, d) holds at least as many vectors as the first size.
 ///
@@ -98,7 +100,9 @@ pub fn gradient_vectors(
     let mut teacher = Teacher::new(target, rows.reborrow(), params);
     let share = params.objective.label_weight;
     let first = start.slice(s![..sizes[0], ..]);
-    let (coefficients, intercepts) = teacher.fitted_coefficients(target, first, answers, share, par)?;
+    let reasoned = Reasoned::new(monitor);
+    let fitted = teacher.fitted_coefficients(target, first, answers, share, &reasoned, par);
+    let Ok((coefficients, intercepts)) = reasoned.unless_stopped(fitted)? else { return Ok(Vec::new()) };
     let mut small = Small { vectors: first.iter().copied().collect(), coefficients, intercepts };
     if let ControlFlow::Break(reason) = teacher.ask(target, answers, params.objective, monitor, par)? {
         return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })]);
@@ -118,8 +122,14 @@ pub fn gradient_vectors(
         let next = given.min(size).max(present);
         small.vectors.extend(start.slice(s![present.min(given)..next.min(given), ..]));
         if size > next {
-            let new = run.where_it_errs(&small, size - next, stage, par)?;
-            small.vectors.extend(new);
+            let new = run.where_it_errs(&small, size - next, stage, &reasoned, par);
+            match reasoned.unless_stopped(new)? {
+                Ok(new) => small.vectors.extend(new),
+                Err(reason) => {
+                    made.iter_mut().last().into_iter().for_each(|last| last.stop.reason = reason);
+                    break;
+                }
+            }
         }
         let coefficient_rate = params.coefficient_rate * size_of(&small.coefficients);
         small.coefficients.resize(size * q, 0.0);
@@ -218,9 +228,12 @@ impl Run<'_, '_> {
         let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
         let mut next = n;
         let mut reason = StopReason::Converged;
-        let mut done = 0;
+        let (mut done, mut work_done) = (0, 0);
+        let work_of_step = batch_size * (small.coefficients.len() / q) * (2 * d + 3 * q);
         for step in 0..params.steps {
-            if step % STEPS_PER_TICK == 0 {
+            work_done += work_of_step;
+            if step % STEPS_PER_TICK == 0 || work_done >= WORK_PER_TICK {
+                work_done = 0;
                 let progress = Progress {
                     gap: losses.last().copied().unwrap_or(f64::NAN),
                     steps: step as u64,
@@ -254,7 +267,13 @@ impl Run<'_, '_> {
                 let (row, place) = picked[i];
                 objective.slopes(outputs, teacher.outputs(row, place), self.signs_of_row(row))
             };
-            sum += moving.slopes(&batch, &mut work, loss, par);
+            match moving.slopes(&batch, &mut work, loss, monitor, par) {
+                ControlFlow::Continue(loss) => sum += loss,
+                ControlFlow::Break(asked) => {
+                    reason = asked;
+                    break;
+                }
+            }
             count += batch_size;
 
             let fall = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
@@ -294,7 +313,14 @@ impl Run<'_, '_> {
 
     /// Centres of clusters of rows drawn with chances in proportion to the length of the loss's slope in the outputs
     /// (without replacement: Efraimidis and Spirakis, 2006).
-    fn where_it_errs(&self, small: &Small, count: usize, stage: usize, par: Par) -> Result<Array2<f32>> {
+    fn where_it_errs(
+        &self,
+        small: &Small,
+        count: usize,
+        stage: usize,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Array2<f32>> {
         const ROWS_PER_CENTRE: usize = 20;
         let rows = self.teacher.rows;
         let (n, d, q) = (rows.rows(), rows.cols(), small.intercepts.len());
@@ -303,11 +329,13 @@ impl Run<'_, '_> {
         let vectors = Rows::from_shape((present, d), &small.vectors[..present * d])?;
         let view =
             ExpansionView::new(self.kernel, vectors, matrix((present, q), &coefficients)?, &intercepts)?;
-        let outputs = Evaluator::new(&view)?.evaluate(rows, par)?;
+        let evaluator = Evaluator::new(&view)?;
+        let outputs =
+            for_blocks(rows, present * (d + q), monitor, |block| evaluator.evaluate(block, par).map(flat))
+                .map_err(Halt::error)?;
         let mut random = Random::stream(self.params.seed, u64::MAX - stage as u64);
         let mut keys: Vec<(f64, usize)> = outputs
-            .rows()
-            .into_iter()
+            .chunks_exact(q)
             .enumerate()
             .map(|(row, outputs)| {
                 let mut slopes: Vec<f32> = outputs.iter().map(|&f| f as f32).collect();
@@ -321,6 +349,6 @@ impl Run<'_, '_> {
         let sample: Vec<usize> = keys.into_iter().map(|(_, row)| row).collect();
         let groups: Option<Vec<usize>> =
             self.labels.map(|labels| sample.iter().map(|&row| labels[row]).collect());
-        centres(rows.gather(&sample).view(), groups.as_deref(), count, random.bits(), par)
+        centres(rows.gather(&sample).view(), groups.as_deref(), count, random.bits(), monitor, par)
     }
 }

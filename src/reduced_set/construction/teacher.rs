@@ -16,17 +16,22 @@ use ndarray::ArrayView2;
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
 use crate::control::{Monitor, Par, StopReason};
-use crate::data::{Rows, row};
+use crate::data::{Rows, flat};
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
 use crate::linalg::cholesky;
+use crate::memory::{filled, room, zeros};
 use crate::random::Random;
+use crate::reduced_set::pursuit::{Halt, for_blocks};
 use crate::simd::blas::{axpy, dot};
+use crate::watch::Watch;
 use std::ops::ControlFlow;
 
-/// Rows whose machine outputs are computed together.
+/// Rows whose machine outputs are computed together, at most.
 const CHUNK: usize = 512;
+/// Multiplications between two looks at the monitor.
+const LOOK: usize = 400_000_000;
 
 /// The rows with their places and the machine's outputs there.
 pub(super) struct Teacher<'a> {
@@ -87,27 +92,28 @@ impl<'a> Teacher<'a> {
     ) -> Result<ControlFlow<StopReason>> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
         if self.labels_alone {
-            self.outputs = vec![0.0; n * q];
+            self.outputs = zeros("the outputs at the rows", n * q)?;
             return Ok(ControlFlow::Continue(()));
         }
         let evaluator = Evaluator::new(target)?;
-        self.outputs.reserve_exact(self.places * n * q);
+        self.outputs = room("the outputs at the rows and beside them", self.places * n * q)?;
+        let chunk = (LOOK / (target.len() * (d + q)).max(1)).clamp(16, CHUNK);
         for place in 0..self.places {
-            for first in (0..n).step_by(CHUNK) {
+            for first in (0..n).step_by(chunk) {
                 if let ControlFlow::Break(asked) = monitor.look("outputs", place * n + first, self.places * n)
                 {
                     return Ok(ControlFlow::Break(asked));
                 }
-                let count = CHUNK.min(n - first);
+                let count = chunk.min(n - first);
                 let values = if place == 0 {
                     let own: Vec<usize> = (first..first + count).collect();
                     evaluator.evaluate(self.rows.gather(&own).view(), par)?
                 } else {
                     let mut dense = vec![0.0; count * d];
                     let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).collect();
-                    par.for_each_chunk(&mut lines, 64, |chunk, lines| {
+                    par.for_each_chunk(&mut lines, 64, |part, lines| {
                         for (i, line) in lines.iter_mut().enumerate() {
-                            self.row(first + chunk * 64 + i, place, line);
+                            self.row(first + part * 64 + i, place, line);
                         }
                     });
                     evaluator.evaluate(Rows::from_shape((count, d), &dense)?, par)?
@@ -171,6 +177,7 @@ impl<'a> Teacher<'a> {
         start: ArrayView2<'_, f32>,
         answers: Option<Answers<'_>>,
         share: f64,
+        monitor: &dyn Monitor,
         par: Par,
     ) -> Result<(Vec<f32>, Vec<f32>)> {
         const ROWS_PER_VECTOR: usize = 6;
@@ -181,38 +188,57 @@ impl<'a> Teacher<'a> {
         let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count);
         sample.sort_unstable();
         let rows = self.rows.gather(&sample);
-        let mut wanted = Evaluator::new(target)?.evaluate(rows.view(), par)?;
+        let (evaluator, d) = (Evaluator::new(target)?, self.rows.cols());
+        let work = target.len().max(1) * (d + q);
+        let mut wanted =
+            for_blocks(rows.view(), work, monitor, |block| evaluator.evaluate(block, par).map(flat))
+                .map_err(Halt::error)?;
         if let Some(Answers::Values(values)) = answers {
-            for (mut line, &row) in wanted.rows_mut().into_iter().zip(&sample) {
+            for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
                 for (f, y) in line.iter_mut().zip(values.row(row)) {
                     *f += share * (y - *f);
                 }
             }
         }
-        let kernel = gram(&target.kernel, rows.view(), start.try_into()?, par)?;
+        let start: Rows<'_> = start.try_into()?;
+        let kernel = for_blocks(rows.view(), m * d, monitor, |block| {
+            gram(&target.kernel, block, start, par).map(flat)
+        })
+        .map_err(Halt::error)?;
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
-        let mut columns = vec![1.0; size * count];
-        for ((i, j), &value) in kernel.indexed_iter() {
-            columns[j * count + i] = value;
-        }
-        let mut normal = vec![0.0; size * size];
-        par.for_each_chunk(&mut normal, size, |a, line| {
-            for (b, value) in line.iter_mut().enumerate().take(a + 1) {
-                *value = dot(&columns[a * count..(a + 1) * count], &columns[b * count..(b + 1) * count]);
+        let mut columns = filled("kernel values at the rows", size * count, 1.0)?;
+        for (i, line) in kernel.chunks_exact(m).enumerate() {
+            for (j, &value) in line.iter().enumerate() {
+                columns[j * count + i] = value;
             }
-        });
+        }
+        let mut normal = zeros("the matrix of the coefficients", size * size)?;
+        let mut watch = Watch::new(monitor, "coefficients", size);
+        watch.stretches(size, (size * count / 2) as u64, |lines, _| {
+            par.for_each_chunk(&mut normal[lines.start * size..lines.end * size], size, |a, line| {
+                let a = lines.start + a;
+                for (b, value) in line.iter_mut().enumerate().take(a + 1) {
+                    *value = dot(&columns[a * count..(a + 1) * count], &columns[b * count..(b + 1) * count]);
+                }
+            });
+            Ok(())
+        })?;
         let ridge = RIDGE * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
         for i in 0..size {
             normal[i * size + i] += ridge;
         }
         let mut solution = vec![0.0; size * q];
         for (j, out) in solution.chunks_exact_mut(q).enumerate() {
-            for i in 0..count {
-                axpy(columns[j * count + i], row(&wanted.view(), i), out);
+            watch.spend((count * q) as u64)?;
+            for (i, wanted) in wanted.chunks_exact(q).enumerate() {
+                axpy(columns[j * count + i], wanted, out);
             }
         }
-        cholesky::factor(&mut normal, size)?;
+        watch.stretches(size, (size * size / 2) as u64, |lines, _| {
+            cholesky::factor_lines(&mut normal, size, lines)
+        })?;
+        watch.spend((2 * size * size * q) as u64)?;
         cholesky::solve(&normal, size, &mut solution, q);
         let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).collect();
         Ok((narrow(&solution[..m * q]), narrow(&solution[m * q..])))

@@ -6,9 +6,22 @@
 //!          s_i <- s_i sum_j |lambda_ij|
 //! ```
 //!
-//! from s = 1: scales that shrink once shrink faster, as the majoriser of sum_i log |b_i| has it. The print has the two
-//! matrices of the solution swapped and penalises the sum of lambda; the step is the ridge problem above, and for
-//! gamma = 0 its solution of least norm, which is what makes the lossless form choose at all.
+//! Scales that shrink once shrink faster, as the majoriser of sum_i log |b_i| has it. The print has the two matrices of the
+//! solution swapped and penalises the sum of lambda; the step is the ridge problem above, and for gamma = 0 its solution
+//! of least norm, which is what makes the lossless form choose at all.
+//!
+//! Where the rounds stand still, sum_j |lambda_ij| = 1 for every vector left, and so gamma has a natural unit. One output,
+//! b = s lambda, t = K alpha: the vectors left satisfy
+//!
+//! ```text
+//! K b + gamma / b = t     so     gamma m' = b' t - b' K b <= ||w||^2 / 4     for m' vectors left
+//! ```
+//!
+//! A vector alone is left from gamma = t_i^2 / (4 k_ii) down; several that need each other, such as a near copy with the
+//! other sign, can hold out above that, but nothing above ||w||^2 / 4 (q outputs: q sum_j ||w_j||^2 / 4). There the path
+//! begins. The print's start s = 1 is a length that no unit of alpha agrees with: a larger alpha would collapse at gammas
+//! where a smaller one is kept. Rounds start from the coefficients that need no scale, those of least norm, where
+//! gamma > 0 with a ridge that is nothing but a guard against rounding. So c alpha with c^2 gamma leaves the same vectors.
 //!
 //! With K = L L' from a pivoted Cholesky factorisation (m, r), g = L' alpha and D = diag(s), both cases are one formula,
 //!
@@ -23,9 +36,11 @@
 use super::problem::{Norm, Order, Problem};
 use super::rank;
 use crate::control::{Monitor, Progress, StopReason};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::cholesky;
+use crate::memory::{copied, zeros};
 use crate::simd::blas::{axpy, dot, row_times};
+use crate::watch::{Reasoned, Watch};
 use std::ops::ControlFlow;
 
 /// Rounds; the paper finds 10 to 20 enough.
@@ -35,10 +50,12 @@ const GONE: f64 = 1e-9;
 /// Rounds end when no scale changes by more than this share of the largest.
 const STILL: f64 = 1e-6;
 
-/// Values of gamma that a path tries.
-pub const LEVELS: usize = 16;
-/// Share of the first gamma that the last one is.
-const LAST: f64 = 1e-12;
+/// Values of gamma that a path tries before it comes to 0.
+pub const LEVELS: usize = 24;
+/// Share of the first gamma that the last one above 0 is.
+const LAST: f64 = 1e-8;
+/// Ridge of the first round where gamma > 0, as a share of the largest k(z, z).
+const GUARD: f64 = 1e-10;
 
 /// The vectors left for one gamma, the heaviest first; without one gamma falls in so many levels, and vectors enter as
 /// they are first needed. Outputs by themselves take turns.
@@ -49,15 +66,23 @@ pub(super) fn order(
     levels: usize,
 ) -> Result<Order> {
     let (m, q) = (problem.target.len(), problem.target.outputs());
-    let (basis, factor) = rank::basis(problem, m, 1e-14)?;
-    let (mut orders, mut reason) = (Vec::new(), StopReason::Converged);
+    let (basis, factor, stopped) = rank::basis(problem, m, 1e-14)?;
+    let (mut orders, mut reason) = (Vec::new(), stopped.unwrap_or(StopReason::Converged));
     let together = if norm == Norm::Joint { q } else { 1 };
     for first in (0..q).step_by(together) {
         if basis.is_empty() || reason != StopReason::Converged {
             break;
         }
         let lines = problem.target.flat().chunks_exact(q);
-        let coefficients: Vec<f64> = lines.flat_map(|line| &line[first..first + together]).copied().collect();
+        let mut coefficients: Vec<f64> =
+            lines.flat_map(|line| &line[first..first + together]).copied().collect();
+        // A power of two near the largest coefficient is the unit, so that no square leaves double precision.
+        let size = coefficients.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
+        let unit = if size > 0.0 { size.log2().floor().exp2() } else { 1.0 };
+        for v in &mut coefficients {
+            *v /= unit;
+        }
+        let gamma = gamma.map(|gamma| gamma / unit / unit);
         let zero_norm =
             ZeroNorm { factor: &factor, rank: basis.len(), coefficients: &coefficients, outputs: together };
         let order;
@@ -97,11 +122,13 @@ struct ZeroNorm<'a> {
 impl ZeroNorm<'_> {
     /// The vectors in the order in which they are needed as gamma falls.
     fn path(&self, problem: &Problem<'_, '_>, levels: usize) -> Result<(Vec<usize>, StopReason)> {
-        let m = problem.target.len();
-        let largest = problem.largest() * m as f64;
-        let (mut order, mut entered) = (Vec::new(), vec![false; m]);
-        for level in 0..=levels {
-            let gamma = largest * LAST.powf(level as f64 / levels.max(1) as f64);
+        let first = self.first_gamma();
+        let (mut order, mut entered) = (Vec::new(), vec![false; problem.target.len()]);
+        if first == 0.0 {
+            return Ok((order, StopReason::Converged));
+        }
+        let falling = (0..=levels).map(|level| first * LAST.powf(level as f64 / levels.max(1) as f64));
+        for gamma in falling.chain([0.0]) {
             let (support, reason) = self.support(gamma, problem.monitor)?;
             for i in support {
                 if !std::mem::replace(&mut entered[i], true) {
@@ -115,17 +142,33 @@ impl ZeroNorm<'_> {
         Ok((order, StopReason::Converged))
     }
 
-    /// The vectors left for this gamma with their weight sum_j |b_ij|, the heaviest first.
-    fn support(&self, gamma: f64, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
+    /// q sum_j ||w_j||^2 / 4: above it no vector is left.
+    fn first_gamma(&self) -> f64 {
+        let wanted = self.wanted();
+        0.25 * self.outputs as f64 * dot(&wanted, &wanted)
+    }
+
+    /// g = L' alpha, (rank, q): w_j in the coordinates of the factor.
+    fn wanted(&self) -> Vec<f64> {
         let (r, q) = (self.rank, self.outputs);
-        let m = self.coefficients.len() / q;
-        // g = L' alpha
         let mut wanted = vec![0.0; r * q];
         for (line, alpha) in self.factor.chunks_exact(r.max(1)).zip(self.coefficients.chunks_exact(q)) {
             for (&l, g) in line.iter().zip(wanted.chunks_exact_mut(q)) {
                 axpy(l, alpha, g);
             }
         }
+        wanted
+    }
+
+    /// The vectors left for this gamma with their weight sum_j |b_ij|, the heaviest first.
+    fn support(&self, gamma: f64, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
+        let q = self.outputs;
+        let m = self.coefficients.len() / q;
+        let wanted = self.wanted();
+        let largest_own = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
+        let guard = if gamma > 0.0 { GUARD * largest_own } else { 0.0 };
+        let reasoned = Reasoned::new(monitor);
+        let mut watch = Watch::new(&reasoned, "zero norm", ROUNDS);
         let mut left: Vec<usize> = (0..m).collect();
         let mut scales = vec![1.0; m];
         let mut reason = StopReason::Converged;
@@ -135,7 +178,16 @@ impl ZeroNorm<'_> {
                 reason = asked;
                 break;
             }
-            let lambda = self.step(gamma, &left, &scales, &wanted)?;
+            let gamma = if round == 0 { guard } else { gamma };
+            // A round that is cut short leaves the scales of the one before.
+            let lambda =
+                match reasoned.unless_stopped(self.step(gamma, &left, &scales, &wanted, &mut watch))? {
+                    Ok(lambda) => lambda,
+                    Err(asked) => {
+                        reason = asked;
+                        break;
+                    }
+                };
             let mut largest = 0.0_f64;
             let mut moved = 0.0_f64;
             for (&i, lambda) in left.iter().zip(lambda.chunks_exact(q)) {
@@ -145,7 +197,7 @@ impl ZeroNorm<'_> {
                 largest = largest.max(new);
             }
             left.retain(|&i| scales[i] > GONE * largest);
-            if moved <= STILL * largest {
+            if round > 0 && moved <= STILL * largest {
                 break;
             }
         }
@@ -161,49 +213,62 @@ impl ZeroNorm<'_> {
     }
 
     /// lambda of the vectors left, (left, q).
-    fn step(&self, gamma: f64, left: &[usize], scales: &[f64], wanted: &[f64]) -> Result<Vec<f64>> {
+    fn step(
+        &self,
+        gamma: f64,
+        left: &[usize],
+        scales: &[f64],
+        wanted: &[f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
         let scaled: Vec<Vec<f64>> =
             left.iter().map(|&i| self.line(i).iter().map(|l| scales[i] * l).collect()).collect();
         if left.len() >= r {
             // S = L' D^2 L + gamma I
-            let mut s = vec![0.0; r * r];
+            let mut s = zeros("a matrix of the zero norm", r * r)?;
             for line in &scaled {
+                watch.spend((r * r / 2) as u64)?;
                 for (a, row) in s.chunks_exact_mut(r.max(1)).enumerate() {
                     axpy(line[a], &line[..a + 1], &mut row[..a + 1]);
                 }
             }
             let mut solution = wanted.to_vec();
-            self.solve(&mut s, r, gamma, &mut solution)?;
+            self.solve(&s, r, gamma, &mut solution, watch)?;
             return Ok(scaled.iter().flat_map(|line| row_times(line, &solution, q)).collect());
         }
         let n = left.len();
-        let mut s = vec![0.0; n * n];
+        let mut s = zeros("a matrix of the zero norm", n * n)?;
         for a in 0..n {
+            watch.spend((a * r) as u64)?;
             for b in 0..=a {
                 s[a * n + b] = dot(&scaled[a], &scaled[b]);
             }
         }
         let mut solution: Vec<f64> = scaled.iter().flat_map(|line| row_times(line, wanted, q)).collect();
-        self.solve(&mut s, n, gamma, &mut solution)?;
+        self.solve(&s, n, gamma, &mut solution, watch)?;
         Ok(solution)
     }
 
     /// (S + gamma I)^-1, with the least addition to the diagonal that rounding asks for.
-    fn solve(&self, s: &mut [f64], n: usize, gamma: f64, b: &mut [f64]) -> Result<()> {
+    fn solve(&self, s: &[f64], n: usize, gamma: f64, b: &mut [f64], watch: &mut Watch<'_>) -> Result<()> {
         let diagonal: Vec<f64> = (0..n).map(|i| s[i * n + i]).collect();
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         let mut extra = 0.0;
         loop {
-            let mut factor = s.to_vec();
+            let mut factor = copied("a factor of the zero norm", s)?;
             for i in 0..n {
                 factor[i * n + i] = diagonal[i] + gamma + extra * largest;
             }
-            match cholesky::factor(&mut factor, n) {
+            let lines = watch
+                .stretches(n, (n * n / 2) as u64, |lines, _| cholesky::factor_lines(&mut factor, n, lines));
+            match lines {
                 Ok(()) => {
+                    watch.spend((2 * n * n * self.outputs) as u64)?;
                     cholesky::solve(&factor, n, b, self.outputs);
                     return Ok(());
                 }
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
                 Err(error) if extra > 1e-6 => return Err(error),
                 Err(_) => extra = if extra == 0.0 { 1e-15 } else { extra * 10.0 },
             }

@@ -5,16 +5,21 @@
 //! | `rank` | a basis of the span of all vectors: lossless | TR-132, eq. 3, after Downs, Gates and Masters, 2001 |
 //! | `l0` | as few vectors as keep w, gamma lets w change | TR-132, alg. 3.4 and 3.5 |
 //! | `l1` | the penalised path, also of an SVM trained again on its own vectors | TR-132, eq. 4 and 5; compressed SVM, eq. 6 to 9 |
+//! | `lasso` | | the exact l1 path of one output; Efron, Hastie, Johnstone and Tibshirani, 2004 |
+//! | `groups` | | the solutions of outputs that share their vectors |
 //! | `selection` | by one of these, and gives the path along its order | TR-132, eq. 7 |
 //! | `problem` | what they are given and give | |
 
+mod groups;
 mod l0;
 mod l1;
+mod lasso;
 mod problem;
 mod rank;
 mod selection;
 
 pub use l0::LEVELS;
 pub use problem::Norm;
-pub(super) use selection::along;
+pub(super) use problem::kernel_matrix;
+pub(super) use selection::Along;
 pub use selection::{Method, select};

@@ -1,8 +1,13 @@
 //! What the methods are given, and what they give: vectors in an order.
 
 use crate::control::{Monitor, Par, StopReason};
+use crate::data::Rows;
+use crate::error::Result;
 use crate::expansion::ExpansionView;
+use crate::kernels::{Kernel, PackedVectors, diagonal};
+use crate::memory::zeros;
 use crate::simd::blas::axpy;
+use crate::watch::Watch;
 
 /// How the coefficients of one vector are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,17 +42,21 @@ impl Problem<'_, '_> {
     }
 
     /// K A for A (m, q).
-    pub(super) fn times(&self, a: &[f64]) -> Vec<f64> {
+    pub(super) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
         let (m, q) = (self.target.len(), self.target.outputs());
-        let mut out = vec![0.0; m * q];
-        self.par.for_each_chunk(&mut out, q, |i, out| {
-            for (&k, a) in self.gram[i * m..(i + 1) * m].iter().zip(a.chunks_exact(q)) {
-                if k != 0.0 {
-                    axpy(k, a, out);
+        let mut out = zeros("the outputs at the vectors", m * q)?;
+        Watch::new(self.monitor, "product", m).stretches(m, (m * q) as u64, |lines, _| {
+            self.par.for_each_chunk(&mut out[lines.start * q..lines.end * q], q, |i, out| {
+                let i = lines.start + i;
+                for (&k, a) in self.gram[i * m..(i + 1) * m].iter().zip(a.chunks_exact(q)) {
+                    if k != 0.0 {
+                        axpy(k, a, out);
+                    }
                 }
-            }
-        });
-        out
+            });
+            Ok(())
+        })?;
+        Ok(out)
     }
 }
 
@@ -57,12 +66,146 @@ pub(super) struct Order {
     pub(super) vectors: Vec<usize>,
     /// The lambda that each vector entered at, for the penalised paths.
     pub(super) penalties: Vec<f64>,
+    /// The coefficients of every size, where a method's own are kept.
+    pub(super) own: Option<Coefficients>,
     pub(super) reason: StopReason,
 }
 
 impl Order {
-    /// One without penalties.
+    /// One without penalties and coefficients.
     pub(super) fn new(vectors: Vec<usize>, reason: StopReason) -> Self {
-        Self { vectors, penalties: Vec::new(), reason }
+        Self { vectors, penalties: Vec::new(), own: None, reason }
+    }
+}
+
+/// Coefficients of sizes 1, 2, ..., each as its difference from the one before, in the form of basic steps (`path`).
+#[derive(Debug, PartialEq)]
+pub(super) struct Coefficients {
+    outputs: usize,
+    /// (steps, q).
+    pub(super) changes: Vec<f64>,
+    /// The place in the order of the vector that each step belongs to.
+    pub(super) vector_of_step: Vec<usize>,
+    /// The steps that each size has.
+    pub(super) steps_of_size: Vec<usize>,
+    /// Those of the last size.
+    last: Vec<f64>,
+}
+
+impl Coefficients {
+    pub(super) fn new(outputs: usize) -> Self {
+        let (changes, last) = (Vec::new(), Vec::new());
+        Self { outputs, changes, vector_of_step: Vec::new(), steps_of_size: Vec::new(), last }
+    }
+
+    /// q.
+    pub(super) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The coefficients (size, q) of a size: of the last one anew, or of the next. Of none is nothing.
+    pub(super) fn size(&mut self, rows: &[f64]) {
+        let (q, size) = (self.outputs, rows.len() / self.outputs);
+        if size == 0 {
+            return;
+        }
+        if self.steps_of_size.len() == size {
+            self.take_back();
+        }
+        self.last.resize(rows.len(), 0.0);
+        for (place, (old, new)) in self.last.chunks_exact_mut(q).zip(rows.chunks_exact(q)).enumerate() {
+            if old != new {
+                self.changes.extend(new.iter().zip(&*old).map(|(new, old)| new - old));
+                self.vector_of_step.push(place);
+                old.copy_from_slice(new);
+            }
+        }
+        self.steps_of_size.push(self.vector_of_step.len());
+    }
+
+    /// Forgets the last size.
+    fn take_back(&mut self) {
+        self.steps_of_size.pop();
+        let steps = self.steps_of_size.last().copied().unwrap_or(0);
+        let q = self.outputs;
+        for (change, place) in self.changes[steps * q..].chunks_exact(q).zip(&self.vector_of_step[steps..]) {
+            axpy(-1.0, change, &mut self.last[place * q..(place + 1) * q]);
+        }
+        self.changes.truncate(steps * q);
+        self.vector_of_step.truncate(steps);
+        self.last.truncate(self.steps_of_size.len() * q);
+    }
+}
+
+/// K of some vectors, (m, m), with an exact diagonal and exact symmetry.
+pub(in crate::reduced_set) fn kernel_matrix(
+    kernel: &Kernel,
+    vectors: Rows<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Vec<f64>> {
+    const LOOK: usize = 400_000_000;
+    let m = vectors.rows();
+    let packed = PackedVectors::new(*kernel, vectors, par)?;
+    let mut k = zeros("a kernel matrix", m * m)?;
+    let lines = (LOOK / (m * vectors.cols().max(1)).max(1)).max(16 * par.threads());
+    for (part, out) in k.chunks_mut((lines * m).max(1)).enumerate() {
+        monitor.go_on("kernel matrix", part * lines, m)?;
+        let list: Vec<usize> = (part * lines..part * lines + out.len() / m).collect();
+        packed.values_by(vectors, &list, out, par)?;
+    }
+    for (i, own) in diagonal(kernel, vectors).into_iter().enumerate() {
+        k[i * m + i] = own;
+    }
+    mirror(&mut k, m);
+    Ok(k)
+}
+
+/// Copies the upper triangle of a matrix (m, m) to the lower one, in tiles that stay in the first cache.
+pub(super) fn mirror(a: &mut [f64], m: usize) {
+    const TILE: usize = 32;
+    for i in (0..m).step_by(TILE) {
+        for j in (0..=i).step_by(TILE) {
+            for row in i..m.min(i + TILE) {
+                for column in j..row.min(j + TILE) {
+                    a[row * m + column] = a[column * m + row];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Silent;
+    use crate::data::flat;
+    use crate::kernels::gram_symmetric;
+
+    #[test]
+    fn the_matrix_is_that_of_all_pairs_bit_for_bit() {
+        for (m, d) in [(1, 3), (33, 5), (300, 17)] {
+            let x: Vec<f64> = (0..m * d).map(|i| ((i * i) as f64 * 0.37).sin().abs() + 3.0).collect();
+            let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+            let (double, single): (Rows<'_>, Rows<'_>) =
+                (Rows::from_shape((m, d), &x).unwrap(), Rows::from_shape((m, d), &x32).unwrap());
+            for rows in [double, single] {
+                for kernel in [
+                    Kernel::Linear,
+                    Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 0.5 },
+                    Kernel::Rbf { gamma: 0.4 },
+                    Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
+                    Kernel::Laplacian { gamma: 0.3 },
+                    Kernel::ChiSquared { gamma: 0.5 },
+                ] {
+                    let plain = flat(gram_symmetric(&kernel, rows, Par::Sequential).unwrap());
+                    assert_eq!(
+                        plain,
+                        kernel_matrix(&kernel, rows, &Silent, Par::Threads).unwrap(),
+                        "{kernel:?}"
+                    );
+                }
+            }
+        }
     }
 }

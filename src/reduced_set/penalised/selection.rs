@@ -1,18 +1,21 @@
 //! The methods that need the whole kernel matrix: each gives an order of the vectors, and the path along it, with the best
 //! coefficients of every size (TR-132, eq. 7), is that of a pursuit. So the shrinking that a penalty does to the
-//! coefficients is undone; the residual can only fall by that.
+//! coefficients is undone; the residual can only fall by that. A path that keeps them is a list of changes, as that of a
+//! basic pursuit.
 //!
 //! Cost and memory grow with the square of the number of vectors, and more for some: see the methods' files.
 
-use super::problem::{Norm, Order, Problem};
+use super::problem::{Coefficients, Norm, Order, Problem, kernel_matrix};
 use super::{l0, l1, rank};
 use crate::control::{Monitor, Par, StopReason};
-use crate::data::flat;
+use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::gram_symmetric;
+use crate::kernels::Kernel;
 use crate::path::Path;
-use crate::reduced_set::pursuit::{PursuitParams, Selection, check_kernel, indefinite, pursuit};
+use crate::reduced_set::pursuit::{Known, PursuitParams, Selection, Space, check_kernel, indefinite, pursue};
+use crate::simd::blas::{axpy, dot};
+use crate::watch::{Grace, Reasoned, Watch};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -42,15 +45,19 @@ pub enum Method {
         inverse_weights: bool,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
+        /// Whether the coefficients of every size are solved for again, or stay as the penalty has them.
+        refit: bool,
     },
     /// The l1 path of compressed SVM, eq. 9; the labels are the signs of the coefficients.
     Lars {
         /// Outputs together or each by itself.
         norm: Norm,
-        /// The machine's C.
-        cost: f64,
+        /// What the squares cost against ||w||^2; `None` takes twice the largest |coefficient|.
+        cost: Option<f64>,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
+        /// Whether the coefficients of every size are solved for again, or stay as the penalty has them.
+        refit: bool,
     },
 }
 
@@ -74,18 +81,25 @@ pub fn select(
         return Ok(Path::empty(q, reason));
     }
     method.check()?;
-    let k = flat(gram_symmetric(&target.kernel, target.vectors, par)?);
-    let problem = Problem { target, gram: &k, max_vectors, monitor, par };
-    if let Some(negative) = problem.diagonal().find(|&v| v < 0.0) {
-        return Err(indefinite(&target.kernel, negative));
+    // What the coefficients will need, before the time can be over.
+    let known = match Known::new(target, None, None, monitor, par) {
+        Ok(known) => known,
+        Err(halt) => return Ok(Path::empty(q, halt.reason()?)),
+    };
+    let reasoned = Reasoned::new(monitor);
+    let found = ordered(target, method, max_vectors, &reasoned, par);
+    let (Order { vectors: order, penalties, own, reason }, gram) = match reasoned.unless_stopped(found)? {
+        Ok(found) => found,
+        Err(reason) => return Ok(Path::empty(q, reason)),
+    };
+    let grace = Grace::new(monitor);
+    let (kernel, pool) = (target.kernel, target.vectors.reborrow());
+    if let Some(own) = own {
+        let order = Order { vectors: order, penalties, own: None, reason };
+        return as_they_are(order, &own, &known, &gram, tolerance, &grace);
     }
-    let Order { vectors: order, penalties, reason } = match method {
-        Method::Rank { tolerance } => rank::order(&problem, tolerance),
-        Method::ZeroNorm { norm, gamma, levels } => l0::order(&problem, norm, gamma, levels),
-        Method::L1 { norm, inverse_weights, penalty } => l1::order(&problem, norm, inverse_weights, penalty),
-        Method::Lars { norm, cost, penalty } => l1::lars_order(&problem, norm, cost, penalty),
-    }?;
-    let mut path = along(target, &order, tolerance, None, monitor, par)?;
+    let along = Along { kernel, outputs: q, pool, known: &known, tolerance, norm_bound: None };
+    let mut path = along.path(&order, &grace, par)?;
     // Vectors inside the span of earlier ones have left the order.
     if !penalties.is_empty() {
         let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect();
@@ -97,29 +111,124 @@ pub fn select(
     Ok(path)
 }
 
-/// The path along an order of the target's own vectors; `norm_bound` as for a pursuit.
-pub(in crate::reduced_set) fn along(
-    target: &ExpansionView<'_>,
-    order: &[usize],
+/// The path of an order with the coefficients that the method gives it; ends as a pursuit does.
+fn as_they_are(
+    order: Order,
+    own: &Coefficients,
+    known: &Known,
+    gram: &[f64],
     tolerance: f64,
-    norm_bound: Option<f64>,
+    monitor: &dyn Monitor,
+) -> Result<Path> {
+    let Order { vectors, penalties, reason, .. } = order;
+    let (q, m) = (own.outputs(), gram.len().isqrt());
+    let mut path = Path::empty(q, reason);
+    let squared = known.squared_norm();
+    path.residual_norms = vec![squared.sqrt()];
+    let targets = known.of(&vectors, q);
+    let mut b = vec![0.0; vectors.len() * q];
+    let mut watch = Watch::new(monitor, "coefficients", vectors.len());
+    let mut steps = 0;
+    for (size, &until) in (1..).zip(&own.steps_of_size) {
+        let work = (size * size * q) as u64;
+        if let ControlFlow::Break(reason) = watch.look(work) {
+            path.stop.reason = reason;
+            break;
+        }
+        for step in steps..until {
+            let place = own.vector_of_step[step];
+            axpy(1.0, &own.changes[step * q..(step + 1) * q], &mut b[place * q..(place + 1) * q]);
+        }
+        steps = until;
+        // ||w - w^||^2 = ||w||^2 - sum over the vectors of b_i (2 f(z_i) - f^(z_i))
+        let mut rest = squared;
+        for (place, row) in b.chunks_exact(q).enumerate().take(size) {
+            let line = &gram[vectors[place] * m..(vectors[place] + 1) * m];
+            let mut outputs = vec![0.0; q];
+            for (&other, row) in vectors[..size].iter().zip(b.chunks_exact(q)) {
+                axpy(line[other], row, &mut outputs);
+            }
+            rest -= 2.0 * dot(row, targets.target(place, q)) - dot(row, &outputs);
+        }
+        path.residual_norms.push(rest.max(0.0).sqrt());
+        path.steps_of_size.push(until);
+        if rest <= tolerance * tolerance * squared {
+            break;
+        }
+    }
+    let size = path.steps_of_size.len();
+    path.order = vectors[..size].to_vec();
+    path.penalties = penalties[..size].to_vec();
+    path.vector_of_step = own.vector_of_step[..steps].to_vec();
+    path.projections = matrix((steps, q), &own.changes[..steps * q])?.to_owned();
+    path.orthogonal = false;
+    path.stop.iterations = size as u64;
+    Ok(path)
+}
+
+/// The order that a method gives, and the kernel matrix.
+fn ordered(
+    target: &ExpansionView<'_>,
+    method: Method,
+    max_vectors: usize,
     monitor: &dyn Monitor,
     par: Par,
-) -> Result<Path> {
-    // Only the chosen ones are candidates now; one that is none stands for an empty order.
-    let first = [0];
-    let chosen = target.vectors.gather(if order.is_empty() { &first } else { order });
-    let params = PursuitParams {
-        tolerance,
-        norm_bound,
-        selection: Selection::Given((0..order.len()).collect()),
-        ..PursuitParams::new(order.len().max(1))
-    };
-    let mut path = pursuit(target, Some(chosen.view()), &params, monitor, par)?;
-    for p in &mut path.order {
-        *p = order[*p];
+) -> Result<(Order, Vec<f64>)> {
+    let k = kernel_matrix(&target.kernel, target.vectors, monitor, par)?;
+    let problem = Problem { target, gram: &k, max_vectors, monitor, par };
+    if let Some(negative) = problem.diagonal().find(|&v| v < 0.0) {
+        return Err(indefinite(&target.kernel, negative));
     }
-    Ok(path)
+    let order = match method {
+        Method::Rank { tolerance } => rank::order(&problem, tolerance),
+        Method::ZeroNorm { norm, gamma, levels } => l0::order(&problem, norm, gamma, levels),
+        Method::L1 { norm, inverse_weights, penalty, refit } => {
+            l1::order(&problem, norm, inverse_weights, penalty, !refit)
+        }
+        Method::Lars { norm, cost, penalty, refit } => l1::lars_order(&problem, norm, cost, penalty, !refit),
+    };
+    Ok((order?, k))
+}
+
+/// What paths along orders of some vectors have in common.
+pub(in crate::reduced_set) struct Along<'a> {
+    pub(in crate::reduced_set) kernel: Kernel,
+    /// q.
+    pub(in crate::reduced_set) outputs: usize,
+    /// The vectors that orders refer to, and what is known of them.
+    pub(in crate::reduced_set) pool: Rows<'a>,
+    pub(in crate::reduced_set) known: &'a Known,
+    pub(in crate::reduced_set) tolerance: f64,
+    /// As for a pursuit.
+    pub(in crate::reduced_set) norm_bound: Option<f64>,
+}
+
+impl Along<'_> {
+    /// The path along an order.
+    pub(in crate::reduced_set) fn path(
+        &self,
+        order: &[usize],
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Path> {
+        // Only the chosen ones are candidates now; one that is none stands for an empty order.
+        let (first, q) = ([0], self.outputs);
+        let places = if order.is_empty() { &first } else { order };
+        let chosen = self.pool.gather(places);
+        let known = self.known.of(places, q);
+        let space = Space::of_features(self.kernel, chosen.view(), known, q, par)?;
+        let params = PursuitParams {
+            tolerance: self.tolerance,
+            norm_bound: self.norm_bound,
+            selection: Selection::Given((0..order.len()).collect()),
+            ..PursuitParams::new(order.len().max(1))
+        };
+        let mut path = pursue(&space, &params, monitor, par)?;
+        for p in &mut path.order {
+            *p = order[*p];
+        }
+        Ok(path)
+    }
 }
 
 impl Method {
@@ -129,6 +238,7 @@ impl Method {
             Self::ZeroNorm { gamma, .. } => Error::check_not_negative("gamma", gamma.unwrap_or(0.0)),
             Self::L1 { penalty, .. } => Error::check_not_negative("penalty", penalty.unwrap_or(0.0)),
             Self::Lars { penalty, cost, .. } => {
+                let cost = cost.unwrap_or(1.0);
                 let holds = cost > 0.0 && cost.is_finite();
                 Error::check_param(holds, "cost", cost, "finite and positive")?;
                 Error::check_not_negative("penalty", penalty.unwrap_or(0.0))

@@ -30,15 +30,18 @@
 
 use ndarray::Array2;
 
+use super::sampled::Sampled;
 use super::space::{Criterion, Halt, Halting, Space, Use, check_kernel};
-use super::stepper::{Complete, Proposal, Rule, Sampled, Step};
+use super::stepper::{Complete, Proposal, Rule, Step};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
+use crate::memory::zero_matrix;
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
+use crate::watch::Grace;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
@@ -155,7 +158,17 @@ pub fn pursuit(
         Ok(space) => space,
         Err(halt) => return Ok(Path::empty(target.outputs(), halt.reason()?)),
     };
-    let mut run = Run::new(&space, params, monitor, par);
+    pursue(&space, params, monitor, par)
+}
+
+/// A pursuit in a space that is ready.
+pub(in crate::reduced_set) fn pursue(
+    space: &Space<'_>,
+    params: &PursuitParams<'_>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Path> {
+    let mut run = Run::new(space, params, monitor, par);
     let reason = if let Selection::Given(order) = &params.selection {
         run.follow(order).or_else(Halt::reason)?
     } else if params.joint || space.outputs() == 1 {
@@ -166,13 +179,17 @@ pub fn pursuit(
             reason
         } else {
             let order = std::mem::take(&mut run.order);
-            let mut refit = Run::new(&space, params, monitor, par);
+            let grace = Grace::new(monitor);
+            let mut refit = Run::new(space, params, &grace, par);
             let end = refit.follow(&order).or_else(Halt::reason)?;
-            run = refit;
-            if reason == StopReason::Converged { end } else { reason }
+            let mut path = refit.path(end)?;
+            if reason != StopReason::Converged {
+                path.stop.reason = reason;
+            }
+            return Ok(path);
         }
     };
-    Ok(run.path(reason))
+    run.path(reason)
 }
 
 /// One or all outputs, and their stepper.
@@ -230,17 +247,17 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    fn propose(&self, stepper: &mut Stepper<'_, '_>) -> Result<Option<Proposal>> {
+    fn propose(&self, stepper: &mut Stepper<'_, '_>) -> Halting<Option<Proposal>> {
         match stepper {
             Stepper::Complete(complete) => Ok(complete.propose()),
-            Stepper::Sampled(sampled) => sampled.propose(self.par),
+            Stepper::Sampled(sampled) => sampled.propose(self.monitor, self.par),
         }
     }
 
     fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Halting<Step> {
         match stepper {
             Stepper::Complete(complete) => complete.take(proposal.candidate, self.monitor, self.par),
-            Stepper::Sampled(sampled) => sampled.take(proposal).ok_or(Halt::Stopped(StopReason::Stalled)),
+            Stepper::Sampled(sampled) => sampled.take(proposal)?.ok_or(Halt::Stopped(StopReason::Stalled)),
         }
     }
 
@@ -324,7 +341,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let basic = self.params.rule() == Rule::Basic;
         let mut steppers: Vec<Stepper<'s, 'a>> = (0..q).map(|j| self.stepper(j..j + 1)).collect();
         let mut proposals =
-            steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Result<Vec<_>>>()?;
+            steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Halting<Vec<_>>>()?;
         loop {
             self.check()?;
             let next = (0..q)
@@ -360,18 +377,20 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         Ok(StopReason::Converged)
     }
 
-    fn path(self, reason: StopReason) -> Path {
+    fn path(self, reason: StopReason) -> Result<Path> {
         let m = self.order.len();
-        let factor = (!self.lines.is_empty()).then(|| {
-            let mut factor = Array2::zeros((m, m));
+        let factor = if self.lines.is_empty() {
+            None
+        } else {
+            let mut factor = zero_matrix("the factor of a path", (m, m))?;
             for (mut row, line) in factor.rows_mut().into_iter().zip(&self.lines) {
                 row.iter_mut().zip(line).for_each(|(to, from)| *to = *from);
             }
-            factor
-        });
+            Some(factor)
+        };
         let shape = (self.vector_of_step.len(), self.space.outputs());
         let gap = if self.norm > 0.0 { (self.residual / self.norm).sqrt() } else { 0.0 };
-        Path {
+        Ok(Path {
             order: self.order,
             factor,
             projections: Array2::from_shape_vec(shape, self.changes).expect("a step changes all outputs"),
@@ -382,6 +401,6 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
             exact: self.params.norm_bound.is_none() || !matches!(self.params.criterion, Criterion::Norm),
             orthogonal: self.params.rule() != Rule::Basic && matches!(self.params.criterion, Criterion::Norm),
             stop: Stop { reason, iterations: m as u64, gap },
-        }
+        })
     }
 }

@@ -19,7 +19,9 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
+use crate::memory::{room, zeros};
 use crate::simd::blas::{dot, row_times};
+use crate::watch::Watch;
 use std::ops::{ControlFlow, Range};
 
 /// Multiplications between two looks at the monitor.
@@ -48,7 +50,7 @@ impl<'a> Criterion<'a> {
 }
 
 /// What ends a pursuit before its time.
-pub(super) enum Halt {
+pub(in crate::reduced_set) enum Halt {
     /// An error.
     Failed(Error),
     /// The monitor.
@@ -56,12 +58,26 @@ pub(super) enum Halt {
 }
 
 impl Halt {
+    /// For work whose parts are of no use.
+    pub(in crate::reduced_set) fn error(self) -> Error {
+        match self {
+            Self::Failed(error) => error,
+            Self::Stopped(_) => Error::Cancelled,
+        }
+    }
+
     /// The monitor's reason.
-    pub(super) fn reason(self) -> Result<StopReason> {
+    pub(in crate::reduced_set) fn reason(self) -> Result<StopReason> {
         match self {
             Self::Failed(error) => Err(error),
             Self::Stopped(reason) => Ok(reason),
         }
+    }
+}
+
+impl From<StopReason> for Halt {
+    fn from(reason: StopReason) -> Self {
+        Self::Stopped(reason)
     }
 }
 
@@ -72,7 +88,7 @@ impl From<Error> for Halt {
 }
 
 /// What may be halted gives.
-pub(super) type Halting<T> = std::result::Result<T, Halt>;
+pub(in crate::reduced_set) type Halting<T> = std::result::Result<T, Halt>;
 
 enum Kind<'a> {
     Features(KernelRows<'a>),
@@ -96,8 +112,56 @@ pub(super) struct Use {
     pub(super) norm_bound: Option<f64>,
 }
 
+/// What is known of a target before the first vector is chosen.
+pub(in crate::reduced_set) struct Known {
+    /// ||w_j||^2, (q,), or one bound of their sum.
+    norms: Vec<f64>,
+    /// <w_j, phi(p)>, (candidates, q).
+    targets: Vec<f64>,
+}
+
+impl Known {
+    /// Of the candidates given, or of the target's own vectors; a bound of the norm stands for it.
+    pub(in crate::reduced_set) fn new(
+        target: &ExpansionView<'_>,
+        candidates: Option<Rows<'_>>,
+        norm_bound: Option<f64>,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Halting<Self> {
+        let zero = vec![0.0; target.outputs()];
+        let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
+        if let (Some(pool), Some(bound)) = (candidates, norm_bound) {
+            return Ok(Self { norms: vec![bound], targets: in_blocks(&evaluator, pool, monitor, par)? });
+        }
+        let of_vectors = in_blocks(&evaluator, target.vectors, monitor, par)?;
+        let norms = squared_norms(&target.kernel, &of_vectors, target.flat(), target.outputs())?;
+        let targets = match candidates {
+            Some(pool) => in_blocks(&evaluator, pool, monitor, par)?,
+            None => of_vectors,
+        };
+        Ok(Self { norms, targets })
+    }
+
+    /// Of some of the candidates.
+    pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Self {
+        let lines = places.iter().flat_map(|p| &self.targets[p * outputs..(p + 1) * outputs]);
+        Self { norms: self.norms.clone(), targets: lines.copied().collect() }
+    }
+
+    /// sum_j ||w_j||^2.
+    pub(in crate::reduced_set) fn squared_norm(&self) -> f64 {
+        self.norms.iter().sum()
+    }
+
+    /// <w_j, phi(p)> of the candidate at a place, (q,).
+    pub(in crate::reduced_set) fn target(&self, place: usize, outputs: usize) -> &[f64] {
+        &self.targets[place * outputs..(place + 1) * outputs]
+    }
+}
+
 /// Candidates and target in their space.
-pub(super) struct Space<'a> {
+pub(in crate::reduced_set) struct Space<'a> {
     kernel: Kernel,
     pool: Rows<'a>,
     outputs: usize,
@@ -122,30 +186,14 @@ impl<'a> Space<'a> {
     ) -> Halting<Self> {
         let (kernel, q) = (target.kernel, target.outputs());
         let pool = candidates.unwrap_or(target.vectors);
-        let zero = vec![0.0; q];
-        let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
-        let (own, targets, norms, kind) = match criterion {
+        match criterion {
             Criterion::Norm => {
-                let (norms, targets) = if let (Some(_), Some(bound)) = (candidates, used.norm_bound) {
-                    (vec![bound], in_blocks(&evaluator, pool, monitor, par)?)
-                } else {
-                    let of_vectors = in_blocks(&evaluator, target.vectors, monitor, par)?;
-                    let norms = squared_norms(&kernel, &of_vectors, target.flat(), q)?;
-                    let targets = match candidates {
-                        Some(pool) => in_blocks(&evaluator, pool, monitor, par)?,
-                        None => of_vectors,
-                    };
-                    (norms, targets)
-                };
-                let own = diagonal(&kernel, pool);
-                if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
-                    return Err(indefinite(&kernel, negative).into());
-                }
-                let all: Vec<usize> = (0..pool.rows()).collect();
-                let source = KernelRows::new(kernel, pool, &all, Precision::Double, par);
-                (own, targets, norms, Kind::Features(source))
+                let known = Known::new(target, candidates, used.norm_bound, monitor, par)?;
+                Ok(Self::of_features(kernel, pool, known, q, par)?)
             }
             Criterion::Predictions(rows) => {
+                let zero = vec![0.0; q];
+                let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
                 let rule = "at least one row to compare predictions on";
                 Error::check_param(rows.rows() > 0, "rows", 0, rule)?;
                 let what = "columns of the rows to compare predictions on";
@@ -166,7 +214,13 @@ impl<'a> Space<'a> {
                 if used.complete && n * pool.rows() <= used.room {
                     let values = images_of(&kernel, pool, rows, monitor, par)?;
                     own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
-                    targets = values.chunks_exact(n).flat_map(|line| row_times(line, &outputs, q)).collect();
+                    let mut watch = Watch::new(monitor, "inner products", pool.rows());
+                    for line in values.chunks_exact(n) {
+                        if let ControlFlow::Break(reason) = watch.look((n * q) as u64) {
+                            return Err(reason.into());
+                        }
+                        targets.extend(row_times(line, &outputs, q));
+                    }
                     images = Some(values);
                 } else if used.complete {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).collect();
@@ -174,10 +228,28 @@ impl<'a> Space<'a> {
                     targets = in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par)?;
                     own = mean_squares(&kernel, pool, rows, monitor, par)?;
                 }
-                (own, targets, norms, Kind::Predictions { rows, images, outputs })
+                let kind = Kind::Predictions { rows, images, outputs };
+                Ok(Self { kernel, pool, outputs: q, kind, own, targets, norms })
             }
-        };
-        Ok(Self { kernel, pool, outputs: q, kind, own, targets, norms })
+        }
+    }
+
+    /// The feature space, for what is known of the candidates.
+    pub(in crate::reduced_set) fn of_features(
+        kernel: Kernel,
+        pool: Rows<'a>,
+        known: Known,
+        outputs: usize,
+        par: Par,
+    ) -> Result<Self> {
+        let own = diagonal(&kernel, pool);
+        if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
+            return Err(indefinite(&kernel, negative));
+        }
+        let all: Vec<usize> = (0..pool.rows()).collect();
+        let source = KernelRows::new(kernel, pool, &all, Precision::Double, par)?;
+        let Known { norms, targets } = known;
+        Ok(Self { kernel, pool, outputs, kind: Kind::Features(source), own, targets, norms })
     }
 
     /// Number of candidates.
@@ -200,20 +272,37 @@ impl<'a> Space<'a> {
         let count = self.len();
         match &self.kind {
             Kind::Features(source) => {
-                let mut columns: Vec<Vec<f64>> = list.iter().map(|_| vec![0.0; count]).collect();
+                let columns_wanted = list.len();
+                let columns = list.iter().map(|_| zeros("columns of a kernel matrix", count));
+                let mut columns = columns.collect::<Result<Vec<Vec<f64>>>>()?;
                 let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
-                source.compute(list, &mut slices, par);
+                let at_once =
+                    (8 * BLOCK / (count * self.pool.cols().max(1)).max(1)).clamp(1, list.len().max(1));
+                for (group, slices) in slices.chunks_mut(at_once).enumerate() {
+                    let list = &list[group * at_once..][..slices.len()];
+                    if let ControlFlow::Break(reason) =
+                        monitor.look("kernel values", group * at_once, columns_wanted)
+                    {
+                        return Err(reason.into());
+                    }
+                    source.compute(list, slices, par)?;
+                }
                 Ok(columns)
             }
             Kind::Predictions { rows, images: Some(images), .. } => {
-                Ok(products_of(images, rows.rows(), list, par))
+                products_of(images, rows.rows(), list, monitor, par)
             }
             Kind::Predictions { rows, .. } => {
-                let mut values = gram(&self.kernel, *rows, self.pool.gather(list).view(), par)?;
+                let few = self.pool.gather(list);
+                let mut values = for_blocks(*rows, list.len() * rows.cols().max(1), monitor, |block| {
+                    gram(&self.kernel, block, few.view(), par).map(flat)
+                })?;
                 let share = 1.0 / rows.rows() as f64;
-                values *= share;
-                let zero = vec![0.0; list.len()];
-                let expansion = ExpansionView::new(self.kernel, *rows, values.view(), &zero)?;
+                for v in &mut values {
+                    *v *= share;
+                }
+                let (zero, values) = (vec![0.0; list.len()], matrix((rows.rows(), list.len()), &values)?);
+                let expansion = ExpansionView::new(self.kernel, *rows, values, &zero)?;
                 let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par)?;
                 let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().collect();
                 Ok((0..list.len()).map(column).collect())
@@ -232,12 +321,9 @@ impl<'a> Space<'a> {
     }
 
     /// A few candidates' images, (list, n): their kernel values on the rows over sqrt(n); nothing in the feature space.
-    pub(super) fn images(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
+    pub(super) fn images(&self, list: &[usize], monitor: &dyn Monitor, par: Par) -> Halting<Vec<f64>> {
         let Kind::Predictions { rows, .. } = &self.kind else { return Ok(Vec::new()) };
-        let share = 1.0 / (rows.rows() as f64).sqrt();
-        let mut values = gram(&self.kernel, self.pool.gather(list).view(), *rows, par)?;
-        values *= share;
-        Ok(flat(values))
+        images_of(&self.kernel, self.pool.gather(list).view(), *rows, monitor, par)
     }
 
     /// k between a few candidates and some that were taken, (list, taken).
@@ -325,29 +411,41 @@ fn images_of(
 }
 
 /// Products of all lines (count, n) with those in `list`, a column for each of the latter.
-fn products_of(images: &[f64], n: usize, list: &[usize], par: Par) -> Vec<Vec<f64>> {
+fn products_of(
+    images: &[f64],
+    n: usize,
+    list: &[usize],
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Halting<Vec<Vec<f64>>> {
     // Lines and parts of them that stay in the second cache together.
     const LINES: usize = 16;
     const PART: usize = 1024;
     let (count, columns) = (images.len() / n, list.len());
-    let mut out = vec![0.0; count * columns];
-    par.for_each_chunk(&mut out, LINES * columns, |task, out| {
-        for from in (0..n).step_by(PART) {
-            let to = n.min(from + PART);
-            for (c, &s) in list.iter().enumerate() {
-                let right = &images[s * n + from..s * n + to];
-                for (i, out) in out.chunks_exact_mut(columns).enumerate() {
-                    let p = task * LINES + i;
-                    out[c] += dot(&images[p * n + from..p * n + to], right);
+    let mut out = zeros("products of predictions", count * columns)?;
+    let at_once = (8 * BLOCK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * par.threads());
+    for (group, out) in out.chunks_mut(at_once * columns).enumerate() {
+        if let ControlFlow::Break(reason) = monitor.look("inner products", group * at_once, count) {
+            return Err(reason.into());
+        }
+        par.for_each_chunk(out, LINES * columns, |task, out| {
+            for from in (0..n).step_by(PART) {
+                let to = n.min(from + PART);
+                for (c, &s) in list.iter().enumerate() {
+                    let right = &images[s * n + from..s * n + to];
+                    for (i, out) in out.chunks_exact_mut(columns).enumerate() {
+                        let p = group * at_once + task * LINES + i;
+                        out[c] += dot(&images[p * n + from..p * n + to], right);
+                    }
                 }
             }
-        }
-    });
-    (0..columns).map(|c| out.iter().skip(c).step_by(columns).copied().collect()).collect()
+        });
+    }
+    Ok((0..columns).map(|c| out.iter().skip(c).step_by(columns).copied().collect()).collect())
 }
 
 /// What `evaluate` gives for blocks of rows, one after the other; a row is `work` multiplications.
-fn for_blocks(
+pub(in crate::reduced_set) fn for_blocks(
     rows: Rows<'_>,
     work: usize,
     monitor: &dyn Monitor,
@@ -361,10 +459,14 @@ fn for_blocks(
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {
         if let ControlFlow::Break(reason) = monitor.look("inner products", start, n) {
-            return Err(Halt::Stopped(reason));
+            return Err(reason.into());
         }
         let list: Vec<usize> = (start..n.min(start + size)).collect();
-        out.extend(evaluate(rows.gather(&list).view())?);
+        let values = evaluate(rows.gather(&list).view())?;
+        if start == 0 {
+            out = room("values at all rows", values.len() / list.len() * n)?;
+        }
+        out.extend(values);
     }
     Ok(out)
 }

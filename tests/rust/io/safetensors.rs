@@ -7,6 +7,7 @@ use ndarray::{Array2, ArrayView2, arr2, s};
 use proptest::prelude::*;
 use serde_json::json;
 use svmarrow::Error;
+use svmarrow::control::Silent;
 use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, SvmType};
@@ -19,8 +20,8 @@ fn expansions() -> Vec<KernelExpansion> {
     let x: Vec<f64> = iris().into_iter().take(6).flatten().collect();
     let coefficients = Array2::from_shape_vec((6, 3), numbers(1).take(18).collect()).unwrap();
     let intercepts = vec![0.1, -0.0, 1e-300];
-    let (indptr, indices) = (vec![0, 2, 2, 3, 3, 4, 4], vec![0, 3, 1, 1 << 40]);
-    let cols = (1 << 40) + 1;
+    let (indptr, indices) = (vec![0, 2, 2, 3, 3, 4, 4], vec![0, 3, 1, i64::from(i32::MAX) - 1]);
+    let cols = i32::MAX as usize;
     let make = |kernel, vectors| {
         KernelExpansion::new(kernel, vectors, coefficients.clone(), intercepts.clone()).unwrap()
     };
@@ -68,7 +69,7 @@ fn read(bytes: &[u8]) -> svmarrow::Result<KernelExpansion> {
 fn bytes_of<'a>(expansion: &ExpansionView<'a>, extra: &'a str) -> Vec<u8> {
     let scratch = Scratch::new();
     let path = scratch.path("model.safetensors");
-    model_file::write(&path, &Contents::of(expansion, extra)).unwrap();
+    model_file::write(&path, &Contents::of(expansion, extra), &Silent).unwrap();
     std::fs::read(&path).unwrap()
 }
 
@@ -78,9 +79,9 @@ fn model_files_come_back_bit_for_bit() {
     let path = scratch.path("model.safetensors");
     let extra = "{\"class\": \"é\u{0}\\\"\", 170141183460469231731687303715884105728]";
     for expansion in expansions() {
-        model_file::write(&path, &Contents::of(&expansion.view(), extra)).unwrap();
+        model_file::write(&path, &Contents::of(&expansion.view(), extra), &Silent).unwrap();
         let first = std::fs::read(&path).unwrap();
-        let back = model_file::read(&path).unwrap();
+        let back = model_file::read(&path, &Silent).unwrap();
         assert!(back.arrays.is_empty());
         assert_eq!(back.extra, extra);
         let back = &back.expansions[""];
@@ -112,8 +113,8 @@ fn several_expansions_and_arrays_come_back() {
         ]),
         extra: "text",
     };
-    model_file::write(&path, &contents).unwrap();
-    let back = model_file::read(&path).unwrap();
+    model_file::write(&path, &contents, &Silent).unwrap();
+    let back = model_file::read(&path, &Silent).unwrap();
     assert_eq!((&back.expansions[""], &back.expansions["a.b"]), (first, sparse));
     assert_eq!((&back.arrays, back.expansions.len()), (&contents.arrays, 2));
     let bytes = std::fs::read(&path).unwrap();
@@ -130,7 +131,7 @@ fn several_expansions_and_arrays_come_back() {
     ] {
         let mut contents = contents.clone();
         contents.arrays.insert(name.into(), array);
-        let message = model_file::write(&path, &contents).unwrap_err().to_string();
+        let message = model_file::write(&path, &contents, &Silent).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "what fails leaves the old file");
@@ -327,6 +328,53 @@ fn hostile_model_files_are_told_what_is_wrong() {
 }
 
 #[test]
+fn sizes_that_take_no_room_are_not_believed() {
+    let huge = 1_u64 << 62;
+    let nothing =
+        |dtype: &str, shape: [u64; 2]| json!({"dtype": dtype, "shape": shape, "data_offsets": [0, 0]});
+    let metadata = |shape: &str| json!({"format": "svmarrow", "version": "1", "extra": "", "kernel": "{\"name\":\"linear\"}", "vectors.shape": shape});
+    let none = json!({"dtype": "F64", "shape": [0], "data_offsets": [0, 0]});
+    let (_, data) = parts();
+    for (header, data, part) in [
+        (
+            json!({
+                "__metadata__": metadata(""), "intercepts": none,
+                "coefficients": nothing("F64", [huge, 0]), "vectors": nothing("U8", [huge, 0]),
+            }),
+            &[][..],
+            "too large",
+        ),
+        (
+            json!({
+                "__metadata__": metadata(""), "intercepts": none,
+                "coefficients": nothing("F64", [9, 0]), "vectors": nothing("U8", [9, 0]),
+            }),
+            &[],
+            "no intercepts",
+        ),
+        (
+            json!({"__metadata__": metadata("[1,1099511627776]"),
+                "intercepts": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]},
+                "coefficients": {"dtype": "F64", "shape": [1, 1], "data_offsets": [8, 16]},
+                "vectors.indptr": {"dtype": "I64", "shape": [2], "data_offsets": [16, 32]},
+                "vectors.indices": {"dtype": "I64", "shape": [2], "data_offsets": [32, 48]},
+                "vectors.values": {"dtype": "F64", "shape": [2], "data_offsets": [48, 64]},
+            }),
+            &data,
+            "more than 2147483647 columns",
+        ),
+    ] {
+        let error = model_file::from_bytes(&container(&header, data), Path::new("m")).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let vectors = OwnedRows::CsrF64 { indptr: vec![0], indices: vec![], values: vec![], cols: 1 << 40 };
+    let coefficients = Array2::zeros((0, 1));
+    let view = ExpansionView::new(Kernel::Linear, vectors.view(), coefficients.view(), &[0.0]).unwrap();
+    let error = model_file::to_bytes(&Contents::of(&view, "")).unwrap_err();
+    assert!(error.to_string().contains("columns=1099511627776"), "{error}");
+}
+
+#[test]
 fn other_files_are_not_models() {
     let scratch = Scratch::new();
     for (bytes, part) in [
@@ -340,11 +388,14 @@ fn other_files_are_not_models() {
         (b"\x03\x00\x00\x00\x00\x00\x00\x00{\xff}", "not JSON"),
     ] {
         let path = scratch.file("other", bytes);
-        let error = model_file::read(&path).unwrap_err();
+        let error = model_file::read(&path, &Silent).unwrap_err();
         assert!(matches!(error, Error::Format { .. }) && error.to_string().contains(part), "{error}");
     }
-    assert!(matches!(model_file::read(&scratch.path("absent")), Err(Error::Io { .. })));
-    assert!(matches!(model_file::read(Path::new("/")), Err(Error::Io { .. } | Error::Format { .. })));
+    assert!(matches!(model_file::read(&scratch.path("absent"), &Silent), Err(Error::Io { .. })));
+    assert!(matches!(
+        model_file::read(Path::new("/"), &Silent),
+        Err(Error::Io { .. } | Error::Format { .. })
+    ));
 }
 
 #[test]
@@ -363,8 +414,8 @@ fn a_model_that_is_not_sound_is_not_written() {
             coefficients: coefficients.view(),
             intercepts: &[0.0],
         };
-        assert!(model_file::write(&path, &Contents::of(&view, "")).is_err());
-        assert!(libsvm_model::write(&path, SvmType::EpsilonSvr, &view, &[], &[]).is_err());
+        assert!(model_file::write(&path, &Contents::of(&view, ""), &Silent).is_err());
+        assert!(libsvm_model::write(&path, SvmType::EpsilonSvr, &view, &[], &[], &Silent).is_err());
     }
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }

@@ -63,8 +63,8 @@ def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
     parts = parts_of(model, X, y)
     margins, suspects = _core.leave_one_out_rows(
         {
-            "outputs": parts.outputs,
-            "coefficients": parts.coefficients,
+            "outputs": parts.fitted.outputs,
+            "coefficients": parts.fitted.coefficients,
             "diagonal": parts.diagonal,
             "labels": parts.labels,
             "slack": parts.slack,

@@ -12,12 +12,14 @@ from svmarrow import _core
 from svmarrow._support.codes import Code, loss_of, make_code
 from svmarrow._support.decoding import code_scores
 from svmarrow._support.rows import as_rows, core_rows
-from svmarrow.models.columns import BoundedMachine, Columns
+from svmarrow.models.columns import BoundedMachine, RowColumns
 from svmarrow.multiclass.bounds.stability import multiclass_generalization, ramp_loss, stability
 from svmarrow.multiclass.bounds.value import Bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._support.certificate import Certificate
 
 __all__ = ["ROUNDING", "multiclass_generalization_of", "parts_of"]
 
@@ -37,10 +39,8 @@ class Parts:
     loss: str
     #: Rows of the code of the training rows.
     labels: NDArray[np.int64]
-    #: Outputs at the training rows, (n, F).
-    outputs: NDArray[np.float64]
-    #: Signed coefficient of each row in each machine, (n, F).
-    coefficients: NDArray[np.float64]
+    #: The machines of the columns at these rows.
+    fitted: RowColumns
     #: k(x, x) of each row, (n,).
     diagonal: NDArray[np.float64]
     #: How far outputs may be off the optimum's, (F,).
@@ -48,8 +48,8 @@ class Parts:
 
     @property
     def lam(self) -> float:
-        """lambda: the weight of the squared norm against the mean of the losses."""
-        return self.machine._norm_weight(self.labels.size)
+        """The weight of the squared norm against the mean of the losses, the least of all machines."""
+        return self.machine._norm_weight(self.fitted)
 
 
 def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
@@ -75,22 +75,53 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
     labels = np.searchsorted(classes, given).clip(max=classes.size - 1).astype(np.int64)
     if labels.shape != (rows.shape[0],) or not (classes[labels] == given).all():
         raise ValueError("y must hold a label of the model for each row of X")
-    outputs = expansion._evaluate(rows, None)
     precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"
-    support = getattr(model, "support_", None)
-    if support is not None and (
-        support.max(initial=0) >= rows.shape[0]
-        or not (precomputed or _same(rows[support], expansion.vectors))
-    ):
-        raise ValueError("X must be the rows that the model was trained on")
-    fitted = Columns(expansion, support, getattr(model, "certificate_", None))
-    coefficients, slack = machine._row_coefficients(fitted, code.matrix[labels], outputs)
+    outputs = expansion._evaluate(rows, None)
+    fitted = RowColumns(code.matrix[labels], outputs, *_solution(model, rows, code, labels, precomputed))
     if precomputed:
         diagonal = np.ascontiguousarray(rows.diagonal(), dtype=np.float64)
     else:
         diagonal = _diagonal(expansion, rows)
-    reach = slack + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
-    return Parts(machine, code, decoder, loss, labels, outputs, coefficients, diagonal, reach)
+    slack = machine._slack(fitted) + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
+    return Parts(machine, code, decoder, loss, labels, fitted, diagonal, slack)
+
+
+def _solution(
+    model: Any, rows: Any, code: Code, labels: NDArray[np.int64], precomputed: bool
+) -> tuple[NDArray[np.float64], list[Certificate]]:
+    """Signed coefficient of each row in each machine (n, F), and what the solvers vouch for."""
+    chosen, which, signs = code.distinct_columns()
+    together = getattr(model, "_machines", model)
+    if not getattr(together, "estimators", None):
+        coefficients, certificates = _at_rows(together, rows, np.arange(labels.size), precomputed)
+        return coefficients, certificates
+    # A machine for each distinct column, which saw the rows of its classes.
+    seen = [np.flatnonzero(code.matrix[labels, column]) for column in chosen]
+    parts = [
+        _at_rows(machine, rows, own, precomputed)
+        for machine, own in zip(together.estimators, seen, strict=True)
+    ]
+    columns = np.column_stack([values[:, 0] for values, _ in parts])
+    return np.ascontiguousarray(columns[:, which] * signs), [
+        found for _, certificates in parts for found in certificates
+    ]
+
+
+def _at_rows(
+    machine: Any, rows: Any, seen: NDArray[np.intp], precomputed: bool
+) -> tuple[NDArray[np.float64], list[Certificate]]:
+    """As `_solution`, of what was trained at once on the rows `seen`."""
+
+    def get(name: str) -> Any:
+        return getattr(machine, name + "_", getattr(machine, name, None))
+
+    expansion, support, certificate = get("expansion"), get("support"), get("certificate")
+    used = seen if support is None else seen[support[support < seen.size]]
+    if used.size != expansion.n_vectors or not (precomputed or _same(rows[used], expansion.vectors)):
+        raise ValueError("X must be the rows that the model was trained on")
+    coefficients = np.zeros((rows.shape[0], expansion.n_outputs))
+    coefficients[used] = expansion.coefficients
+    return coefficients, [] if certificate is None else [certificate]
 
 
 def _code_of(model: Any, loss: str) -> tuple[Code, str]:
@@ -157,7 +188,7 @@ def multiclass_generalization_of(model: Any, X: Any, y: ArrayLike, *, delta: flo
     n = parts.labels.size
     kappa = math.sqrt(float(parts.diagonal.max()))
     beta = stability(parts.loss, n=n, lam=parts.lam, kappa=kappa)
-    scores = code_scores(parts.outputs, parts.code.matrix, parts.decoder)
+    scores = code_scores(parts.fitted.outputs, parts.code.matrix, parts.decoder)
     empirical = float(ramp_loss(scores, parts.labels, gamma=gamma).mean())
     bound = multiclass_generalization(
         empirical, beta.value, n, delta=delta, gamma=gamma, difference=parts.code.largest_difference

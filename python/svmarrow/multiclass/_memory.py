@@ -1,0 +1,54 @@
+"""What the machines of a code take of the memory, before they are trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
+from svmarrow._support.rows import as_rows, threads
+from svmarrow.models.columns import ColumnTrainer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow._support.codes import Code
+
+__all__ = ["bytes_of_machines", "refuse_machines"]
+
+
+def bytes_of_machines(
+    estimator: Any, rows: Any, labels: NDArray[Any], code: Code, shared: bool, n_jobs: int | None
+) -> tuple[int, int]:
+    """Bytes of all machines beside the rows, and what they cannot do without."""
+    counts = np.bincount(labels, minlength=code.n_classes).astype(np.int64)
+    matrix = np.ascontiguousarray(code.matrix[:, code.distinct_columns()[0]])
+    # Coefficients, and the vectors of the pool: at most all rows, once.
+    kept = 16 * int(counts.sum()) * code.n_columns + bytes_of_rows(rows)
+    if shared and isinstance(estimator, ColumnTrainer):
+        machine: Any = clone(estimator)
+        if n_jobs is not None:
+            machine.set_params(n_jobs=n_jobs)
+        found = machine._column_bytes(rows, matrix, counts)
+        if found is not None:
+            return found[0] + kept, found[1]
+    sizes = np.sort(counts @ (matrix != 0))[::-1]
+    # The largest machines, which may be fitted at the same time; each keeps its rows.
+    part = np.linspace(0, rows.shape[0] - 1, int(sizes[0])).astype(np.intp)
+    most, least = bytes_of_fit(estimator, rows[part], np.arange(part.size) % 2)
+    copies = 2 * bytes_of_rows(rows) * int(sizes.sum()) // max(int(counts.sum()), 1)
+    return min(threads(n_jobs), sizes.size) * most + copies + kept, least
+
+
+def refuse_machines(
+    estimator: Any, X: Any, labels: NDArray[Any], code: Code, shared: bool, n_jobs: int | None
+) -> None:
+    """A MemoryError where the machines cannot do with what there is."""
+    try:
+        least = bytes_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs)[1]
+    except (TypeError, ValueError):
+        return  # What is wrong with rows and parameters is the estimator's to say.
+    remedy = f"give another {type(estimator).__name__}, whose estimate_memory is less"
+    refuse_beyond_memory("CodedClassifier.fit", least, remedy)

@@ -1,0 +1,16 @@
+"""svmarrow's machines in the place of scikit-learn's, for programs that keep their imports.
+
+>>> import svmarrow
+>>> svmarrow.patch_sklearn()
+>>> from sklearn.svm import SVC
+>>> isinstance(SVC(), svmarrow.SVC)
+True
+>>> svmarrow.unpatch_sklearn()
+
+A program that cannot be edited runs under ``python -m svmarrow.patch script.py``.
+"""
+
+from svmarrow.patch.drop_in import HandedOver
+from svmarrow.patch.patching import patch_sklearn, unpatch_sklearn
+
+__all__ = ["HandedOver", "patch_sklearn", "unpatch_sklearn"]

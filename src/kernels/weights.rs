@@ -1,0 +1,345 @@
+//! Expansions of the linear kernel as weights of the columns: f_j(x) = w_j'x + b_j with w_j = sum_i B[i, j] z_i.
+//!
+//! Where rows lie far from the origin, terms of w are much larger than w, and so are those of w'x and b, which nearly
+//! cancel: sums over the vectors are therefore compensated (Ogita, Rump, Oishi, Accurate sum and dot product, 2005), as if
+//! computed in twice the precision and then rounded, and rows are met in double precision whatever they hold. What is left is
+//! the rounding of w and b themselves, which an evaluation about a centre would not escape: b would still be the number
+//! that it is. So none is used, and the error of a row is at most (d + 2) u ||w|| ||x||, the promise of `rounding`.
+//!
+//! Invariant: an output depends on its row alone. Cost: for w once m d multiply-adds for each coefficient, then d for each
+//! output of a row; memory q numbers for every column that a vector has, in each of two layouts.
+
+use crate::control::{Monitor, Par};
+use crate::data::{Element, Rows, row as dense_row};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::simd::blas::{axpy, axpy_compensated};
+use crate::simd::inner::row_products;
+use crate::with_rows;
+use ndarray::{Array2, ArrayView2};
+use std::sync::OnceLock;
+
+/// What the memory of this file is for.
+const WEIGHTS: &str = "weights of the columns";
+/// Multiply-adds of a thread between two looks at the monitor.
+const LOOK: usize = 100_000_000;
+
+/// The weights of all outputs.
+pub(crate) struct Weights {
+    outputs: usize,
+    features: usize,
+    /// The columns that any vector has, rising, where these are not all.
+    columns: Option<Vec<u32>>,
+    by_output: OnceLock<Vec<f64>>,
+    by_column: OnceLock<Vec<f64>>,
+}
+
+impl Weights {
+    /// The weights of vectors with coefficients (m, q), row after row; `None` where they are more numbers than the vectors
+    /// or not finite.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory), [`Error::Cancelled`](crate::Error::Cancelled).
+    pub(crate) fn new(
+        vectors: Rows<'_>,
+        coefficients: &[f64],
+        q: usize,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Option<Self>> {
+        let (m, d) = (vectors.rows(), vectors.cols());
+        let stored: usize = (0..m).map(|i| vectors.stored(i)).sum();
+        let mut columns = None;
+        if d.saturating_mul(q) > stored {
+            if !vectors.is_sparse() {
+                return Ok(None);
+            }
+            let mut list: Vec<u32> = memory::room(WEIGHTS, stored)?;
+            (0..m).for_each(|i| vectors.for_each_in_row(i, |k, _| list.push(k as u32)));
+            list.sort_unstable();
+            list.dedup();
+            if list.len().saturating_mul(q) > stored {
+                return Ok(None);
+            }
+            columns = Some(list);
+        }
+        let mut new =
+            Self { outputs: q, features: d, columns, by_output: OnceLock::new(), by_column: OnceLock::new() };
+        let values = if vectors.is_sparse() {
+            new.of_sparse(vectors, coefficients, monitor)?
+        } else {
+            of_dense(vectors, coefficients, q, monitor, par)?
+        };
+        if !values.iter().all(|v| v.is_finite()) {
+            return Ok(None);
+        }
+        let layout = if vectors.is_sparse() { &mut new.by_column } else { &mut new.by_output };
+        *layout = OnceLock::from(values);
+        Ok(Some(new))
+    }
+
+    /// Columns that have a weight.
+    fn len(&self) -> usize {
+        self.columns.as_ref().map_or(self.features, Vec::len)
+    }
+
+    /// The place of a column among those that have a weight.
+    fn place(&self, column: usize) -> Option<usize> {
+        match &self.columns {
+            None => Some(column),
+            Some(columns) => columns.binary_search(&(column as u32)).ok(),
+        }
+    }
+
+    fn of_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
+        let (m, q) = (vectors.rows(), self.outputs);
+        let mut sums: Vec<f64> = memory::zeros(WEIGHTS, self.len() * q)?;
+        let mut rests: Vec<f64> = memory::zeros(WEIGHTS, self.len() * q)?;
+        let mut work = 0;
+        for (i, coefficients) in coefficients.chunks_exact(q).enumerate() {
+            vectors.for_each_in_row(i, |k, v| {
+                if let Some(place) = self.place(k) {
+                    let at = place * q..(place + 1) * q;
+                    axpy_compensated(v, coefficients, &mut sums[at.clone()], &mut rests[at]);
+                }
+            });
+            work += vectors.stored(i).saturating_mul(q);
+            if work > LOOK {
+                monitor.go_on("weights", i, m)?;
+                work = 0;
+            }
+        }
+        Ok(rounded(sums, &rests))
+    }
+
+    /// Adds `units[j] w_j'x` to the outputs (rows, q) of the listed rows.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], units: &[f64], out: &mut [f64]) -> Result<()> {
+        let (q, length) = (self.outputs, self.len());
+        let mut sums: Vec<f64> = memory::zeros(WEIGHTS, out.len())?;
+        if x.is_sparse() {
+            let weights = self.by_column.get_or_init(|| transposed(self.by_output.get(), q, length));
+            for (&row, sums) in list.iter().zip(sums.chunks_exact_mut(q)) {
+                x.for_each_in_row(row, |k, v| {
+                    let Some(place) = self.place(k) else { return };
+                    match sums {
+                        [sum] => *sum += v * weights[place],
+                        _ => axpy(v, &weights[place * q..(place + 1) * q], sums),
+                    }
+                });
+            }
+        } else {
+            let weights = self.by_output.get_or_init(|| transposed(self.by_column.get(), length, q));
+            if let (Rows::DenseF64(view), None) = (&x, &self.columns) {
+                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).collect();
+                row_products(&rows, weights, length, &mut sums);
+            } else {
+                let mut values: Vec<f64> = memory::room(WEIGHTS, list.len() * length)?;
+                for &row in list {
+                    with_rows!(&x,
+                        dense(view) => match &self.columns {
+                            None => values.extend(dense_row(view, row).iter().map(|&v| Element::to_f64(v))),
+                            Some(columns) => {
+                                let row = dense_row(view, row);
+                                values.extend(columns.iter().map(|&k| Element::to_f64(row[k as usize])));
+                            }
+                        },
+                        csr(_s) => unreachable!("sparse rows are met above"));
+                }
+                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).collect();
+                row_products(&rows, weights, length, &mut sums);
+            }
+        }
+        for (sums, out) in sums.chunks_exact(q).zip(out.chunks_exact_mut(q)) {
+            for ((out, sum), unit) in out.iter_mut().zip(sums).zip(units) {
+                *out += unit * sum;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// w_j = sum_i B[i, j] z_i, (q, d): numbers for all columns, whatever the vectors hold.
+///
+/// # Errors
+/// [`Error::Shape`] where there is not a line of coefficients for each vector, [`Error::Layout`] where they are not
+/// row-major, [`Error::Memory`], [`Error::Cancelled`].
+pub fn linear_weights(
+    vectors: Rows<'_>,
+    coefficients: ArrayView2<'_, f64>,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Array2<f64>> {
+    let ((m, q), d) = (coefficients.dim(), vectors.cols());
+    Error::check_len("rows of the coefficients (one for each vector)", vectors.rows(), m)?;
+    let Some(flat) = coefficients.to_slice() else {
+        return Err(Error::Layout { strides: [coefficients.strides()[0], coefficients.strides()[1]] });
+    };
+    let weights = if vectors.is_sparse() {
+        let all = Weights {
+            outputs: q,
+            features: d,
+            columns: None,
+            by_output: OnceLock::new(),
+            by_column: OnceLock::new(),
+        };
+        transposed(Some(&all.of_sparse(vectors, flat, monitor)?), d, q)
+    } else {
+        of_dense(vectors, flat, q, monitor, par)?
+    };
+    Ok(Array2::from_shape_vec((q, d), weights).expect("a weight for each column of an output"))
+}
+
+/// (q, d), the outputs shared among threads.
+fn of_dense(
+    vectors: Rows<'_>,
+    coefficients: &[f64],
+    q: usize,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Vec<f64>> {
+    let (m, d) = (vectors.rows(), vectors.cols());
+    let mut sums: Vec<f64> = memory::zeros(WEIGHTS, q * d)?;
+    let mut rests: Vec<f64> = memory::zeros(WEIGHTS, q * d)?;
+    let mut lines: Vec<(&mut [f64], &mut [f64])> =
+        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
+    let step = (LOOK / d.saturating_mul(q.div_ceil(par.threads())).max(1)).max(1);
+    for from in (0..m).step_by(step) {
+        monitor.go_on("weights", from, m)?;
+        par.for_each_chunk(&mut lines, 1, |j, line| {
+            let (sums, rests) = &mut line[0];
+            let mut values = Vec::new();
+            for i in from..m.min(from + step) {
+                let coefficient = coefficients[i * q + j];
+                if coefficient == 0.0 {
+                    continue;
+                }
+                let row = if let Rows::DenseF64(view) = &vectors {
+                    dense_row(view, i)
+                } else {
+                    values.clear();
+                    vectors.for_each_in_row(i, |_, v| values.push(v));
+                    &values
+                };
+                axpy_compensated(coefficient, row, sums, rests);
+            }
+        });
+    }
+    drop(lines);
+    Ok(rounded(sums, &rests))
+}
+
+fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
+    sums.iter_mut().zip(rests).for_each(|(sum, rest)| *sum += rest);
+    sums
+}
+
+/// (columns, rows) of (rows, columns).
+fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Vec<f64> {
+    let values = values.expect("one of the layouts was made first");
+    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Silent;
+    use crate::data::{CsrView, IndexSlice, OwnedRows};
+    use crate::expansion::ExpansionView;
+    use crate::kernels::{Evaluator, Kernel};
+    use proptest::prelude::*;
+
+    /// f of rows of integers and coefficients in 256ths, exactly.
+    fn exact(z: &[i64], b: &[i64], x: &[i64], q: usize, j: usize) -> f64 {
+        let d = x.len();
+        let sum: i128 = (0..z.len() / d)
+            .map(|i| {
+                let product: i128 = (0..d).map(|k| i128::from(z[i * d + k]) * i128::from(x[k])).sum();
+                product * i128::from(b[i * q + j])
+            })
+            .sum();
+        sum as f64 / 256.0
+    }
+
+    fn csr(x: &[f64], d: usize, cols: usize) -> OwnedRows {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in x.chunks(d) {
+            for (k, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+                indices.push(if k == d - 1 && cols > d { cols as i64 - 1 } else { k as i64 });
+                values.push(v);
+            }
+            indptr.push(values.len() as i64);
+        }
+        OwnedRows::CsrF64 { indptr, indices, values, cols }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn far_from_the_origin_outputs_keep_their_digits(
+            m in 4..40_usize, n in 1..9_usize, d in 1..9_usize, q in 1..5_usize, seed in 0..1000_i64, power in 0..27_u32,
+        ) {
+            let noise = |i: usize, salt: i64| (i as i64 * 7919 + seed * 31 + salt * 104_729) % 509 % 17;
+            let offset = 1_i64 << power;
+            let z: Vec<i64> = (0..m * d).map(|i| offset + noise(i, 1)).collect();
+            let x: Vec<i64> = (0..n * d).map(|i| offset + noise(i, 2)).collect();
+            // Sums of zero, as machines with an intercept have them.
+            let mut b: Vec<i64> = (0..m * q).map(|i| noise(i, 3) - 8).collect();
+            for j in 0..q {
+                let sum: i64 = (1..m).map(|i| b[i * q + j]).sum();
+                b[j] = -sum;
+            }
+            let float = |v: &[i64]| v.iter().map(|&v| v as f64).collect::<Vec<f64>>();
+            let (zf, xf) = (float(&z), float(&x));
+            let coefficients =
+                Array2::from_shape_vec((m, q), b.iter().map(|&b| b as f64 / 256.0).collect()).unwrap();
+            // As a machine has it: outputs are small though both of their terms are not.
+            let intercepts: Vec<f64> = (0..q).map(|j| -exact(&z, &b, &x[..d], q, j)).collect();
+            let single: Vec<f32> = xf.iter().map(|&v| v as f32).collect();
+            let (zs, xs) = (csr(&zf, d, d), csr(&xf, d, d));
+            let (zw, xw) = (csr(&zf, d, 1 << 31), csr(&xf, d, 1 << 31));
+            let (zd, xd) = (Rows::from_shape((m, d), &zf).unwrap(), Rows::from_shape((n, d), &xf).unwrap());
+            // Where single precision holds them exactly.
+            let far = if power < 23 { Rows::from_shape((n, d), &single).unwrap() } else { xd };
+            for (z_rows, x_rows) in
+                [(zd, xd), (zd, far), (zs.view(), xs.view()), (zs.view(), xd), (zd, xs.view()), (zw.view(), xw.view())]
+            {
+                let view = ExpansionView::new(Kernel::Linear, z_rows, coefficients.view(), &intercepts).unwrap();
+                let f = Evaluator::new(&view).unwrap();
+                let found = f.evaluate(x_rows, Par::Threads).unwrap();
+                for i in 0..n {
+                    let alone: Vec<f64> =
+                        f.evaluate(x_rows.gather(&[i]).view(), Par::Sequential).unwrap().iter().copied().collect();
+                    for j in 0..q {
+                        prop_assert_eq!(found[[i, j]].to_bits(), alone[j].to_bits());
+                        let truth = exact(&z, &b, &x[i * d..(i + 1) * d], q, j) + intercepts[j];
+                        // ||w|| is at most 40 * 8 * 16 / 256 * 3; w and b are rounded, and d products added.
+                        let scale = (offset as f64 + 16.0) * 60.0 * d as f64 + intercepts[j].abs();
+                        prop_assert!((found[[i, j]] - truth).abs() <= 16.0 * f64::EPSILON * scale);
+                    }
+                }
+            }
+            let w = linear_weights(zd, coefficients.view(), &Silent, Par::Sequential).unwrap();
+            prop_assert_eq!(w, linear_weights(zs.view(), coefficients.view(), &Silent, Par::Sequential).unwrap());
+        }
+    }
+
+    #[test]
+    fn more_outputs_than_vectors_have_numbers_are_no_weights() {
+        let z = [1.0, 2.0, 3.0];
+        let dense = Rows::from_shape((1, 3), &z).unwrap();
+        let (indptr, indices) = ([0_i64, 3], [0_i64, 7, 1 << 31]);
+        let wide: Rows<'_> =
+            CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &z, 1 << 40).unwrap().into();
+        for rows in [dense, wide] {
+            let of = |b: &[f64]| Weights::new(rows, b, b.len(), &Silent, Par::Sequential).unwrap();
+            assert!(of(&[1.0, 1.0]).is_none() && of(&[f64::MAX]).is_none());
+            assert_eq!(of(&[2.0]).unwrap().len(), 3);
+        }
+        let view = ExpansionView::new(Kernel::Linear, wide, ndarray::aview2(&[[2.0]]), &[0.5]).unwrap();
+        let f = Evaluator::new(&view).unwrap().evaluate(wide, Par::Sequential).unwrap();
+        assert_eq!(f[[0, 0]], 28.5);
+    }
+}

@@ -1,0 +1,135 @@
+//! Features whose inner products are the values of a kernel projected on m points (Rifkin 2002, (3.104)-(3.121)):
+//!
+//! ```text
+//! K_mm = L L',     F = K_lm L^-T,     F F' = K_lm K_mm^-1 K_ml
+//! ```
+//!
+//! A linear machine w on F has the coefficients L^-T w at the points.
+//!
+//! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Kernel values are
+//! in double precision. Cost n m d + n m^2 / 2 multiply-adds and m^3 / 6 for the factor; memory n m, the factor, and a
+//! block of rows.
+
+use crate::control::{Monitor, Par};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, PackedVectors, gram_lower};
+use crate::linalg::columns;
+use crate::linalg::dense::{self, RowSolver, Square};
+use crate::memory;
+use ndarray::{Array2, ArrayView2};
+
+/// What the memory of this file is for.
+const FEATURES: &str = "features at the points";
+/// What may be done where there is none.
+const REMEDY: &str = "lower n_vectors";
+/// Rows taken together.
+const BLOCK: usize = 1024;
+/// Rows of a task.
+const ROWS: usize = 96;
+/// What is added to the diagonal, as a share of its mean: far below what prediction in single precision resolves, for
+/// points that depend on each other.
+const SHIFT: f64 = 1e-10;
+
+/// A kernel projected on some points.
+pub struct Features {
+    points: PackedVectors<f64>,
+    factor: Square<f64>,
+}
+
+impl Features {
+    /// Factors the kernel matrix of the points.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`], [`Error::Param`] for points outside the kernel's domain, [`Error::Memory`],
+    /// [`Error::Cancelled`].
+    pub fn new(kernel: Kernel, points: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Self> {
+        let packed = PackedVectors::new(kernel, points, par)?;
+        let m = points.rows();
+        let mut factor = Square::<f64>::new(m).map_err(|error| error.with_remedy(REMEDY))?;
+        let stride = factor.stride();
+        gram_lower(kernel.into(), points, factor.values_mut(), stride, monitor, par)?;
+        let mean = factor.diagonal().iter().sum::<f64>() / m as f64;
+        factor.shift(|_| SHIFT * mean.max(1e-300));
+        dense::factor(&mut factor, monitor, par)?;
+        Ok(Self { points: packed, factor })
+    }
+
+    /// The features of rows, (n, m).
+    ///
+    /// # Errors
+    /// [`Error::Param`] for rows outside the kernel's domain, [`Error::Memory`], [`Error::Cancelled`].
+    pub fn of(&self, rows: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+        self.points.check(rows)?;
+        let (n, m, stride) = (rows.rows(), self.factor.len(), self.points.stride());
+        let remedied = |error: Error| error.with_remedy(REMEDY);
+        let mut features: Array2<f64> = memory::zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
+        let solver = RowSolver::new(&self.factor, par).map_err(remedied)?;
+        let mut values: Vec<f64> = memory::zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
+        let out = features.as_slice_mut().expect("made row-major");
+        for (from, out) in (0..n).step_by(BLOCK).zip(out.chunks_mut(BLOCK * m)) {
+            let values = &mut values[..out.len() / m * stride];
+            // A block of thousands of points takes longer than a stop may wait.
+            for (task, values) in values.chunks_mut(ROWS * par.threads() * stride).enumerate() {
+                monitor.go_on("features", from, n)?;
+                self.points.fill(rows, from + task * ROWS * par.threads(), values, par)?;
+                par.for_each_chunk(values, ROWS * stride, |_, rows| solver.substitute(rows, stride));
+            }
+            for (out, line) in out.chunks_exact_mut(m).zip(values.chunks_exact(stride)) {
+                out.copy_from_slice(&line[..m]);
+            }
+        }
+        Ok(features)
+    }
+
+    /// The coefficients at the points, (m, q), of linear machines, (m, q).
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::Memory`].
+    pub fn coefficients(&self, weights: ArrayView2<'_, f64>, par: Par) -> Result<Array2<f64>> {
+        let (m, q) = weights.dim();
+        Error::check_len("rows of the weights (one for each point)", self.factor.len(), m)?;
+        let mut out = Array2::from_shape_fn((m, q), |at| weights[at]);
+        let values = out.as_slice_mut().expect("made row-major");
+        let mut panels = columns::to_panels::<f64>(values, m, q)?;
+        columns::solve_transposed(&self.factor, &mut panels, par);
+        columns::from_panels(&panels, values, m, q);
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Silent;
+    use crate::kernels::gram;
+
+    #[test]
+    fn inner_products_are_the_projected_kernel_and_coefficients_give_the_same_outputs() {
+        let noise =
+            |n, salt: f64| Array2::from_shape_fn((n, 3), |(i, j)| ((7 * i + 3 * j) as f64 * salt).sin());
+        let (x, z) = (noise(2100, 0.7), noise(70, 1.3));
+        let (rows, points) = (
+            Rows::from_shape((2100, 3), x.as_slice().unwrap()).unwrap(),
+            Rows::from_shape((70, 3), z.as_slice().unwrap()).unwrap(),
+        );
+        let kernel = Kernel::Rbf { gamma: 0.8 };
+        let features = Features::new(kernel, points, &Silent, Par::Sequential).unwrap();
+        let f = features.of(rows, &Silent, Par::Sequential).unwrap();
+        assert_eq!(f.dim(), (2100, 70));
+        let weights = Array2::from_shape_fn((70, 3), |(i, j)| ((i + 2 * j) as f64).cos());
+        let c = features.coefficients(weights.view(), Par::Sequential).unwrap();
+        // F w = K_lm L^-T w.
+        let (ours, theirs) = (f.dot(&weights), gram(&kernel, rows, points, Par::Sequential).unwrap().dot(&c));
+        let largest = c.iter().fold(1.0_f64, |most, v| most.max(v.abs()));
+        for (a, b) in ours.iter().zip(&theirs) {
+            assert!((a - b).abs() < 1e-11 * largest, "{a} {b}");
+        }
+        // At the points themselves F F' is K_mm but for the shift.
+        let own = features.of(points, &Silent, Par::Sequential).unwrap();
+        let k = gram(&kernel, points, points, Par::Sequential).unwrap();
+        for (a, b) in own.dot(&own.t()).iter().zip(&k) {
+            assert!((a - b).abs() < 1e-8, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+"""Every public estimator that is fitted, in one small setting, with rows and targets for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import StandardScaler
+
+from svmarrow import (
+    SVC,
+    SVR,
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    BudgetPerceptron,
+    CalibratedCascade,
+    CodedClassifier,
+    ExactCascade,
+    Forgetron,
+    KernelPerceptron,
+    KMPClassifier,
+    KMPRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+    LowRankSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    PerceptronTreeClassifier,
+    Projectron,
+    ProjectronPlusPlus,
+    ReducedSet,
+    RLSClassifier,
+    RLSRegressor,
+    Stoptron,
+)
+
+X, KIND = load_iris(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+NUMBER = X[:, 0] - np.sin(X[:, 1])
+EVERY = [
+    SVC(),
+    NuSVC(nu=0.2),
+    SVR(),
+    NuSVR(),
+    OneClassSVM(),
+    LowRankSVC(20),
+    RLSClassifier(),
+    RLSRegressor(),
+    LinearRLSClassifier(),
+    LinearRLSRegressor(),
+    LowRankRLSClassifier(20),
+    LowRankRLSRegressor(20),
+    BaggedKernelClassifier(n_estimators=2, random_state=0),
+    BaggedKernelRegressor(n_estimators=2, random_state=0),
+    KMPClassifier(n_vectors=5),
+    KMPRegressor(n_vectors=5),
+    KernelPerceptron(),
+    Stoptron(),
+    BudgetPerceptron(),
+    Forgetron(),
+    Projectron(),
+    ProjectronPlusPlus(),
+    PerceptronTreeClassifier(),
+    CodedClassifier(SVC(), shared=False),
+    ReducedSet(SVC(), 8),
+    ExactCascade(SVC()),
+    CalibratedCascade(SVC(), random_state=0),
+]
+#: Models of a finished expansion, which nothing fits.
+FINISHED = {"ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"}
+
+
+def target(estimator):
+    return NUMBER if isinstance(estimator, SVR | NuSVR) or "Regressor" in type(estimator).__name__ else KIND

@@ -1,0 +1,221 @@
+"""Damaged files: a part of the cases of benches/trust/files.py, and what was once believed."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import svmarrow
+from svmarrow import SVC, KernelExpansion, LowRankRLSClassifier, PerceptronTreeClassifier
+from svmarrow.cli.data import DataOptions, read_data
+from svmarrow.exceptions import FormatError
+from svmarrow.io import load_svmlight
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _script():
+    spec = importlib.util.spec_from_file_location("damaged_files", ROOT / "benches" / "trust" / "files.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+files = _script()
+KINDS = {kind.name: kind for kind in files.kinds()}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_damage_is_refused_or_harmless(name):
+    outcomes, faults = files.run(KINDS[name], cases=40 if name.startswith("model") else 400)
+    assert faults == []
+    assert outcomes["refused"] > 0
+
+
+# --- what was believed ---
+
+
+def described(path, change):
+    """Replaces the description of a model file by a changed one."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    inner = json.loads(header["__metadata__"]["extra"])
+    header["__metadata__"]["extra"] = change(inner)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
+
+
+IRIS, KIND = files.IRIS, files.KIND
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "value"),
+    [
+        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), ("_sums", "dict"), []),
+        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), ("_vectors",), []),
+        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), ("n_seen_",), 7),
+        (lambda: PerceptronTreeClassifier(random_state=0).fit(IRIS, KIND), ("mistakes_",), -1),
+        (lambda: PerceptronTreeClassifier(random_state=0).fit(IRIS, KIND), ("n_seen_",), 2**70),
+    ],
+)
+def test_attributes_that_break_the_next_call_are_refused(make, place, value, tmp_path):
+    path = tmp_path / "model"
+    make().save(path)
+
+    def change(inner):
+        at = inner["attributes"]
+        for key in place[:-1]:
+            at = at[key]
+        assert place[-1] in at
+        at[place[-1]] = value
+        return json.dumps(inner)
+
+    described(path, change)
+    with pytest.raises(FormatError):
+        svmarrow.load(path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_jobs", 0), ("loss", {}), ("verbose", []), ("max_iter", -7)])
+def test_parameters_of_the_wrong_kind_are_refused(name, value, tmp_path):
+    path = tmp_path / "model"
+    SVC().fit(IRIS, KIND).save(path)
+
+    def change(inner):
+        assert name in inner["arguments"]
+        return json.dumps({**inner, "arguments": {**inner["arguments"], name: value}})
+
+    described(path, change)
+    with pytest.raises(FormatError, match=f"{name}=|nothing that a model is made of"):
+        svmarrow.load(path)
+
+
+def test_threads_of_a_stranger_cost_nothing(tmp_path):
+    path = tmp_path / "model"
+    SVC().fit(IRIS, KIND).save(path)
+    described(path, lambda inner: json.dumps({**inner, "arguments": {**inner["arguments"], "n_jobs": 2**70}}))
+    model = svmarrow.load(path)
+    assert (model.predict(IRIS) == SVC().fit(IRIS, KIND).predict(IRIS)).all()
+
+
+def test_names_of_columns_are_strings(tmp_path):
+    expansion = KernelExpansion(np.eye(2), np.ones((2, 1)), np.zeros(1), "linear")
+    with pytest.raises(ValueError, match="feature_names="):
+        svmarrow.ExpansionDetector(expansion, feature_names=["a", {}]).save(tmp_path / "model")
+
+
+def test_a_description_of_empty_lists_is_refused_before_it_takes_memory(tmp_path):
+    path = tmp_path / "model"
+    KernelExpansion(np.eye(2), np.ones((2, 1)), np.zeros(1), "linear").save(path)
+    described(path, lambda _: "[" + "[]," * 1_000_000 + "[]]")
+    with pytest.raises(FormatError, match="description"):
+        svmarrow.load(path)
+
+
+@pytest.mark.parametrize("text", ["1 1099511627776:1\n", "1 2147483648:1\n"])
+def test_columns_beyond_32_bits_are_refused(text, tmp_path):
+    path = tmp_path / "data"
+    path.write_text(text)
+    with pytest.raises(FormatError, match="2147483647"):
+        load_svmlight(path)
+
+
+def sparse_archive(shape):
+    archive = io.BytesIO()
+    np.savez(archive, data=[1.0], indices=[0], indptr=[0, 1], shape=shape, y=[0])
+    return archive.getvalue()
+
+
+def lying_archive(shape):
+    """An array of one number that says it has more."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        member = io.BytesIO()
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(member, header)
+        file.writestr("X.npy", member.getvalue() + bytes(8))
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (sparse_archive([1, 2**40]), "2147483647"),
+        (lying_archive((2**40, 1)), "cut off"),
+        (lying_archive((2**62, 4)), "cut off"),
+    ],
+)
+def test_archives_that_lie_about_sizes_are_refused(data, message, tmp_path):
+    path = tmp_path / "data.npz"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=message):
+        read_data(path, DataOptions())
+
+
+# --- memory ---
+
+#: The address space of the process is bounded some megabytes above what it takes before it reads.
+LIMITED = """
+import resource, sys
+import svmarrow
+from svmarrow.io import load_libsvm_model, load_svmlight, save_svmlight, save_libsvm_model
+path, room = sys.argv[1], int(sys.argv[2])
+with open("/proc/self/statm") as file:
+    held = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + room, held + room))
+try:
+    {call}
+except MemoryError as error:
+    print("MemoryError", error)
+else:
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        ("svmlight", "load_svmlight(path)"),
+        ("libsvm", "load_libsvm_model(path)"),
+        ("model", "svmarrow.load(path)"),
+        ("line", "load_svmlight(path)"),
+    ],
+)
+def test_a_large_file_without_memory_is_a_memory_error(kind, call, tmp_path):
+    path = tmp_path / "file"
+    rows = "".join(f"1 {column}:0.5 9:1\n" for column in range(1, 9)) * 100_000
+    if kind == "libsvm":
+        count = rows.count("\n")
+        head = f"svm_type epsilon_svr\nkernel_type linear\nnr_class 2\ntotal_sv {count}\nrho 0\nSV\n"
+        path.write_text(head + rows)
+    elif kind == "model":
+        KernelExpansion(np.ones((10**6, 2)), np.ones((10**6, 1)), np.zeros(1), "linear").save(path)
+    elif kind == "line":
+        path.write_text(" " * (1 << 26))
+    else:
+        path.write_text(rows)
+    program = textwrap.dedent(LIMITED).replace("{call}", call)
+    told = []
+    for room in (12 << 20, 40 << 20, 4 << 30):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(path), str(room)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.split()[0])
+    assert told[0] == "MemoryError"
+    assert told[-1] == "done"

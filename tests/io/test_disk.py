@@ -1,0 +1,118 @@
+"""What a disk can do to a file that is being saved: the old one stays whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import svmarrow
+from svmarrow import KernelExpansion
+from svmarrow.io import load_svmlight, save_libsvm_model, save_svmlight
+
+ROOT = Path(__file__).resolve().parents[2]
+posix = pytest.mark.skipif(os.name == "nt", reason="limits and signals of POSIX")
+
+
+def _script():
+    spec = importlib.util.spec_from_file_location("killed_savers", ROOT / "benches" / "trust" / "kills.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def model(rows, value):
+    return KernelExpansion(
+        np.full((rows, 20), value), np.full((rows, 1), value), np.zeros(1), "rbf", gamma=1.0
+    )
+
+
+WRITERS = {
+    "model": lambda path, rows: model(rows, 0.5).save(path),
+    "LIBSVM model": lambda path, rows: save_libsvm_model(svmarrow.ExpansionRegressor(model(rows, 0.5)), path),
+    "svmlight": lambda path, rows: save_svmlight(np.full((rows, 20), 0.5), np.ones(rows), path),
+}
+
+
+@posix
+def test_a_saver_that_is_killed_leaves_the_old_or_the_new_file():
+    outcomes = _script().run(kills=6)
+    assert outcomes["broken"] == 0
+    assert sum(outcomes.values()) == 6
+
+
+@posix
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_full_disk_leaves_the_old_file_and_names_it(kind, tmp_path):
+    path = tmp_path / "file"
+    WRITERS[kind](path, 3)
+    old = path.read_bytes()
+    program = f"""
+import resource, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_disk import WRITERS
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+try:
+    WRITERS[{kind!r}]({str(path)!r}, 3000)
+except OSError as error:
+    print(error.errno, error.filename, error.strerror)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert str(path) in done.stdout
+    assert "File too large" in done.stdout
+    assert path.read_bytes() == old
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full device is Linux's")
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_full_device_is_named(kind):
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        WRITERS[kind]("/dev/full", 3000)
+    assert raised.value.filename == "/dev/full"
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_places_that_cannot_be_written_are_named(kind, tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        WRITERS[kind](tmp_path / "absent" / "file", 3)
+    assert raised.value.filename == str(tmp_path / "absent" / "file")
+    with pytest.raises((IsADirectoryError, PermissionError)) as raised:
+        WRITERS[kind](tmp_path, 3)
+    assert raised.value.filename == str(tmp_path)
+
+
+@posix
+@pytest.mark.skipif(os.name != "nt" and os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_read_only_folder_is_named(kind, tmp_path):
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+    path.parent.chmod(0o555)
+    try:
+        with pytest.raises(PermissionError) as raised:
+            WRITERS[kind](path, 3)
+    finally:
+        path.parent.chmod(0o755)
+    assert raised.value.filename == str(path)
+
+
+def test_readers_keep_nothing_of_a_file_that_is_cut_afterwards(tmp_path):
+    """They do not map it: what was read stays."""
+    path = tmp_path / "model"
+    model(3000, 0.5).save(path)
+    read = svmarrow.load(path)
+    os.truncate(path, 100)
+    assert (read.vectors == 0.5).all()
+    save_svmlight(np.full((3000, 20), 0.5), np.ones(3000), path)
+    rows, targets = load_svmlight(path)
+    os.truncate(path, 0)
+    assert rows.sum() == 3000 * 10
+    assert targets.sum() == 3000

@@ -1,0 +1,125 @@
+"""Compressions, pursuits and trees where memory is short: an estimate, a refusal, or the work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from svmarrow import GradientSettings, KernelExpansion, KMPRegressor, SelectionSettings, _core, compress
+from svmarrow.matching_pursuit._memory import dictionary_bytes
+from svmarrow.reduced_set import estimate_memory
+
+
+def machine(m: int, d: int = 20, q: int = 1) -> KernelExpansion:
+    random = np.random.default_rng(0)
+    Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
+    return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
+
+
+_LIMITED = """
+import resource, sys, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+import svmarrow
+from svmarrow import GradientSettings, KernelExpansion, KMPRegressor, PerceptronTreeClassifier
+from svmarrow import Projectron, SelectionSettings, compress, compression_path
+random = np.random.default_rng(0)
+def machine(m, d=20, q=1):
+    Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
+    return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
+{setup}
+used = int(open("/proc/self/status").read().split("VmSize:")[1].split()[0]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (used + {room} * 2**20,) * 2)
+try:
+    {work}
+except MemoryError as error:
+    print("refused", error)
+else:
+    print("done")
+"""
+
+_WORK = {
+    "l1": ("m = machine(3000)", "compress(m, 100, method='l1', n_jobs=1)"),
+    "lars": ("m = machine(2500)", "compress(m, 100, method='lars', n_jobs=1)"),
+    "rank": ("m = machine(3000)", "compress(m, 500, method='rank', n_jobs=1)"),
+    "l0": (
+        "m = machine(1500)",
+        "compress(m, 50, method='l0', n_jobs=1, settings=SelectionSettings(gamma=1))",
+    ),
+    "pursuit": ("m = machine(20000, 4)", "compress(m, 400, n_jobs=1)"),
+    "gradient": (
+        "m = machine(6000)\\ns = GradientSettings(start=m, steps=1)",
+        "compress(m, 2000, method='gradient', settings=s, n_jobs=1)",
+    ),
+    "kmp": (
+        "X = random.standard_normal((6000, 3))\\ny = X[:, 0]",
+        "KMPRegressor(20, cache_size=300, n_jobs=1).fit(X, y)",
+    ),
+    "scores": (
+        "p = compression_path(machine(1500, 4), 600)\\nX = random.standard_normal((20000, 4))",
+        "p._untuned(X, range(1, 601))",
+    ),
+    "tree": (
+        "X = random.standard_normal((4000, 3))\\ny = random.integers(0, 2, 4000)",
+        "PerceptronTreeClassifier(budget=1500, sample_size=1500, split='zpq', n_jobs=1).fit(X, y)",
+    ),
+    "projectron": (
+        "X = random.standard_normal((3500, 10))\\ny = random.integers(0, 2, 3500)",
+        "Projectron(eta=0.0, gamma=1.0).fit(X, y)",
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS is Linux's")
+@pytest.mark.parametrize("name", _WORK)
+def test_where_the_system_has_no_room_there_is_an_answer_or_a_memory_error(name: str) -> None:
+    setup, work = (text.replace("\\n", "\n") for text in _WORK[name])
+    program = _LIMITED.format(setup=setup, work=work, room=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(("done", "refused")), done.stdout
+
+
+def test_what_takes_more_than_there_is_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = machine(4000)
+    monkeypatch.setattr(_core, "available_memory", lambda: 100_000_000)
+    for method in ("rank", "l0", "l1", "lars"):
+        with pytest.raises(MemoryError, match=rf"'{method}'\) needs about .* keep fewer vectors"):
+            compress(full, 100, method=method)
+    # What the message advises works.
+    settings = SelectionSettings(chunk=1000)
+    assert compress(full, 100, method="l1", settings=settings).n_vectors == 100
+    with pytest.raises(MemoryError, match=r"compress\(method='gradient'\) needs about"):
+        compress(full, 3000, method="gradient", settings=GradientSettings(start=full))
+    X = np.random.default_rng(0).standard_normal((6000, 2))
+    with pytest.raises(MemoryError, match=r"KMPRegressor.fit needs about .* lower cache_size"):
+        KMPRegressor(20, cache_size=1000).fit(X, X[:, 0])
+    # By default the dictionary is no larger than a share of what is free: functions are drawn.
+    assert KMPRegressor(5, random_state=0).fit(X, X[:, 0]).expansion_.n_vectors == 5
+
+
+def test_estimates_grow_with_what_is_kept() -> None:
+    full = machine(3000)
+    of = {
+        m: estimate_memory(full, 100, method=m) for m in ("pursuit", "rank", "l1", "lars", "l0", "gradient")
+    }
+    assert of["pursuit"] < of["rank"] <= of["l1"] * 1.1 < of["lars"] < of["l0"]
+    assert estimate_memory(full, 1000, method="gradient") > of["gradient"]
+    assert of["lars"] > 2 * 8 * 3000**2
+    chunked = SelectionSettings(chunk=500)
+    assert estimate_memory(full, 100, method="lars", settings=chunked) < of["lars"] / 10
+    X, y = make_classification(2000, random_state=0)
+    kmp = KMPRegressor(10, cache_size=1000)
+    assert 4 * 2000**2 < kmp.estimate_memory(X) < 8 * 2000**2
+    assert kmp.set_params(sample_size=59).estimate_memory(X, y) < 2000**2
+
+
+def test_a_large_dictionary_is_not_kept_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above 2 GB functions are drawn, however much memory the machine has."""
+    monkeypatch.setattr(_core, "available_memory", lambda: 10**12)
+    assert dictionary_bytes(None) == 2_000_000_000
+    assert dictionary_bytes(20_000.0) == 20_000 * 2**20

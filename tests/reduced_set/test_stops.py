@@ -1,0 +1,78 @@
+"""Ctrl-C and `max_time` in reductions: at once, and what was chosen until then is kept where it is of use."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from interruption import posix, stops_at_once
+from svmarrow import KernelExpansion, compress, compression_path
+
+_SETUP = """
+import warnings
+from svmarrow import GradientSettings, KernelExpansion, _core, compress
+warnings.simplefilter("ignore")
+random = np.random.default_rng(0)
+def machine(m, d, q=1):
+    Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
+    return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
+at_own = GradientSettings(start=machine(5000, 100))
+after = lambda: None
+"""
+
+
+def machine(m: int, d: int = 5, q: int = 1) -> KernelExpansion:
+    random = np.random.default_rng(0)
+    Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
+    return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
+
+
+@posix
+@pytest.mark.parametrize(
+    "work",
+    [
+        "m = machine(4000, 20)\nwork = lambda: compress(m, 500, method='l0', n_jobs=1)",
+        "m = machine(5000, 20)\nwork = lambda: compress(m, 500, method='lars', n_jobs=1)",
+        "m = machine(8000, 20)\nwork = lambda: compress(m, 6000, method='rank', n_jobs=1)",
+        "m = machine(8000, 100)\nwork = lambda: compress(m, 4000, method='gradient', settings=at_own)",
+        "C = random.choice([-1, 1], (5000, 5000)).astype('i1')\nwork = lambda: _core.code_distances(C, 1)",
+    ],
+    ids=["l0", "lars", "rank", "gradient", "code"],
+)
+def test_ctrl_c_ends_a_reduction_at_once(work: str) -> None:
+    stops_at_once(_SETUP + work)
+
+
+@pytest.mark.parametrize("method", ["rank", "l0", "l1", "lars", "pursuit", "prefit"])
+def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str) -> None:
+    """The time ends in the middle of the choice: afterwards their coefficients are solved for."""
+    full = machine(1200)
+
+    def path_of(seconds: float) -> Any:
+        try:
+            return compression_path(full, 1000, method=method, tol=0.0, max_time=seconds, n_jobs=1)
+        except ValueError as error:
+            # On a slow machine it takes longer until there is a first vector.
+            if "was over before the first vector was chosen" not in str(error):
+                raise
+            return path_of(2.0 * seconds)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        path = path_of(0.1)
+    assert len(path) > 0
+    assert np.isfinite(path.residual_norms).all()
+    assert (np.diff(path.residual_norms) <= 1e-9).all()
+    # What was kept is a path like any other: the coefficients are the best on the vectors chosen.
+    small = path[len(path)]
+    assert small.n_vectors == len(path)
+    assert np.isfinite(small.coefficients).all()
+
+
+def test_a_time_that_is_over_at_once_is_told_by_name() -> None:
+    with pytest.raises(ValueError, match=r"max_time=1e-09 was over before the first vector"):
+        compress(machine(300), 20, method="lars", max_time=1e-9)

@@ -1,0 +1,159 @@
+//! A stop at every look: what is left is a model whose certificate holds, or nothing at all. And kernels that give no numbers.
+
+use crate::reference::{blobs, rows};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use svmarrow::Error;
+use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
+use svmarrow::data::Rows;
+use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
+use svmarrow::svm::{
+    Classification, OneClass, Regression, RegressionLoss, SvmParams, Tuning, fit_classifier, fit_one_class,
+    fit_regression,
+};
+
+const KERNEL: Kernel = Kernel::Rbf { gamma: 1.0 };
+const N: usize = 700;
+const C: f64 = 2.0;
+const EPSILON: f64 = 0.1;
+
+/// Stops from one look on.
+struct At(AtomicU64, StopReason);
+
+impl Monitor for At {
+    fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+        if self.0.load(Ordering::Relaxed) == 1 {
+            return ControlFlow::Break(self.1);
+        }
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        ControlFlow::Continue(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Classifier,
+    Regression,
+    OneClass,
+}
+
+/// Training rows with coefficients, and the certificate: dual, primal, and why it stopped.
+type Fitted = (Vec<(usize, f64)>, (f64, f64, StopReason));
+
+fn fit(
+    kind: Kind,
+    (x, labels): (Rows<'_>, &[usize]),
+    cached: bool,
+    monitor: &dyn Monitor,
+) -> Result<Fitted, Error> {
+    let cheap = if cached { 0 } else { usize::MAX };
+    let tuning = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, cheap, look: 0, look_rows: 4 };
+    let params = SvmParams { tolerance: 1e-4, cache_bytes: 1 << 21, tuning, ..SvmParams::default() };
+    let (upper, par) = (vec![C; N], Par::Sequential);
+    let (support, coefficients, certificate) = match kind {
+        Kind::Classifier => {
+            let model =
+                fit_classifier(KERNEL, x, &Classification::new(labels, 2, &upper), &params, monitor, par)?;
+            (model.support, model.coefficients, model.certificates[0])
+        }
+        Kind::Regression => {
+            let targets: Vec<f64> = labels.iter().map(|&label| label as f64).collect();
+            let loss = RegressionLoss::Epsilon(EPSILON);
+            let task = Regression { targets: &targets, upper: &upper, loss, start: None };
+            let model = fit_regression(KERNEL, x, &task, &params, monitor, par)?;
+            (model.support, model.coefficients, model.certificate)
+        }
+        Kind::OneClass => {
+            let task = OneClass { weights: &vec![1.0; N], nu: 0.6, start: None };
+            let model = fit_one_class(KERNEL, x, &task, &params, monitor, par)?;
+            (model.support, model.coefficients, model.certificate)
+        }
+    };
+    let betas = support.into_iter().zip(coefficients.iter().copied()).collect();
+    Ok((betas, (certificate.dual, certificate.primal, certificate.stop)))
+}
+
+/// The dual objective by its definition.
+fn dual(kind: Kind, x: Rows<'_>, labels: &[usize], betas: &[(usize, f64)]) -> f64 {
+    let mut dual = 0.0;
+    for &(i, b) in betas {
+        dual += match kind {
+            Kind::Classifier => b.abs(),
+            Kind::Regression => labels[i] as f64 * b - EPSILON * b.abs(),
+            Kind::OneClass => 0.0,
+        };
+        dual -= 0.5 * betas.iter().map(|&(j, c)| b * c * pair(&KERNEL, x, i, x, j)).sum::<f64>();
+    }
+    dual
+}
+
+#[test]
+fn a_stop_at_any_look_leaves_what_its_certificate_says() {
+    let (x, mut labels) = blobs(N, 2, 2, 3);
+    // Noise, so that many coefficients end at their bounds.
+    labels.iter_mut().step_by(5).for_each(|label| *label = 1 - *label);
+    let x = rows(&x, N);
+    let data = (x, &labels[..]);
+    for (kind, cached) in [
+        (Kind::Classifier, false),
+        (Kind::Classifier, true),
+        (Kind::Regression, false),
+        (Kind::OneClass, false),
+    ] {
+        let (_, (best, _, reason)) = fit(kind, data, cached, &Silent).unwrap();
+        assert_eq!(reason, StopReason::Converged);
+        let (mut stops, mut look) = (0, 1);
+        loop {
+            let stop = if stops % 2 == 0 { StopReason::Interrupted } else { StopReason::MaxTime };
+            match fit(kind, data, cached, &At(look.into(), stop)) {
+                Ok((_, (.., StopReason::Converged))) => break,
+                Ok((betas, (told, primal, reason))) => {
+                    assert_eq!(reason, stop);
+                    let sum: f64 = betas.iter().map(|(_, b)| b).sum();
+                    let expected = if kind == Kind::OneClass { 0.6 * N as f64 } else { 0.0 };
+                    assert!((sum - expected).abs() < 1e-9 * N as f64, "{sum}");
+                    assert!(betas.iter().all(|(_, b)| b.abs() <= C));
+                    let exact = dual(kind, x, &labels, &betas);
+                    let scale = 1e-5 * exact.abs().max(1.0);
+                    assert!((exact - told).abs() < scale, "look {look}: {told} but {exact}");
+                    assert!(told <= best + scale && primal >= best - scale, "{told} {best} {primal}");
+                }
+                // Before there are gradients, which only a start that is not zero has to wait for.
+                Err(Error::Cancelled) => assert!(kind == Kind::OneClass && stop == StopReason::Interrupted),
+                Err(error) => {
+                    assert!(kind == Kind::OneClass && stop == StopReason::MaxTime);
+                    assert!(error.to_string().contains("max_time"), "{error}");
+                }
+            }
+            stops += 1;
+            look += 1 + look / 16;
+        }
+        assert!(stops > 5, "{stops}");
+    }
+}
+
+/// Kernel values of which some are no numbers.
+struct Holes;
+
+impl KernelBlocks for Holes {
+    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f32]) {
+        for (line, &i) in out.chunks_exact_mut(columns.len()).zip(rows) {
+            for (value, &t) in line.iter_mut().zip(columns) {
+                *value = if i + t == 40 { f32::NAN } else { f32::from(u8::from(i == t)) };
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_is_never_converged() {
+    let (x, labels) = blobs(60, 2, 2, 3);
+    let upper = vec![C; 60];
+    for whole in [0, 256] {
+        let params = SvmParams { tuning: Tuning { whole, ..Tuning::default() }, ..SvmParams::default() };
+        let task = Classification::new(&labels, 2, &upper);
+        let kernel = KernelFunction::Blocks(&Holes);
+        let fitted = fit_classifier(kernel, rows(&x, 60), &task, &params, &Silent, Par::Sequential);
+        assert!(matches!(fitted, Err(Error::Param { .. })));
+    }
+}

@@ -1,0 +1,70 @@
+"""Fits that get nowhere end as stalled; fits that are only slow are left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from svmarrow import SVC, SVR, OneClassSVM
+
+X, Y = (part[:120] for part in load_digits(return_X_y=True))
+
+
+def test_kernel_values_that_have_lost_their_differences_end_as_stalled():
+    # Single precision keeps 1e12 to 65,536, and distances are some thousands: pair steps undo each other.
+    # Rows are refused before it comes to that; a matrix is taken as it is.
+    far = X + 1e6
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        model = SVC(kernel="precomputed", fit_intercept=False).fit(far @ far.T, Y)
+    stops = {machine.stop for machine in model.certificate_.machines}
+    assert stops == {"converged", "stalled"}
+    assert model.certificate_.stop == "stalled"
+    assert model.fit_status_ == 1
+    for machine in model.certificate_.machines:
+        assert np.isfinite(machine.dual)
+        assert (machine.violation > 1e-3) == (machine.stop == "stalled")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVC(kernel="linear", C=1e6, max_iter=300_000),
+        SVC(C=1e12, gamma=0.01, max_iter=300_000),
+        SVC(C=1e9, loss="squared_hinge", gamma=0.01, max_iter=300_000),
+        SVC(kernel="linear", C=1e10, fit_intercept=False, max_iter=300_000),
+        SVR(kernel="linear", C=1e8, epsilon=0.01, max_iter=300_000),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_slow_fits_with_a_large_c_are_no_stalls(machine):
+    rows, labels = make_classification(200, 6, n_informative=4, flip_y=0.3, class_sep=0.5, random_state=3)
+    certificate = machine.fit(rows, labels).certificate_.machines[0]
+    assert certificate.stop in ("converged", "max_iter")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_time_is_looked_at_within_a_block():
+    rows, labels = make_classification(250, 6, n_informative=4, flip_y=0.4, class_sep=0.1, random_state=3)
+    # A block of 250 rows would go on for 800,000 steps before a round ends.
+    model = SVC(kernel="linear", C=1e12, max_time=0.02, n_jobs=1).fit(rows, labels)
+    certificate = model.certificate_.machines[0]
+    assert certificate.stop == "max_time"
+    assert certificate.iterations < 800_000
+    assert np.isfinite(model.decision_function(rows)).all()
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(kernel="poly", degree=2), SVC(kernel="linear", fit_intercept=False), OneClassSVM(kernel="linear")],
+    ids=str,
+)
+def test_rows_that_a_kernel_does_not_tell_apart_are_refused(machine):
+    assert machine.fit(X + 100.0, Y).fit_status_ == 0
+    with pytest.raises(ValueError, match=r"X=rows far from the origin.*must be scaled"):
+        machine.fit(X + 1e6, Y)
+    # Rows that are all equal have no distances to lose.
+    if isinstance(machine, OneClassSVM):
+        machine.fit(np.full((20, 3), 1e6))

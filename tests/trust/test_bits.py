@@ -1,0 +1,73 @@
+"""The same bits for any number of threads: every public estimator and reducer, in processes of their own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import svmarrow
+from fingerprints import NAMES, set_default_jobs
+from svmarrow import _core
+
+PROGRAM = Path(__file__).resolve().parents[1] / "fingerprints.py"
+#: Instruction sets by name, the widest first, and how many threads each is asked with.
+LEVELS = {"": ("1", "2", "3", "None"), "avx2": ("1", "3"), "scalar": ("1", "3")}
+
+
+def digests(level, jobs):
+    environment = {key: value for key, value in os.environ.items() if key != "SVMARROW_SIMD"}
+    if level:
+        environment["SVMARROW_SIMD"] = level
+    if jobs == "None":
+        # One thread for NumPy's and SciPy's linear algebra too.
+        environment["OMP_NUM_THREADS"] = "1"
+    done = subprocess.run(
+        [sys.executable, PROGRAM, jobs], env=environment, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def found():
+    asked = [(level, jobs) for level, counts in LEVELS.items() for jobs in counts]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(asked, pool.map(lambda one: digests(*one), asked), strict=True))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_threads_change_no_bit(level, found):
+    one = found[level, "1"]
+    assert list(one) == NAMES
+    for jobs in LEVELS[level]:
+        assert found[level, jobs] == one, [name for name in one if found[level, jobs][name] != one[name]]
+
+
+def test_the_instruction_sets_are_different_programs(found):
+    """Else the comparison above would compare one of them with itself; the last digits tell them apart."""
+    if _core.simd_level() == "scalar":
+        pytest.skip("this machine has the portable instruction set only")
+    different = [name for name in NAMES if found["", "1"][name] != found["scalar", "1"][name]]
+    assert len(different) > len(NAMES) / 2
+
+
+def test_the_number_of_threads_reaches_every_learner():
+    """Else the processes above would all do the same."""
+    learners = [
+        getattr(svmarrow, name) for name in svmarrow.__all__ if hasattr(getattr(svmarrow, name), "fit")
+    ]
+    try:
+        set_default_jobs(3)
+        assert {inspect.signature(learner).parameters["n_jobs"].default for learner in learners} == {3}
+        assert inspect.signature(svmarrow.compress).parameters["n_jobs"].default == 3
+        assert svmarrow.SVC().n_jobs == 3
+    finally:
+        set_default_jobs(None)
+    assert svmarrow.SVC().n_jobs is None

@@ -1,0 +1,109 @@
+"""Numbers at the ends of their range: an answer that is finite, or words; powers of 2 change no digit.
+
+The first part takes some of the cases of ``benches/trust/extremes.py``, the same every time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import svmarrow
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "trust" / "extremes.py"
+#: One case of so many; without a divisor in common with the lengths of the lists of cases.
+EVERY = 29
+
+
+def _script():
+    described = importlib.util.spec_from_file_location("extremes", SCRIPT)
+    module = importlib.util.module_from_spec(described)
+    sys.modules["extremes"] = module
+    described.loader.exec_module(module)
+    return module
+
+
+if SCRIPT.is_file():
+    EXTREMES = _script()
+    CASES = list(EXTREMES.cases())[::EVERY]
+else:  # the source distribution has the tests, not the benchmarks
+    pytest.skip("benches/trust is not here", allow_module_level=True)
+
+
+@pytest.mark.parametrize("part", range(20))
+def test_extreme_numbers_end_in_an_answer_or_in_words(part):
+    found = [(case, *EXTREMES.outcome(case)) for case in CASES[part::20]]
+    assert [(str(case), *said) for case, *said in found if said[0] not in EXTREMES.FINE] == []
+    # Most are no refusals, else this would say little about the numbers.
+    assert sum(said[0] in ("answer", "warned") for _, *said in found) > len(found) / 3
+
+
+def test_every_learner_and_every_way_of_reduction_is_among_the_cases():
+    names = {case.learner for case in EXTREMES.cases()}
+    ways = {case.work for case in EXTREMES.cases()}
+    learners = {name for name in svmarrow.__all__ if hasattr(getattr(svmarrow, name), "fit")}
+    wrapped = {"BaggedKernelClassifier", "BaggedKernelRegressor", "CodedClassifier", "ReducedSet"}
+    assert {name for name in learners if not name.startswith("Expansion")} <= names | wrapped | ways
+    assert set(EXTREMES.METHODS) <= ways
+
+
+# --- powers of 2 ---
+
+SIDES = np.arange(60) % 3
+ROWS = np.round(np.random.default_rng(0).standard_normal((60, 3)) * 64.0) / 64.0 + 2.0 * np.eye(3)[SIDES]
+FORMS = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "csr64": sparse.csr_array,
+    "csr32": lambda X: sparse.csr_array(X.astype(np.float32)),
+}
+LEARNERS = {
+    "SVC": {},
+    "NuSVC": {"nu": 0.2},
+    "SVR": {},
+    "NuSVR": {},
+    "OneClassSVM": {},
+    "RLSClassifier": {},
+    "RLSRegressor": {},
+    "LowRankSVC": {"n_vectors": 12, "random_state": 0},
+    "LowRankRLSClassifier": {"n_vectors": 12, "random_state": 0},
+    "KMPClassifier": {"n_vectors": 6},
+    "KernelPerceptron": {},
+    "Projectron": {},
+    "PerceptronTreeClassifier": {"budget": 8, "random_state": 0},
+}
+
+
+def decisions(name, X, **kernel):
+    model = getattr(svmarrow, name)(**LEARNERS[name], **kernel)
+    model.fit(X, np.sin(np.arange(60.0)) if name.endswith(("SVR", "Regressor")) else SIDES)
+    return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_powers_of_two_change_no_bit_of_a_fit(name, form):
+    """From 1e-150 to 1e150, as far as the rows themselves have their digits."""
+    powers = (-500, -330, -130, -70, 62, 66, 120, 500)
+    if "32" in form:
+        powers = (-120, -70, -10, 10, 62, 66, 110)
+    exact = decisions(name, FORMS[form](ROWS), gamma="scale").tobytes()
+    laplace = decisions(name, FORMS[form](ROWS), kernel="laplacian", gamma=0.3).tobytes()
+    for power in powers:
+        X = FORMS[form](np.ldexp(ROWS, power))
+        assert decisions(name, X, gamma="scale").tobytes() == exact, power
+        inverse = float(np.ldexp(0.3, -power))
+        assert decisions(name, X, kernel="laplacian", gamma=inverse).tobytes() == laplace, power
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS.keys() - {"PerceptronTreeClassifier"}))
+def test_a_shift_changes_little(name):
+    """Dense rows are moved back before they are packed; trees split by inner products."""
+    shift = 2.0**27
+    plain = decisions(name, ROWS, gamma=0.3)
+    assert decisions(name, ROWS + shift, gamma=0.3) == pytest.approx(plain, abs=1e-3)

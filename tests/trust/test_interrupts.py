@@ -1,0 +1,75 @@
+"""Ctrl-C and ``max_time`` amid all kinds of work; benches/trust/interrupts.py takes everything, at length.
+
+Operations are repeated until the signal comes, so that none can end before, and latencies are units of
+work, see tests/interruption.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from interruption import posix
+from trust.worker import Worker
+
+#: One of each loop that asks the monitor; the scripts take all.
+QUICK = [
+    "SVC.fit", "SVC small cache.fit", "SVC wide.fit", "SVC linear.fit", "SVC function.fit",
+    "SVC precomputed.fit", "SVC one-vs-one.fit", "SVC warm start.fit", "NuSVC.fit", "SVR.fit",
+    "OneClassSVM.fit", "LowRankSVC ic.fit", "LowRankSVC kmeans.fit", "RLSClassifier.fit",
+    "RLSClassifier leave-one-out.fit", "RLSRegressor cg.fit", "RLSRegressor spectrum.fit",
+    "LinearRLSRegressor primal.fit", "LinearRLSRegressor cg.fit", "LowRankRLSClassifier rectangle.fit",
+    "LowRankRLSRegressor trace.fit", "LowRankRLSRegressor.partial_fit", "BaggedKernelRegressor.fit",
+    "KMPRegressor prefit.fit", "KMPRegressor own loss.fit", "KMPRegressor drawn.fit",
+    "KMPClassifier logistic.fit", "KernelPerceptron voted.fit", "BudgetPerceptron tightest.partial_fit",
+    "Projectron.fit", "PerceptronTreeClassifier wpq.fit", "PerceptronTreeClassifier one leaf.partial_fit",
+    "CodedClassifier svc.fit", "CodedClassifier rls.fit", "ReducedSet.fit", "ExactCascade.fit",
+    "compress pursuit", "compress basic by predictions", "compress prefit drawn", "compress pursuit chunks",
+    "compress rank", "compress l0", "compress l1 ten classes", "compress lars", "compress gradient",
+    "compress gradient from pursuit", "compression_path", "CompressionPath.scores",
+    "CompressionPath one size, one-vs-rest", "ExactCascade.from_path", "ExactCascade.route",
+    "PerceptronTreeClassifier.from_expansion zpq 50", "KernelExpansion.decision_function many outputs",
+    "KernelExpansion.decision_function sparse", "KernelExpansion.decision_function function",
+    "PerceptronTreeClassifier.apply", "MatchingPath.scores", "make_code dense", "Code",
+    "ExpansionClassifier.decode hamming", "bounds.leave_one_out", "save", "load", "load_libsvm_model",
+    "save_svmlight", "load_svmlight", "svmarrow train", "svmarrow predict",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker() as started:
+        yield started
+
+
+@posix
+@pytest.mark.parametrize("name", QUICK)
+def test_ctrl_c(worker, name):
+    answer = worker.ask("interrupts", name=name, tries=1, longest=0.8, turn=QUICK.index(name) % 2)
+    assert "tries" in answer, answer
+    (tried,) = answer["tries"]
+    assert tried["faults"] == []
+    assert tried["units"] < 1.0
+
+
+#: Solvers that keep what the time has left.
+TIMED = [
+    *("SVC.fit", "SVC one-vs-rest.fit", "SVR.fit", "LowRankSVC random.fit", "RLSRegressor cg.fit"),
+    *(
+        "KMPRegressor prefit.fit",
+        "KMPClassifier logistic.fit",
+        "compress pursuit",
+        "compress l1",
+        "compress gradient",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_max_time(worker, name):
+    """Within a unit after the limit there is a model; LowRankSVC does not count the choice of points."""
+    answer = worker.ask("limited", name=name, max_time=0.5)
+    assert answer["units"] < 1.0
+    assert answer["faults"] == []
+    # On a slow machine even the first vector may take longer.
+    assert answer["ended"] == "returned" or "was over before" in answer["ended"]
+    assert set(answer["warned"]) <= {"ConvergenceWarning"}

@@ -1,0 +1,32 @@
+"""Too little memory ends in a MemoryError, not in an abort; benches/trust/memory_limits.py tries all."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from trust.worker import Worker, lacks
+
+QUICK = [
+    "SVC.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit", "LowRankSVC random.fit",
+    "LowRankRLSClassifier rectangle.fit", "KMPRegressor prefit.fit", "KMPClassifier.fit", "Projectron.fit",
+    "PerceptronTreeClassifier wpq.fit", "CodedClassifier rls.fit", "compress pursuit", "compress rank",
+    "compress l0", "compress lars", "ExactCascade.from_path", "make_code dense",
+    "KernelExpansion.decision_function many outputs", "load", "load_svmlight", "load_libsvm_model",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker() as started:
+        yield started
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not hold to a limit of the address space"
+)
+@pytest.mark.parametrize("name", QUICK)
+def test_memory_is_short(worker, name):
+    answer = worker.ask("memory", name=name, limits=[20, 80], busy=0.5, n_jobs=1 + QUICK.index(name) % 2)
+    assert [lacks(tried) for tried in answer["tries"]] == [[], []]
