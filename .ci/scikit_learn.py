@@ -1,8 +1,8 @@
 """Runs scikit-learn's own tests of the classes that svmarrow replaces, on the replacements.
 
 The version is that which is installed beside svmarrow. A test that differs is named in DIFFERENT with its
-reason, and one that is not named must pass. From NEWEST on, one that is named must fail (older versions of the
-same test ask for less), or it is in OPEN.
+reason, and one that is not named must pass. From NEWEST on, one that is named must fail, or it is in OPEN:
+older versions of the same test ask for less.
 """
 
 from __future__ import annotations
