@@ -39,6 +39,9 @@ OPEN = {
     "test_svm.py::test_svc_ovr_tie_breaking[NuSVC]": (
         "rows that do not see each other (gamma=1e6) leave nu's solution open, and with it whether votes tie"
     ),
+    "test_sparse.py::test_unsorted_indices": (
+        "it compares seven digits of weights that are 0 but for rounding, summed by BLAS and by SciPy"
+    ),
 }
 FILES = ("svm/tests/test_svm.py", "svm/tests/test_sparse.py", "tests/test_kernel_ridge.py")
 
