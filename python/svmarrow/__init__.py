@@ -9,6 +9,7 @@ True
 
 from importlib.metadata import version as _version
 
+from svmarrow import export
 from svmarrow._support.boundary import DecisionVectorsDisplay
 from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 from svmarrow.cascade import CalibratedCascade, ExactCascade
@@ -93,6 +94,7 @@ __all__ = [
     "compact",
     "compress",
     "compression_path",
+    "export",
     "load",
     "patch_sklearn",
     "save",

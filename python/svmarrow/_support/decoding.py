@@ -36,6 +36,7 @@ __all__ = [
     "decision_values",
     "label_indices",
     "numbered_classes",
+    "pair_matrix",
     "pairs",
 ]
 
@@ -103,7 +104,7 @@ def class_indices(
     if decoding == "ovr" or break_ties:
         values = decision_values(outputs, decoding, n_classes, decision_function_shape)
         return _largest(values)
-    return code_class_indices(outputs, _pair_matrix(n_classes), "votes")
+    return code_class_indices(outputs, pair_matrix(n_classes), "votes")
 
 
 def code_scores(outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None) -> _Floats:
@@ -136,7 +137,7 @@ def _jobs(outputs: _Floats, matrix: _Matrix, n_jobs: int | None) -> int:
 
 
 @lru_cache(maxsize=32)
-def _pair_matrix(n_classes: int) -> _Matrix:
+def pair_matrix(n_classes: int) -> _Matrix:
     """The code of all pairs a < b: +1 for a, -1 for b."""
     first, second = np.triu_indices(n_classes, 1)
     matrix = np.zeros((n_classes, first.size), dtype=np.int8)
@@ -176,4 +177,4 @@ def _largest(values: NDArray[Any]) -> NDArray[np.intp]:
 
 def _votes_and_confidence(outputs: _Floats, n_classes: int) -> _Floats:
     """Votes plus the summed confidence squeezed into (-1/3, 1/3): it breaks ties and never turns a vote."""
-    return code_scores(outputs, _pair_matrix(n_classes), "confidence")
+    return code_scores(outputs, pair_matrix(n_classes), "confidence")

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from svmarrow._support.files import write_text
 from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.data import DataOptions, check_writable, read_data, write_text
+from svmarrow.cli.data import DataOptions, check_writable, read_data
 from svmarrow.cli.demo import run
 from svmarrow.cli.models import describe, read_model, read_model_and_data, write_model
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say

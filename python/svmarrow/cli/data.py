@@ -12,8 +12,6 @@ import math
 import os
 from array import array
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,12 +22,13 @@ from svmarrow.io import load_svmlight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from svmarrow._support.progress import ProgressCallback
 
-__all__ = ["Data", "DataOptions", "check_writable", "read_data", "write_text"]
+__all__ = ["Data", "DataOptions", "check_writable", "read_data"]
 
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".npz": "npz"}
 """Names of the formats that are not svmlight."""
@@ -349,32 +348,3 @@ def check_writable(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "its folder does not exist", str(path))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, all or nothing: it takes its name when it is complete."""
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")  # a pipe or a device has no complete state
-        return
-    target = path.resolve()
-    with NamedTemporaryFile(
-        "w", dir=target.parent, prefix=".svmarrow-", encoding="utf-8", newline="\n", delete=False
-    ) as file:
-        temporary = Path(file.name)
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            temporary.replace(target)
-        except BaseException:
-            file.close()
-            temporary.unlink()
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

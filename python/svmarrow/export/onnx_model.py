@@ -1,0 +1,160 @@
+"""Models as ONNX files, which onnxruntime and others run without Python or svmarrow.
+
+A model is one graph of plain operators (opset 18): the local function ``svmarrow.KernelExpansion`` makes
+outputs of rows, so that viewers show one box, and what follows makes labels and scores of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from svmarrow._support.files import write_bytes
+from svmarrow._support.parameters import refuse
+from svmarrow.export.onnx_decoding import decoding, label_type
+from svmarrow.export.onnx_kernels import kernel_function
+from svmarrow.export.reading import facts, reading_of
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+__all__ = ["to_onnx"]
+
+OPSET, IR_VERSION, DOMAIN = 18, 9, "svmarrow"
+KINDS = {"float32": "float", "float64": "double"}
+#: Bytes of the largest file that ONNX's container can be.
+LARGEST = 2**31 - 1
+
+
+def to_onnx(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    dtype: Literal["float32", "float64"] | None = None,
+) -> Any:
+    """Make an ONNX model of a fitted model.
+
+    Parameters
+    ----------
+    model : object
+        What `svmarrow.as_expansion` takes: an estimator, a compressed model, a file, a machine of
+        scikit-learn. Every built-in kernel and every way to decode outputs is expressed.
+    path : str or path-like, default=None
+        File to write, all or nothing. None writes none.
+    dtype : {"float32", "float64"}, default=None
+        Type of the input and of the arithmetic. None takes float64 where the vectors are float64, else
+        float32.
+
+    Returns
+    -------
+    onnx.ModelProto
+        One input ``X`` (n, n_features); for the precomputed kernel (n, n_train). Its results are
+
+        * of a classifier ``label`` (n,), of the type of the classes, and ``scores``, what
+          `decision_function` gives, in its shape;
+        * of an outlier detector ``label`` (n,), 1 or -1, and ``scores`` (n,);
+        * of a regressor ``prediction``, in the shape of `predict`;
+        * of a bare expansion ``scores`` (n, q).
+
+        `metadata_props` has the version of svmarrow, the kernel and a sha256 of the model.
+
+    Raises
+    ------
+    ImportError
+        If the package onnx is not installed: the extra ``svmarrow[onnx]``.
+    ValueError
+        If the kernel is a Python function, a number of the model does not fit `dtype`, or the file would be
+        larger than the 2 GB that ONNX allows.
+    TypeError, sklearn.exceptions.NotFittedError
+        As `svmarrow.as_expansion`.
+    OSError
+        If the system cannot write the file.
+
+    Notes
+    -----
+    Where a score is within rounding of a tie, the label in single precision may be another one. Opset 18, IR
+    version 9.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import SVC
+    >>> from svmarrow.export import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = to_onnx(SVC().fit(X, y))
+    >>> [result.name for result in model.graph.output]
+    ['label', 'scores']
+    """
+    if dtype not in (None, *KINDS):
+        raise refuse("dtype", dtype, "'float32', 'float64' or None")
+    reading = reading_of(model)
+    expansion = reading.expansion
+    if dtype is None:
+        dtype = "float64" if expansion.vectors.dtype == np.float64 else "float32"
+    kind = KINDS[dtype]
+    size = np.dtype(dtype).itemsize * (int(np.prod(expansion.vectors.shape)) + expansion.coefficients.size)
+    if size > LARGEST:
+        raise ValueError(f"the model takes {size} bytes: an ONNX file has at most {LARGEST}; compress it")
+    onnx = _onnx()
+    body, arrays, scalars = kernel_function(expansion, reading.n_features, kind)
+    constants = {name: _tensor(name, array, dtype) for name, array in arrays.items()}
+    constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
+    function = onnx.parser.parse_function(
+        f'<opset_import: ["" : {OPSET}], domain: "{DOMAIN}">\n'
+        f"KernelExpansion (X, {', '.join(constants)}) => (F) {{\n{body}\n}}"
+    )
+    after, arrays, scalars, results = decoding(reading, kind)
+    graph = onnx.parser.parse_graph(
+        f"svmarrow ({kind}[n, {reading.n_features}] X) => ({', '.join(results)}) {{\n"
+        f"F = {DOMAIN}.KernelExpansion (X, {', '.join(constants)})\n{after}\n}}"
+    )
+    constants |= {name: _tensor(name, array, dtype) for name, array in arrays.items()}
+    constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
+    graph.initializer.extend(constants.values())
+    about = facts(expansion)
+    made = onnx.helper.make_model(
+        graph,
+        functions=[function],
+        opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)],
+        ir_version=IR_VERSION,
+        producer_name="svmarrow",
+        producer_version=about["producer"].split()[-1],
+    )
+    onnx.helper.set_model_props(made, about)
+    onnx.checker.check_model(made, full_check=True)
+    if path is not None:
+        write_bytes(path, made.SerializeToString(deterministic=True))
+    return made
+
+
+def _tensor(name: str, array: NDArray[Any], dtype: str) -> Any:
+    onnx = _onnx()
+    if name == "classes":
+        kind = label_type(array)
+        if kind == "string":
+            array = np.array([str(label) for label in array.tolist()], dtype=object)
+        else:
+            array = array.astype({"int64": np.int64, "bool": np.bool_, "double": np.float64}[kind])
+    elif array.dtype.kind == "f":
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = np.ascontiguousarray(array, dtype=dtype)
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} of the model holds numbers beyond {dtype}: export it with dtype='float64'"
+            )
+    return onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+        import onnx.parser
+    except ImportError as error:
+        raise ImportError("writing ONNX needs the package onnx: pip install 'svmarrow[onnx]'") from error
+    return onnx
