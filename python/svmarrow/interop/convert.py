@@ -16,9 +16,11 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.covariance import covariance
 from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
+from svmarrow.interop.pipeline import preparation
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.preparation import chain
 from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ PAIRWISE = {
 TAKEN = (
     "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
     "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor, OneVsRestClassifier or "
-    "OneVsOneClassifier of scikit-learn"
+    "OneVsOneClassifier of scikit-learn, or a Pipeline that ends in one of these"
 )
 
 
@@ -64,6 +66,8 @@ def as_expansion(model: Any) -> Any:
         * its ``OneVsRestClassifier`` or ``OneVsOneClassifier`` over any of these with one and the same
           kernel;
         * a ``FrozenEstimator`` around any of these;
+        * its ``Pipeline`` that ends in any of these, after scalers, ``PCA``, ``Normalizer``, imputers,
+          encoders and a ``ColumnTransformer`` of them, see `svmarrow.models.preparation`;
         * a path to a model file, svmarrow's or LIBSVM's;
         * ``(vectors, coefficients, kernel)``, where kernel is a name or a dict of `KernelExpansion`'s
           parameters.
@@ -77,7 +81,7 @@ def as_expansion(model: Any) -> Any:
     Raises
     ------
     TypeError
-        If the model is of a kind that is not listed above.
+        If the model, or a step of a pipeline, is of a kind that is not listed above.
     ValueError
         If its kernel is a Python function or none of svmarrow's, or its machines have different kernels.
     sklearn.exceptions.NotFittedError
@@ -189,6 +193,19 @@ def _frozen(model: Any) -> Any:
     return as_expansion(model.estimator)
 
 
+def _of_pipeline(model: Any) -> ExpansionModel:
+    _fitted(model)
+    last = as_expansion(model.steps[-1][1])
+    if not isinstance(last, ExpansionModel):
+        raise TypeError(f"this pipeline ends in {model.steps[-1][1]!r}, which says nothing of its outputs")
+    about = _about(model)
+    steps = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
+    if about["n_features"] is None and steps:
+        about = _about(steps[0][1])
+    before = preparation(steps, about["n_features"] or last.n_features_in_)
+    return last.with_preparation(chain([before, last.preparation]), **about)
+
+
 def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
     _fitted(model)
     n_classes = len(model.classes_)
@@ -272,6 +289,11 @@ def _part(estimator: Any, columns: int) -> KernelExpansion:
     if type(estimator).__name__ == "_ConstantPredictor":
         return KernelExpansion(np.empty((0, columns)), np.empty((0, 1)), [float(np.ravel(estimator.y_)[0])])
     converted = as_expansion(estimator)
+    if getattr(converted, "preparation", None) is not None:
+        raise ValueError(
+            f"{estimator!r} cannot be one machine of several: put what it does before its kernel machine in "
+            "front of all of them"
+        )
     expansion = converted if isinstance(converted, KernelExpansion) else converted.expansion_
     if expansion.n_outputs != 1 or (expansion.kernel == "precomputed" and is_classifier(estimator)):
         raise ValueError(
@@ -371,4 +393,5 @@ CONVERTERS = {
     "OneVsRestClassifier": _one_vs_rest,
     "OneVsOneClassifier": _one_vs_one,
     "FrozenEstimator": _frozen,
+    "Pipeline": _of_pipeline,
 }

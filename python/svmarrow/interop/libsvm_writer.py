@@ -47,9 +47,13 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
         If the system cannot write the file.
     ValueError
         If the format cannot hold the model: another kernel, labels that are not integers, several outputs
-        without labels.
+        without labels, a preparation of the rows.
     """
     converted = as_expansion(model)
+    if getattr(converted, "preparation", None) is not None:
+        raise ValueError(
+            "a LIBSVM model has no place for what a pipeline does to a row: svmarrow.save keeps it"
+        )
     expansion = converted if isinstance(converted, KernelExpansion) else converted.expansion_
     coefficients, intercepts = expansion.coefficients, expansion.intercepts
     if not isinstance(converted, ExpansionClassifier):

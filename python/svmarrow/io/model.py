@@ -24,7 +24,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         It comes back as what it was, to the last bit, and an online learner goes on with its stream. What
         else `svmarrow.as_expansion` takes, a machine of scikit-learn for example, comes back as what it is to
         svmarrow: an `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector` or a
-        `KernelExpansion`.
+        `KernelExpansion`. So does a pipeline that ends in one: what it does to a row is kept as numbers.
     path : str or path-like
         The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
 

@@ -15,6 +15,7 @@ from svmarrow._support.parameters import THREADS, Rule, either, integer, none, r
 from svmarrow._support.rows import validated
 from svmarrow._support.saving import Savable
 from svmarrow.models.decoded import WithOutputs
+from svmarrow.models.preparation import Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,25 +33,60 @@ def _are_names(value: Any) -> bool:
     return names.ndim == 1 and all(isinstance(name, str) for name in names)
 
 
+def in_order(X: Any, names: ArrayLike | None) -> Any:
+    """The columns of a data frame that a model knows, in its order; anything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If one is missing, or two have its name.
+    """
+    if names is None or not hasattr(X, "columns"):
+        return X
+    there, wanted = list(X.columns), list(np.asarray(names, dtype=object))
+    if there == wanted:
+        return X
+    missing = [name for name in wanted if there.count(name) != 1]
+    if missing:
+        raise ValueError(
+            f"X does not have the feature names of the model: {', '.join(map(repr, missing[:5]))} "
+            f"{'is' if len(missing) == 1 else 'are'} not there, or not once"
+        )
+    return X[wanted]
+
+
 class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     """Columns, outputs, saving and scikit-learn's contract around an expansion."""
 
     expansion: KernelExpansion
     feature_names: ArrayLike | None
     n_features: int | None
+    preparation: Step | None
     n_jobs: int | None
     _rules: ClassVar[Mapping[str, Rule]] = {
         "feature_names": either(none, Rule("a list of strings", _are_names)),
         "n_features": either(none, integer(least=0)),
+        "preparation": either(none, Rule("a step", lambda v: isinstance(v, Step))),
         "n_jobs": THREADS,
     }
     #: Parameters that another expansion in the same place keeps.
-    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "n_jobs")
+    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "preparation", "n_jobs")
     #: What to fit instead.
     _instead: ClassVar[str] = "the estimator that it came from, and compress that"
 
     def _check_columns(self) -> None:
-        if self.n_features is not None and self.expansion.kernel != "precomputed":
+        step = self.preparation
+        if step is not None:
+            if self.expansion.kernel == "precomputed":
+                raise ValueError("preparation with kernel='precomputed': kernel values are not prepared")
+            if step.n_out != self.expansion.vectors.shape[1]:
+                raise ValueError(
+                    f"preparation gives {step.n_out} columns, the vectors have "
+                    f"{self.expansion.vectors.shape[1]}"
+                )
+            if self.n_features not in (None, step.n_in):
+                raise refuse("n_features", self.n_features, f"{step.n_in}, what the preparation takes")
+        elif self.n_features is not None and self.expansion.kernel != "precomputed":
             columns = self.expansion.vectors.shape[1]
             if self.n_features != columns:
                 raise refuse(
@@ -72,6 +108,8 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         """Number of columns at prediction."""
         if self.n_features is not None:
             return self.n_features
+        if self.preparation is not None:
+            return self.preparation.n_in
         if self.expansion.kernel == "precomputed":
             return int(self.expansion.vectors.max(initial=-1)) + 1
         return int(self.expansion.vectors.shape[1])
@@ -87,6 +125,14 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         """The same model on top of another expansion."""
         return type(self)(expansion, **{name: getattr(self, name) for name in self._kept})
 
+    def with_preparation(
+        self, preparation: Step | None, *, feature_names: ArrayLike | None, n_features: int | None
+    ) -> Self:
+        """The same model behind another preparation, with other columns."""
+        kept = {name: getattr(self, name) for name in self._kept}
+        columns = {"feature_names": feature_names, "n_features": n_features}
+        return type(self)(self.expansion, **{**kept, **columns, "preparation": preparation})
+
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the expansion, (n, q)."""
         return self.expansion._evaluate(self.validated(X), self.n_jobs)
@@ -95,7 +141,13 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         return self.outputs(X)
 
     def validated(self, X: ArrayLike) -> Any:
-        """Rows as the extension module takes them; a ValueError if they do not fit the model."""
+        """Rows as the extension module takes them; a ValueError if they do not fit the model.
+
+        The columns of a data frame are put in order by their names, and the preparation is done.
+        """
+        X = in_order(X, self.feature_names)
+        if self.preparation is not None:
+            return self.preparation.rows(X)
         return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature

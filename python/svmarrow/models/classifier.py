@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.preparation import Step
 
 __all__ = ["ExpansionClassifier"]
 
@@ -69,6 +70,9 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     n_features : int, default=None
         Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
         number of training rows. None takes it from the vectors.
+    preparation : Step, default=None
+        What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
+        makes it of the steps of a pipeline. None hands rows to the kernel as they are.
     code : Code or array-like, default=None
         For ``decoding="code"``: the code.
     decoder : str, default=None
@@ -121,6 +125,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         break_ties: bool = False,
         feature_names: ArrayLike | None = None,
         n_features: int | None = None,
+        preparation: Step | None = None,
         code: Code | ArrayLike | None = None,
         decoder: str | None = None,
         n_jobs: int | None = None,
@@ -132,6 +137,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         self.break_ties = break_ties
         self.feature_names = feature_names
         self.n_features = n_features
+        self.preparation = preparation
         self.code = code
         self.decoder = decoder
         self.n_jobs = n_jobs

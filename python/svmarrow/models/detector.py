@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.preparation import Step
 
 __all__ = ["ExpansionDetector"]
 
@@ -31,6 +32,9 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
     n_features : int, default=None
         Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
         number of training rows. None takes it from the vectors.
+    preparation : Step, default=None
+        What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
+        makes it of the steps of a pipeline. None hands rows to the kernel as they are.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 
@@ -59,11 +63,13 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
         *,
         feature_names: ArrayLike | None = None,
         n_features: int | None = None,
+        preparation: Step | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
         self.feature_names = feature_names
         self.n_features = n_features
+        self.preparation = preparation
         self.n_jobs = n_jobs
         if expansion.n_outputs != 1:
             raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.preparation import Step
 
 __all__ = ["ExpansionRegressor"]
 
@@ -34,6 +35,9 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
     n_features : int, default=None
         Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
         number of training rows. None takes it from the vectors.
+    preparation : Step, default=None
+        What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
+        makes it of the steps of a pipeline. None hands rows to the kernel as they are.
     flat : bool, default=True
         Whether a single target is predicted as a vector (n,) or as a column (n, 1).
     n_jobs : int, default=None
@@ -58,7 +62,7 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {"flat": boolean, **ExpansionModel._rules}
-    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "flat", "n_jobs")
+    _kept: ClassVar[tuple[str, ...]] = ("flat", *ExpansionModel._kept)
 
     def __init__(
         self,
@@ -66,12 +70,14 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         *,
         feature_names: ArrayLike | None = None,
         n_features: int | None = None,
+        preparation: Step | None = None,
         flat: bool = True,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
         self.feature_names = feature_names
         self.n_features = n_features
+        self.preparation = preparation
         self.flat = flat
         self.n_jobs = n_jobs
         self._check_columns()

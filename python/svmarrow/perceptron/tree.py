@@ -450,8 +450,8 @@ class PerceptronTreeClassifier(StreamClassifier):
         source = as_expansion(model)
         if not isinstance(source, ExpansionClassifier):
             raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
-        if source.decoding == "code":
-            raise refuse("decoding", source.decoding, "'binary', 'ovo' or 'ovr' for a tree of a model")
+        if source.decoding == "code" or source.preparation:
+            raise ValueError("a tree has no place for codes (decoding='code'), nor for steps of a pipeline")
         f = source.expansion_
         if callable(f.kernel) or f.kernel not in ROW_KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")

@@ -344,10 +344,10 @@ def _made(
     rows: Any = None
     labels = answers = None
     if task.X is not None and task.y is not None and isinstance(source, KernelExpansion):
-        rows = rows_for(source, task.X)
+        rows = rows_for(whole, task.X)
         answers = answers_of(source, chosen, task.y, rows.shape[0])
     elif task.X is not None:
-        rows, labels = _tuning_rows(source, task.X, task.y, "rows")
+        rows, labels = _tuning_rows(source, whole, task.X, task.y, "rows")
     available = int((expansion.vectors if rows is None else rows).shape[0])
     if task.n_vectors > available:
         raise refuse(
@@ -391,7 +391,7 @@ def _chosen(task: _Task, whole: Any, progress: ProgressCallback | None) -> Compr
     method, candidates = task.method, task.candidates
     chosen = selection_of(task.settings, method)
     by_predictions = chosen.criterion == "predictions"
-    rows, labels = _tuning_rows(source, task.X, task.y, candidates, of_use=by_predictions)
+    rows, labels = _tuning_rows(source, whole, task.X, task.y, candidates, of_use=by_predictions)
     pool = expansion.vectors if candidates == "vectors" else rows
     if not np.any(expansion.coefficients):
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
@@ -459,6 +459,7 @@ def _checked_size(size: int | None, available: int, candidates: str) -> int:
 
 def _tuning_rows(
     source: ExpansionClassifier | KernelExpansion,
+    whole: Any,
     X: ArrayLike | None,
     y: ArrayLike | None,
     candidates: str,
@@ -477,7 +478,7 @@ def _tuning_rows(
         return None, None
     if y is None and candidates == "vectors" and not of_use:
         raise ValueError("X without y has no use with candidates='vectors': give y, or candidates='rows'")
-    rows = rows_for(source, X)
+    rows = rows_for(whole, X)
     if y is None:
         return rows, None
     if isinstance(source, KernelExpansion):

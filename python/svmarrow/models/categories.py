@@ -1,0 +1,173 @@
+"""Steps for what is no number: gaps and categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from svmarrow._support.saving import savable
+from svmarrow.models.preparation import Step, check_length, check_places, numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Encode", "Impute", "Table"]
+
+
+def _is_gap(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where an entry is NaN, None or pandas' NA."""
+    if column.dtype.kind == "f":
+        gap: NDArray[np.bool_] = np.isnan(column)
+        return gap
+    gaps = [v is None or type(v).__name__ == "NAType" or bool(v != v) for v in column.ravel()]
+    return np.array(gaps, dtype=bool).reshape(column.shape)
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Impute(Step):
+    """Gaps filled, each column with a value of its own.
+
+    Parameters
+    ----------
+    values : tuple of float or str
+        What a gap in each column becomes.
+    missing : float or str, default=None
+        What a gap looks like; None is NaN, None or pandas' NA.
+    flags : ndarray of int, default=None
+        Columns for which one more column says 1 where a gap was.
+    """
+
+    values: tuple[float | str, ...]
+    missing: float | str | None = None
+    flags: NDArray[np.int64] | None = None
+    gaps = True
+
+    def __post_init__(self) -> None:
+        if any(isinstance(v, float) and not np.isfinite(v) for v in self.values):
+            raise ValueError("values to fill gaps with must be finite")
+        check_places("flags", self.flags, len(self.values))
+
+    @property
+    def mixed(self) -> bool:  # type: ignore[override]
+        """Whether columns hold what is no number."""
+        return isinstance(self.missing, str) or any(isinstance(value, str) for value in self.values)
+
+    @property
+    def n_in(self) -> int:  # type: ignore[override]
+        """Columns before."""
+        return len(self.values)
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return self.n_in + (0 if self.flags is None else int(self.flags.size))
+
+    def _apply(self, X: Any) -> Any:
+        X = X.toarray() if sparse.issparse(X) else X
+        if not self.mixed:
+            X = numbers(X)
+        gap = _is_gap(X) if self.missing is None else self.missing == X
+        filled = np.where(gap, np.array(self.values, dtype=X.dtype), X)
+        return filled if self.flags is None else np.hstack([filled, gap[:, self.flags].astype(X.dtype)])
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """What the categories of one column become.
+
+    Parameters
+    ----------
+    categories : ndarray of shape (k,)
+        Strings, or numbers.
+    numbers : ndarray of float64 of shape (k, n_out) or (k + 1, n_out)
+        A row for each category, and one more for gaps where gaps are a category.
+    unknown : ndarray of float64 of shape (n_out,), default=None
+        What all other values become; None refuses them.
+    """
+
+    categories: NDArray[Any]
+    numbers: NDArray[np.float64]
+    unknown: NDArray[np.float64] | None = None
+    _made_anew = ("_places",)
+
+    def __post_init__(self) -> None:
+        if self.categories.ndim != 1 or self.categories.dtype.kind not in "biufUO":
+            raise ValueError("categories must be strings or numbers in one row")
+        rows = self.categories.size
+        if self.numbers.ndim != 2 or self.numbers.shape[0] not in (rows, rows + 1):
+            raise ValueError(f"numbers has shape {self.numbers.shape} for {rows} categories")
+        if not np.isfinite(self.numbers).all():
+            raise ValueError("numbers must be finite")
+        check_length("unknown", self.unknown, self.numbers.shape[1])
+        places: dict[Any, int] = {value: place for place, value in enumerate(self.categories.tolist())}
+        object.__setattr__(self, "_places", places)
+
+    def places(self, column: NDArray[Any], number: int) -> NDArray[np.int64]:
+        """The row of `numbers` for each entry; that behind the last for what is not known."""
+        known: dict[Any, int] = self._places  # type: ignore[attr-defined]
+        rows = self.numbers.shape[0]
+        gap = min(self.categories.size, rows)
+        found = np.array([known.get(value, rows) for value in column.tolist()], dtype=np.int64)
+        found[_is_gap(column)] = gap
+        if self.unknown is None and (found == rows).any():
+            value = column[int(np.argmax(found == rows))]
+            raise ValueError(f"X holds {value!r} in column {number}, which is none of its categories")
+        return found
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """`numbers`, with a row for what is not known."""
+        last = np.zeros(self.numbers.shape[1]) if self.unknown is None else self.unknown
+        return np.vstack([self.numbers, last])
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Encode(Step):
+    """Numbers for categories, each column by its own table, side by side.
+
+    Parameters
+    ----------
+    tables : tuple of Table
+        One a column.
+    compact : bool, default=False
+        Give a CSR matrix.
+    """
+
+    tables: tuple[Table, ...]
+    compact: bool = False
+    gaps = True
+
+    def __post_init__(self) -> None:
+        if not self.tables or not all(isinstance(table, Table) for table in self.tables):
+            raise ValueError("tables must be at least one Table")
+
+    @property
+    def mixed(self) -> bool:  # type: ignore[override]
+        """Whether columns hold what is no number."""
+        return any(table.categories.dtype.kind in "UO" for table in self.tables)
+
+    @property
+    def n_in(self) -> int:  # type: ignore[override]
+        """Columns before."""
+        return len(self.tables)
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return sum(int(table.numbers.shape[1]) for table in self.tables)
+
+    def _apply(self, X: Any) -> Any:
+        X = X.toarray() if sparse.issparse(X) else X
+        places = [table.places(X[:, number], number) for number, table in enumerate(self.tables)]
+        if self.compact:
+            blocks = [
+                sparse.csr_array(table.rows)[place] for table, place in zip(self.tables, places, strict=True)
+            ]
+            return sparse.csr_array(sparse.hstack(blocks, format="csr"))
+        return np.hstack([table.rows[place] for table, place in zip(self.tables, places, strict=True)])

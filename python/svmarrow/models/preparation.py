@@ -1,0 +1,400 @@
+"""What happens to a row before the kernel sees it: scaling, projections, filling gaps, encoding categories.
+
+A pipeline that ends in a kernel machine is that machine behind a `Step`: numbers alone, so that it is stored
+in a model file and exported like everything else of the model. `svmarrow.as_expansion` makes steps of
+scikit-learn's transformers, and neighbouring affine maps are folded into one; where all of them are affine,
+the ``preparation`` of the model is one `Affine`.
+
+| step | rows become |
+|---|---|
+| `Affine` | ``((x - centre) / scale) @ matrix + offset`` |
+| `Clip` | numbers between bounds |
+| `Normalize` | rows of length 1 |
+| `categories.Impute` | rows without gaps |
+| `categories.Encode` | numbers for categories, by one table a column |
+| `Parts` | columns of several steps side by side, each of some of the columns |
+| `Chain` | one step after the other |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from svmarrow._support.blas import product
+from svmarrow._support.kinds import check_kinds
+from svmarrow._support.rows import as_rows
+from svmarrow._support.saving import savable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "Affine",
+    "Chain",
+    "Clip",
+    "Normalize",
+    "Parts",
+    "Step",
+    "chain",
+    "check_length",
+    "check_places",
+    "numbers",
+]
+
+NORMS = {
+    "l1": lambda X: np.abs(X).sum(axis=1),
+    "l2": lambda X: np.sqrt((X * X).sum(axis=1)),
+    "max": lambda X: np.abs(X).max(axis=1, initial=0.0),
+}
+
+
+class Step(ABC):
+    """Rows to rows. Steps do not change once they are made."""
+
+    n_in: int
+    n_out: int
+
+    @abstractmethod
+    def _apply(self, X: Any) -> Any:
+        """Rows (n, n_out) of a matrix (n, n_in) of numbers, or of objects where there are categories."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.n_in} columns to {self.n_out}>"
+
+    #: Whether columns may hold what is no number.
+    mixed: bool = False
+    #: Whether columns may have gaps.
+    gaps: bool = False
+
+    def rows(self, X: ArrayLike) -> Any:
+        """The rows that the kernel sees, as the extension module takes them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n, n_in)
+            Rows as the pipeline took them.
+
+        Returns
+        -------
+        {ndarray, CSR matrix} of shape (n, n_out)
+            float64, or float32 where X is and all columns are numbers.
+
+        Raises
+        ------
+        ValueError
+            For a wrong number of columns, a category that is not known, a gap that nothing fills.
+        """
+        check_kinds(X=X)
+        matrix: Any = X
+        if not sparse.issparse(X):
+            # Numbers beside strings are an array of objects; columns that nothing reads may hold anything.
+            matrix = np.asarray(X, dtype=object if self.mixed else None)
+        if matrix.dtype.kind in "OUS":
+            if matrix.ndim != 2:
+                raise ValueError(f"X has shape {matrix.shape}: it must be a matrix, a row of it for each row")
+        else:
+            matrix = check_array(
+                matrix,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan" if self.gaps else True,
+            )
+        if matrix.shape[1] != self.n_in:
+            raise ValueError(f"X has {matrix.shape[1]} columns, the model has {self.n_in}")
+        return as_rows(self._apply(matrix))
+
+
+def numbers(X: Any) -> Any:
+    """A matrix of numbers, float64 unless it is single precision."""
+    if X.dtype == np.float32 or X.dtype == np.float64:
+        return X
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X holds what is no number where the model expects one: {error}") from None
+
+
+def check_length(name: str, array: NDArray[Any] | None, size: int) -> None:
+    """Refuse what is not so many finite numbers; None is in order."""
+    if array is not None and (array.shape != (size,) or not np.isfinite(array).all()):
+        raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), all finite")
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Affine(Step):
+    """``((x - centre) / scale) @ matrix + offset``.
+
+    Parameters
+    ----------
+    centre, scale : ndarray of float64 of shape (n_in,)
+        One number a column; no scale is 0.
+    matrix : ndarray of float64 of shape (n_in, n_out), default=None
+        None is the unit matrix.
+    offset : ndarray of float64 of shape (n_out,), default=None
+        Only with a matrix; None is 0.
+    """
+
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    matrix: NDArray[np.float64] | None = None
+    offset: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        check_length("centre", self.centre, self.centre.size)
+        check_length("scale", self.scale, self.centre.size)
+        if not self.scale.all():
+            raise ValueError("scale holds 0: a column cannot be divided by it")
+        if self.matrix is None:
+            if self.offset is not None:
+                raise ValueError("offset without matrix: it belongs into centre")
+            return
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != self.centre.size or not self.matrix.shape[1]:
+            raise ValueError(f"matrix has shape {self.matrix.shape} for {self.centre.size} columns")
+        if not np.isfinite(self.matrix).all():
+            raise ValueError("matrix must be finite")
+        check_length("offset", self.offset, self.matrix.shape[1])
+
+    @property
+    def n_in(self) -> int:  # type: ignore[override]  # read-only here
+        """Columns before."""
+        return int(self.centre.size)
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return self.n_in if self.matrix is None else int(self.matrix.shape[1])
+
+    def _apply(self, X: Any) -> Any:
+        X = numbers(X)
+        if sparse.issparse(X):
+            scaled = X.astype(np.float64).multiply(1.0 / self.scale).tocsr()
+            if self.matrix is None and not self.centre.any():
+                return scaled.astype(X.dtype)
+            if self.matrix is None:
+                raise ValueError("sparse rows cannot be centred: pass a dense X")
+            shift = product(-self.centre / self.scale, self.matrix)
+            mapped = product(scaled, self.matrix) + shift
+        else:
+            mapped = (X - self.centre) / self.scale
+            if self.matrix is not None:
+                mapped = product(mapped, self.matrix)
+        if self.offset is not None:
+            mapped = mapped + self.offset
+        return mapped.astype(X.dtype, copy=False)
+
+    def then(self, after: Affine) -> Affine:
+        """Both maps as one."""
+        if self.matrix is None:
+            centre = self.centre + self.scale * after.centre
+            return Affine(centre, self.scale * after.scale, after.matrix, after.offset)
+        offset = np.zeros(self.n_out) if self.offset is None else self.offset
+        matrix, offset = self.matrix / after.scale, (offset - after.centre) / after.scale
+        if after.matrix is not None:
+            matrix, offset = product(matrix, after.matrix), product(offset, after.matrix)
+        return Affine(
+            self.centre, self.scale, matrix, offset if after.offset is None else offset + after.offset
+        )
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Clip(Step):
+    """Numbers between `low` and `high`.
+
+    Parameters
+    ----------
+    n_in : int
+        Columns.
+    low, high : float
+        The bounds.
+    """
+
+    n_in: int
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError(f"low={self.low} is not below high={self.high}")
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return self.n_in
+
+    def _apply(self, X: Any) -> Any:
+        return np.clip(numbers(X), self.low, self.high)
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Normalize(Step):
+    """Rows divided by their own length; rows of zeros stay.
+
+    Parameters
+    ----------
+    n_in : int
+        Columns.
+    norm : {"l1", "l2", "max"}
+        What the length is.
+    """
+
+    n_in: int
+    norm: Literal["l1", "l2", "max"]
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise ValueError(f"norm={self.norm!r} is not one of {', '.join(NORMS)}")
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return self.n_in
+
+    def _apply(self, X: Any) -> Any:
+        X = numbers(X)
+        if sparse.issparse(X):
+            parts = [NORMS[self.norm](X.data[a:b][None].astype(float))[0] for a, b in _spans(X)]
+            lengths = np.array(parts)
+            lengths[lengths == 0] = 1.0
+            return sparse.csr_array(
+                (X.data / np.repeat(lengths, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape
+            ).astype(X.dtype)
+        lengths = NORMS[self.norm](X.astype(np.float64))
+        return (X / np.where(lengths == 0, 1.0, lengths)[:, None]).astype(X.dtype, copy=False)
+
+
+def _spans(X: Any) -> Iterable[tuple[int, int]]:
+    return zip(X.indptr[:-1], X.indptr[1:], strict=True)
+
+
+def check_places(name: str, places: Any, size: int) -> None:
+    """Refuse what is no numbers of columns; None is in order."""
+    if places is None:
+        return
+    if places.ndim != 1 or places.dtype.kind != "i" or (places < 0).any() or (places >= size).any():
+        raise ValueError(f"{name} must be numbers of columns, from 0 to {size - 1}")
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts(Step):
+    """Columns of several steps side by side.
+
+    Parameters
+    ----------
+    n_in : int
+        Columns before.
+    columns : tuple of ndarray of int64
+        Which columns each step takes, in its order.
+    steps : tuple of Step or None
+        The steps; None hands its columns on.
+    """
+
+    n_in: int
+    columns: tuple[NDArray[np.int64], ...]
+    steps: tuple[Step | None, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps or len(self.steps) != len(self.columns):
+            raise ValueError("columns and steps must be as many, at least one")
+        for taken, step in zip(self.columns, self.steps, strict=True):
+            check_places("columns", taken, self.n_in)
+            if step is not None and step.n_in != taken.size:
+                raise ValueError(f"a step does not take the {taken.size} columns that it is given")
+
+    @property
+    def mixed(self) -> bool:  # type: ignore[override]
+        """Whether columns hold what is no number."""
+        return any(step is not None and step.mixed for step in self.steps)
+
+    @property
+    def gaps(self) -> bool:  # type: ignore[override]
+        """Whether columns may have gaps."""
+        return any(step is not None and step.gaps for step in self.steps)
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        pairs = zip(self.columns, self.steps, strict=True)
+        return sum(int(taken.size) if step is None else step.n_out for taken, step in pairs)
+
+    def _apply(self, X: Any) -> Any:
+        blocks = [
+            numbers(X[:, taken]) if step is None else step._apply(X[:, taken])
+            for taken, step in zip(self.columns, self.steps, strict=True)
+        ]
+        if any(sparse.issparse(block) for block in blocks):
+            return sparse.csr_array(
+                sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
+            )
+        return np.hstack(blocks)
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Step):
+    """One step after the other; `chain` makes it.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        At least one, each taking the columns that the one before gives.
+    """
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps or not all(isinstance(step, Step) for step in self.steps):
+            raise ValueError("steps must be at least one step")
+        for before, after in zip(self.steps, self.steps[1:], strict=False):
+            if before.n_out != after.n_in:
+                raise ValueError(f"a step gives {before.n_out} columns, the next takes {after.n_in}")
+
+    @property
+    def mixed(self) -> bool:  # type: ignore[override]
+        """Whether columns hold what is no number."""
+        return self.steps[0].mixed
+
+    @property
+    def gaps(self) -> bool:  # type: ignore[override]
+        """Whether columns may have gaps."""
+        # Scaling leaves gaps where they are, for a step behind it.
+        return any(step.gaps for step in self.steps)
+
+    @property
+    def n_in(self) -> int:  # type: ignore[override]
+        """Columns before."""
+        return self.steps[0].n_in
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return self.steps[-1].n_out
+
+    def _apply(self, X: Any) -> Any:
+        return reduce(lambda rows, step: step._apply(rows), self.steps, X)
+
+
+def chain(steps: Iterable[Step | None]) -> Step | None:
+    """Steps as one, neighbouring affine maps folded; None where there is nothing to do."""
+    found: list[Step] = []
+    for step in steps:
+        for one in step.steps if isinstance(step, Chain) else (step,):
+            if isinstance(one, Affine) and found and isinstance(found[-1], Affine):
+                found[-1] = found[-1].then(one)
+            elif one is not None:
+                found.append(one)
+    if len(found) < 2:
+        return found[0] if found else None
+    return Chain(tuple(found))

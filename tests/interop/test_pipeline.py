@@ -1,0 +1,260 @@
+"""Pipelines: what stands before a kernel machine goes where the machine goes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn import svm as peer
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+import svmarrow
+from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
+from svmarrow.models.categories import Encode, Impute, Table
+from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
+
+FRAME, KIND = load_breast_cancer(return_X_y=True, as_frame=True)
+X, Y = FRAME.to_numpy(), KIND.to_numpy()
+
+AFFINE = {
+    "standard": [StandardScaler()],
+    "no centre": [StandardScaler(with_mean=False)],
+    "no scale": [StandardScaler(with_std=False), RobustScaler(with_scaling=False)],
+    "chain": [RobustScaler(), PCA(5), StandardScaler(), PCA(3, whiten=True), MinMaxScaler()],
+    "max": [MaxAbsScaler(), "passthrough", PCA(5, whiten=True)],
+    "nested": [make_pipeline(StandardScaler(), PCA(4)), FunctionTransformer()],
+    "svd": [StandardScaler(), TruncatedSVD(4), StandardScaler()],
+}
+OTHER = {
+    "clip": [MinMaxScaler((-1, 2), clip=True)],
+    "l1": [Normalizer("l1"), StandardScaler()],
+    "l2": [Normalizer(), StandardScaler()],
+    "largest": [StandardScaler(), Normalizer("max")],
+    "choice": [StandardScaler(), SelectKBest(k=7), PCA(4)],
+    "union": [make_union(StandardScaler(), make_pipeline(MinMaxScaler(), PCA(3)))],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", [*AFFINE, *OTHER])
+@pytest.mark.parametrize("last", [SVC, peer.SVC, SVR, OneClassSVM])
+def test_a_pipeline_is_its_machine_behind_its_steps(name, last, dtype, tmp_path):
+    rows = X.astype(dtype)
+    pipeline = make_pipeline(*{**AFFINE, **OTHER}[name], last()).fit(rows[:400], Y[:400])
+    model = as_expansion(pipeline)
+    assert isinstance(model.preparation, Affine) == (name in AFFINE)
+    decide = "predict" if last is SVR else "decision_function"
+    tolerance = 1e-9 if dtype is np.float64 else 2e-4
+    expected = getattr(pipeline, decide)(rows[400:])
+    np.testing.assert_allclose(getattr(model, decide)(rows[400:]), expected, rtol=tolerance, atol=tolerance)
+    assert model.n_features_in_ == 30
+    svmarrow.save(pipeline, tmp_path / "model")
+    again = svmarrow.load(tmp_path / "model")
+    assert type(again) is type(model)
+    assert (again.predict(rows) == model.predict(rows)).all()
+    small = compress(pipeline, 12)
+    assert small.preparation is not None
+    assert small.expansion_.n_vectors == 12
+    assert small.predict(rows).shape == (569,)
+    with pytest.raises(ValueError, match="columns"):
+        model.predict(rows[:, 1:])
+
+
+def test_compression_of_a_pipeline_is_that_of_its_machine():
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X[:400], Y[:400])
+    rows = pipeline[:-1].transform(X)
+    for options in (
+        {},
+        {"candidates": "rows"},
+        {"method": "gradient", "settings": svmarrow.GradientSettings(steps=50), "random_state": 0},
+    ):
+        small = compress(pipeline, 9, X[:400], Y[:400], **options)
+        inner = compress(pipeline[-1], 9, rows[:400], Y[:400], **options)
+        assert (small.predict(X) == inner.predict(rows)).all()
+    path = compression_path(pipeline, 20, X[:400], Y[:400])
+    inner = compression_path(pipeline[-1], 20, rows[:400], Y[:400])
+    assert (path.scores(X[400:], Y[400:]) == inner.scores(rows[400:], Y[400:])).all()
+    reduced = ReducedSet(make_pipeline(StandardScaler(), SVC()), 9).fit(FRAME[:400], KIND[:400])
+    assert (reduced.predict(FRAME) == compress(pipeline, 9, X[:400], Y[:400]).predict(X)).all()
+    assert list(reduced.feature_names_in_) == list(FRAME.columns)
+
+
+def test_regressors_compress_behind_their_steps():
+    target = X[:, 0] + np.sin(X[:, 1])
+    pipeline = make_pipeline(StandardScaler(), SVR(C=5)).fit(X[:400, 1:], target[:400])
+    settings = svmarrow.GradientSettings(steps=300)
+    made = compress(pipeline, 20, X[:400, 1:], method="gradient", settings=settings, random_state=0)
+    assert made.score(X[400:, 1:], target[400:]) > 0.5
+
+
+def test_columns_come_by_name():
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(FRAME, KIND)
+    for model in (as_expansion(pipeline), as_expansion(SVC().fit(FRAME, KIND))):
+        expected = model.predict(FRAME)
+        assert (model.predict(FRAME[FRAME.columns[::-1]].assign(more=1)) == expected).all()
+        with pytest.raises(ValueError, match="'mean area', 'worst area' are not there"):
+            model.predict(FRAME.drop(columns=["mean area", "worst area"]))
+        twice = pd.concat([FRAME[["mean area"]], FRAME], axis=1)
+        with pytest.raises(ValueError, match="'mean area' is not there, or not once"):
+            model.predict(twice)
+
+
+@pytest.fixture
+def people():
+    random = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "age": random.normal(40, 10, n),
+            "city": np.array(["a", "b", "c", np.nan], dtype=object)[random.integers(0, 4, n)],
+            "size": random.choice(["s", "m", "l"], n),
+            "income": random.normal(size=n),
+            "visits": random.integers(0, 4, n),
+        }
+    )
+    frame.loc[::9, "age"] = np.nan
+    return frame, (frame["income"] > 0) ^ (frame["city"] == "a")
+
+
+NUMBERS = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+ENCODERS = [
+    OneHotEncoder(handle_unknown="ignore"),
+    OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    OneHotEncoder(drop="first"),
+    OneHotEncoder(min_frequency=80, handle_unknown="infrequent_if_exist"),
+    OneHotEncoder(max_categories=2, drop="first", handle_unknown="infrequent_if_exist"),
+    make_pipeline(SimpleImputer(strategy="most_frequent", missing_values=np.nan), OrdinalEncoder()),
+    make_pipeline(SimpleImputer(strategy="constant", fill_value="?", missing_values=np.nan), OneHotEncoder()),
+    OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+@pytest.mark.parametrize("encoder", ENCODERS, ids=[str(number) for number in range(len(ENCODERS))])
+@pytest.mark.parametrize("rest", ["drop", "passthrough", StandardScaler()], ids=["drop", "keep", "scale"])
+def test_categories_and_gaps(people, encoder, rest, tmp_path):
+    frame, kind = people
+    table = make_column_transformer(
+        (NUMBERS, ["age", "income"]),
+        (encoder, ["city"]),
+        (OrdinalEncoder(categories=[["s", "m", "l"]]), ["size"]),
+        remainder=rest,
+    )
+    pipeline = make_pipeline(table, SVC()).fit(frame[:250], kind[:250])
+    svmarrow.save(pipeline, tmp_path / "model")
+    for model in (as_expansion(pipeline), svmarrow.load(tmp_path / "model")):
+        found = model.decision_function(frame[frame.columns[::-1]])
+        np.testing.assert_allclose(found, pipeline.decision_function(frame), atol=1e-9)
+    foreign = frame.assign(city="elsewhere")
+    try:
+        expected = pipeline.decision_function(foreign)
+    except ValueError:
+        with pytest.raises(ValueError, match="'elsewhere' in column 0, which is none of its categories"):
+            model.predict(foreign)
+    else:
+        np.testing.assert_allclose(model.decision_function(foreign), expected, atol=1e-9)
+    small = compress(pipeline, 10, frame, kind)
+    assert small.expansion_.n_vectors == 10
+    assert small.score(frame, kind) > 0.5
+
+
+def test_ways_to_name_columns(people):
+    frame, kind = people
+    for columns in (
+        ["age", "income"],
+        [0, 3],
+        [True, False, False, True, False],
+        slice("income", "visits"),
+        slice(3, 5),
+        make_column_selector(dtype_include=float),
+        [-1],
+    ):
+        table = ColumnTransformer([("n", NUMBERS, columns)], transformer_weights={"n": 3.0})
+        pipeline = make_pipeline(table, SVC()).fit(frame, kind)
+        found = as_expansion(pipeline).decision_function(frame)
+        np.testing.assert_allclose(found, pipeline.decision_function(frame), atol=1e-9)
+
+
+def test_sparse_rows_stay_sparse():
+    rows = sp.random_array((200, 50), density=0.1, format="csr", random_state=np.random.default_rng(0))
+    kind = np.asarray(rows.sum(axis=1)).ravel() > 2.5
+    for steps in ([MaxAbsScaler()], [StandardScaler(with_mean=False), Normalizer()], [TruncatedSVD(5)]):
+        pipeline = make_pipeline(*steps, SVC()).fit(rows, kind)
+        model = as_expansion(pipeline)
+        np.testing.assert_allclose(model.decision_function(rows), pipeline.decision_function(rows), atol=1e-9)
+    with pytest.raises(ValueError, match="cannot be centred"):
+        as_expansion(make_pipeline(StandardScaler(), SVC()).fit(rows.toarray(), kind)).predict(rows)
+
+
+def test_what_is_refused(tmp_path):
+    rows, kind = load_iris(return_X_y=True)
+    for step, message in (
+        (PowerTransformer(), "step 'powertransformer' is a PowerTransformer.*skops.*skl2onnx"),
+        (FunctionTransformer(np.log1p), "step 'functiontransformer' calls a Python function"),
+    ):
+        pipeline = make_pipeline(step, SVC()).fit(rows, kind)
+        for use in (as_expansion, lambda p: compress(p, 5), lambda p: svmarrow.save(p, tmp_path / "model")):
+            with pytest.raises(TypeError, match=message):
+                use(pipeline)
+    with pytest.raises(NotFittedError):
+        as_expansion(make_pipeline(StandardScaler(), SVC()))
+    scaled = make_pipeline(StandardScaler(), SVC()).fit(rows, kind)
+    with pytest.raises(ValueError, match="no place for what a pipeline does"):
+        svmarrow.io.save_libsvm_model(scaled, tmp_path / "model")
+    with pytest.raises(ValueError, match="nor for steps of a pipeline"):
+        svmarrow.PerceptronTreeClassifier.from_expansion(scaled, rows)
+    with pytest.raises(ValueError, match="NaN"):
+        as_expansion(scaled).predict(np.full((1, 4), np.nan))
+
+
+ONE = np.ones(2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Affine(ONE, np.zeros(2)),
+        lambda: Affine(ONE, np.ones(3)),
+        lambda: Affine(ONE, ONE, None, ONE),
+        lambda: Affine(ONE, ONE, np.ones((3, 2))),
+        lambda: Affine(ONE, ONE, np.full((2, 2), np.inf)),
+        lambda: Affine(ONE, ONE, np.ones((2, 2)), np.ones(3)),
+        lambda: Clip(2, 1.0, 1.0),
+        lambda: Normalize(2, "l7"),
+        lambda: Impute((1.0, np.nan)),
+        lambda: Impute((1.0,), None, np.array([1])),
+        lambda: Table(np.array(["a"]), np.ones((3, 1))),
+        lambda: Table(np.array(["a"]), np.ones((1, 1)), ONE),
+        lambda: Encode(()),
+        lambda: Parts(2, (np.array([2]),), (None,)),
+        lambda: Parts(2, (np.array([0]),), (Clip(2, 0.0, 1.0),)),
+        lambda: Chain((Clip(2, 0.0, 1.0), Clip(3, 0.0, 1.0))),
+        lambda: Chain(()),
+    ],
+)
+def test_steps_that_contradict_themselves(make):
+    with pytest.raises(ValueError, match=r"must be|belongs|divided|has shape|is not|does not|gives"):
+        make()
+
+
+def test_columns_of_a_model_and_its_preparation():
+    machine = as_expansion(SVC().fit(X[:50], Y[:50]))
+    for step, columns in ((Clip(29, 0.0, 1.0), None), (Clip(30, 0.0, 1.0), 29)):
+        with pytest.raises(ValueError, match=r"preparation|n_features"):
+            machine.with_preparation(step, feature_names=None, n_features=columns)
