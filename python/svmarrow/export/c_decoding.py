@@ -1,0 +1,189 @@
+"""From outputs to classes in C99: ``PREFIX_predict`` and what it needs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmarrow._support.decoding import pair_matrix
+from svmarrow.export.c_kernels import number, table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow.export.reading import Reading
+
+__all__ = ["labels_text", "prediction"]
+
+_LOSSES = {
+    "hinge": "return z < 1.0f ? 1.0f - z : 0.0f;",
+    "squared_hinge": "return z < 1.0f ? (1.0f - z) * (1.0f - z) : 0.0f;",
+    "square": "return (1.0f - z) * (1.0f - z);",
+    "exponential": "return expf(-z);",
+    "perceptron": "return z < 0.0f ? -z : 0.0f;",
+}
+#: What an output f adds to the classes on its machine's positive side and on its negative side.
+_GAINS = {
+    "votes": ("f > 0.0f ? 1.0f : 0.0f", "f > 0.0f ? 0.0f : 1.0f"),
+    "confidence": ("f >= 0.0f ? 1.0f : 0.0f", "f >= 0.0f ? 0.0f : 1.0f"),
+    "hamming": (
+        "f > 0.0f ? 0.5f : f < 0.0f ? -0.5f : 0.0f",
+        "f > 0.0f ? -0.5f : f < 0.0f ? 0.5f : 0.0f",
+    ),
+}
+
+
+def prediction(reading: Reading, prefix: str) -> tuple[str, bool]:
+    """The text from the tables of a code to ``PREFIX_predict``, and whether it calls expf."""
+    big = prefix.upper()
+    head = f"static inline int {prefix}_predict(const float *x) {{\n    float out[{big}_OUTPUTS];\n"
+    call = f"    {prefix}_outputs(x, out);\n"
+    if reading.kind == "numbers" and reading.expansion.n_outputs == 1:
+        head = head.replace("inline int", "inline float")
+        return f"/* The prediction. */\n{head}{call}    return out[0];\n}}\n", False
+    if reading.kind == "inside":
+        about = "/* 1 inside the region, -1 outside. */\n"
+        return f"{about}{head}{call}    return out[0] > 0.0f ? 1 : -1;\n}}\n", False
+    if reading.kind != "classes":
+        return "", False
+    about = f"/* The number of the class, 0 to {big}_CLASSES - 1; {prefix}_label gives its label. */\n"
+    if reading.winner == "sign":
+        return f"{about}{head}{call}    return out[0] >= 0.0f ? 1 : 0;\n}}\n", False
+    if reading.winner == "largest":
+        return f"{about}{head}    int c, best = 0;\n{call}{_largest(big, 'out')}    return best;\n}}\n", False
+    assert reading.matrix is not None
+    if reading.winner == "dag":
+        return about + head + _knock_out(big, call, reading.matrix.shape[0]), False
+    before, body = _scores(reading.matrix, reading.winner, prefix)
+    text = f"{before}{about}{head}{body[0]}{call}{body[1]}{_largest(big, 'scores')}    return best;\n}}\n"
+    return text, reading.winner.endswith("exponential")
+
+
+def _largest(big: str, values: str) -> str:
+    return f"""    for (c = 1; c < {big}_CLASSES; ++c) {{
+        if ({values}[c] > {values}[best]) {{
+            best = c;
+        }}
+    }}
+"""
+
+
+def _knock_out(big: str, call: str, k: int) -> str:
+    if k == 2:
+        # The one machine is positive for the second class.
+        return f"{call}    return out[0] > 0.0f ? 1 : 0;\n}}\n"
+    return f"""    int first = 0, last = {big}_CLASSES - 1;
+{call}    /* The first and the last class of the list meet, the loser leaves. */
+    while (first < last) {{
+        const int pair = first * (2 * {big}_CLASSES - first - 1) / 2 + last - first - 1;
+        if (out[pair] > 0.0f) {{
+            --last;
+        }} else {{
+            ++first;
+        }}
+    }}
+    return first;
+}}
+"""
+
+
+def _scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> tuple[str, tuple[str, str]]:
+    """Functions and tables before, declarations and statements of the scores of a decoder."""
+    big, (k, columns) = prefix.upper(), matrix.shape
+    pairs = k > 2 and np.array_equal(matrix, pair_matrix(k))
+    loss = decoder.removeprefix("mean_")
+    if loss == "logistic":
+        raise ValueError(
+            f"decoder={decoder!r} needs logarithms, which an exported C header does not call: "
+            "decode by another loss"
+        )
+    before = ""
+    if loss in _LOSSES:
+        before += f"static inline float {prefix}_loss(float z) {{\n    {_LOSSES[loss]}\n}}\n\n"
+        zero = number(0.0 if loss == "perceptron" else 1.0)
+        gains = (f"{zero} - {prefix}_loss(f)", f"{zero} - {prefix}_loss(-f)")
+    else:
+        gains = _GAINS[decoder]
+    both = decoder == "confidence"
+    declare = f"    float scores[{big}_CLASSES]{f', sums[{big}_CLASSES]' if both else ''};\n"
+    declare += f"    int {'a, b, o = 0' if pairs else 'o'}, c, best = 0;\n"
+    text = f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
+        scores[c] = 0.0f;
+{"        sums[c] = 0.0f;" + chr(10) if both else ""}    }}
+"""
+    gain = f"const float f = out[o], yes = {gains[0]}, no = {gains[1]};"
+    if pairs:
+        sums = "\n            sums[a] += f;\n            sums[b] -= f;" if both else ""
+        text += f"""    for (a = 0; a < {big}_CLASSES; ++a) {{
+        for (b = a + 1; b < {big}_CLASSES; ++b, ++o) {{
+            {gain}
+            scores[a] += yes;
+            scores[b] += no;{sums}
+        }}
+    }}
+"""
+    else:
+        before = table("int8_t", f"{prefix}_code", (k, columns), matrix.ravel()) + "\n" + before
+        side = f"{prefix}_code[c][o]"
+        sums = f"\n            sums[c] += (float){side} * f;" if both else ""
+        text += f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        {gain}
+        for (c = 0; c < {big}_CLASSES; ++c) {{
+            scores[c] += {side} > 0 ? yes : {side} < 0 ? no : 0.0f;{sums}
+        }}
+    }}
+"""
+    if decoder.startswith("mean_"):
+        shares = 1.0 / np.abs(matrix).sum(axis=1)
+        before = table("float", f"{prefix}_shares", (k,), shares) + "\n" + before
+        text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
+        scores[c] *= {prefix}_shares[c];
+    }}
+"""
+    if both:
+        text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
+        const float size = sums[c] < 0.0f ? -sums[c] : sums[c];
+        scores[c] += sums[c] / (3.0f * (size + 1.0f));
+    }}
+"""
+    return before, (declare, text)
+
+
+def labels_text(labels: NDArray[Any], prefix: str) -> str:
+    """``PREFIX_label``: from the number of a class to its label."""
+    k, values = len(labels), labels.tolist()
+    if labels.dtype.kind in "iub":
+        wide = any(not -(2**31) < int(value) < 2**31 for value in values)
+        kind, texts = ("long long" if wide else "long"), [str(int(value)) for value in values]
+        texts = [f"{text}{'LL' if wide else ''}" for text in texts]
+    elif labels.dtype.kind == "f":
+        kind, texts = "double", [repr(float(value)) for value in values]
+    elif all(isinstance(value, str) for value in values):
+        kind, texts = "const char *", [_quoted(value) for value in values]
+    else:
+        raise ValueError(
+            f"classes of type {labels.dtype} cannot be exported: they must be numbers or strings"
+        )
+    held = kind if kind.endswith("*") else f"{kind} "
+    rows = ",\n".join(f"        {text}" for text in texts)
+    return f"""/* The label of a class. */
+static inline {held}{prefix}_label(int number) {{
+    static const {kind.removeprefix("const ") if kind != "const char *" else "char *const"} labels[{k}] = {{
+{rows}
+    }};
+    return labels[number];
+}}
+"""
+
+
+def _quoted(text: str) -> str:
+    """A C string: bytes beyond ASCII in octal, which ends after three digits."""
+    out = ""
+    for byte in text.encode("utf-8"):
+        plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
+        out += chr(byte) if plain else f"\\{byte:03o}"
+    if "\x00" in text:
+        raise ValueError(f"the label {json.dumps(text)} holds a zero byte, which ends a C string")
+    return f'"{out}"'

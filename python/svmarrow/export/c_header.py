@@ -1,0 +1,287 @@
+"""Models as one C99 header for machines without an operating system: constant tables and three functions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+
+from svmarrow._support.decoding import class_indices, code_class_indices
+from svmarrow._support.files import write_text
+from svmarrow._support.parameters import Rule, check, one_of
+from svmarrow._support.rows import as_rows
+from svmarrow.export.c_decoding import labels_text, prediction
+from svmarrow.export.c_kernels import Outputs, number, outputs_in_bytes, outputs_in_floats
+from svmarrow.export.reading import Reading, dense_vectors, facts, reading_of
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["CHeader", "to_c"]
+
+#: Words of C and C++ need no care: every name has something after the prefix.
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+RULES = {
+    "prefix": Rule(
+        "letters, digits and underscores, a letter first",
+        lambda value: isinstance(value, str) and IDENTIFIER.fullmatch(value) is not None,
+    ),
+    "dtype": one_of("float32", "int8"),
+}
+
+
+@dataclass(frozen=True)
+class CHeader:
+    """A C header and what it costs.
+
+    Attributes
+    ----------
+    text : str
+        The header.
+    flash : int
+        Bytes of its constant tables.
+    stack : int
+        Bytes of local arrays of a prediction.
+    multiplications, exponentials : int
+        Of a prediction; calls of ``expf``.
+    disagreement : float or None
+        Share of the rows that get another label than from the model; None without X, and for numbers.
+    score_before, score_after : float or None
+        Accuracy of labels, R^2 of numbers: of the model and of the header. None without X and y.
+    """
+
+    text: str
+    flash: int
+    stack: int
+    multiplications: int
+    exponentials: int
+    disagreement: float | None = None
+    score_before: float | None = None
+    score_after: float | None = None
+
+    def __repr__(self) -> str:
+        about = f"{self.flash:,} bytes of tables, {self.multiplications:,} multiplications and "
+        return f"<CHeader: {about}{self.exponentials:,} exponentials a row>"
+
+
+def to_c(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    prefix: str = "svmarrow",
+    dtype: Literal["float32", "int8"] = "float32",
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+) -> CHeader:
+    """Write a fitted model as one C header.
+
+    The header has constant tables and, with the prefix ``p``,
+
+    * ``void p_outputs(const float *x, float *out)``: the P_OUTPUTS outputs of a row of P_FEATURES numbers;
+    * ``int p_predict(const float *x)``: the number of the class, 1 or -1 for an outlier detector, and a float
+      for a regressor of one target (there is none for several targets or a bare expansion);
+    * ``p_label(int)``: the label of a class;
+    * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
+
+    It asks for no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
+    and as C++11 without a warning.
+
+    Parameters
+    ----------
+    model : object
+        What `svmarrow.as_expansion` takes, with a built-in kernel. Compress it first.
+    path : str or path-like, default=None
+        File to write, all or nothing. None writes none.
+    prefix : str, default="svmarrow"
+        What all names begin with: letters, digits and underscores, a letter first.
+    dtype : {"float32", "int8"}, default="float32"
+        "int8" keeps vectors and coefficients in one byte each. Distances of the RBF and Laplacian kernels
+        are then whole numbers and exponentials come from a table of 65 entries: no ``expf``. Coefficients
+        are tuned again on the rounded vectors, on the rows of X where there are some.
+    X : {array-like, sparse matrix} of shape (n, n_features), default=None
+        Rows to tune "int8" on and to compare on, the training rows for example.
+    y : array-like of shape (n,) or (n, n_outputs), default=None
+        Their labels or numbers: scores are measured too.
+
+    Returns
+    -------
+    CHeader
+        The text, its bytes and operations, and what rounding has cost on X.
+
+    Raises
+    ------
+    ValueError
+        If the prefix is no name, the kernel is a Python function, a number does not fit single precision, the
+        decoder is a logistic loss, which needs logarithms, or ``dtype="int8"`` has nothing to round.
+    TypeError, sklearn.exceptions.NotFittedError
+        As `svmarrow.as_expansion`.
+    OSError
+        If the system cannot write the file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import SVC, compress
+    >>> from svmarrow.export import to_c
+    >>> X, y = load_iris(return_X_y=True)
+    >>> small = compress(SVC(multi_class="ovr").fit(X, y), 10)
+    >>> to_c(small, prefix="iris")
+    <CHeader: 292 bytes of tables, 80 multiplications and 10 exponentials a row>
+    >>> to_c(small, prefix="iris", dtype="int8", X=X).disagreement < 0.02
+    True
+    """
+    check({"prefix": prefix, "dtype": dtype}, RULES)
+    if X is None and y is not None:
+        raise ValueError("y is given without X")
+    reading = reading_of(model)
+    rows = None if X is None else _dense(X, reading.n_features)
+    made = (
+        outputs_in_floats(reading, prefix) if dtype == "float32" else outputs_in_bytes(reading, prefix, rows)
+    )
+    after, more = prediction(reading, prefix)
+    text = _header(reading, made, prefix, dtype, after, calls_exp=made.needs_math or more)
+    if path is not None:
+        write_text(path, text)
+    calls = made.exponentials + (2 * reading.expansion.n_outputs if more else 0)
+    cost = {"flash": made.flash, "stack": made.stack + 4 * reading.expansion.n_outputs}
+    cost |= {"multiplications": made.multiplications, "exponentials": calls}
+    if rows is None:
+        return CHeader(text, **cost)
+    return CHeader(text, **cost, **_losses(reading, made, rows, y))
+
+
+def _dense(X: ArrayLike, n_features: int) -> NDArray[Any]:
+    rows = as_rows(X)
+    if rows.shape[1] != n_features:
+        raise ValueError(f"X has {rows.shape[1]} columns, the model has {n_features}")
+    dense: NDArray[Any] = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+    return dense
+
+
+def winners(reading: Reading, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The number of the class that wins each row of outputs (n, q)."""
+    assert reading.classes is not None
+    if reading.matrix is not None:
+        return code_class_indices(outputs, reading.matrix, reading.winner, 1)
+    decoding: Literal["binary", "ovr"] = "binary" if reading.winner == "sign" else "ovr"
+    return class_indices(outputs, decoding, len(reading.classes))
+
+
+def _losses(reading: Reading, made: Outputs, rows: NDArray[Any], y: ArrayLike | None) -> dict[str, Any]:
+    full = reading.expansion.decision_function(rows)
+    small = np.asarray(made.wanted(rows))
+    if reading.kind in ("numbers", "outputs"):
+        if y is None:
+            return {}
+        targets = np.asarray(y, dtype=np.float64).reshape(len(rows), -1)
+        scores = [float(r2_score(targets, outputs)) for outputs in (full, small)]
+        return {"score_before": scores[0], "score_after": scores[1]}
+    if reading.kind == "inside":
+        labels = [np.where(outputs[:, 0] > 0.0, 1, -1) for outputs in (full, small)]
+    else:
+        assert reading.classes is not None
+        labels = [reading.classes[winners(reading, outputs)] for outputs in (full, small)]
+    found: dict[str, Any] = {"disagreement": float((labels[0] != labels[1]).mean())}
+    if y is not None:
+        scores = [float(accuracy_score(np.asarray(y), label)) for label in labels]
+        found |= {"score_before": scores[0], "score_after": scores[1]}
+    return found
+
+
+def _header(reading: Reading, made: Outputs, prefix: str, dtype: str, after: str, *, calls_exp: bool) -> str:
+    expansion, big, said = reading.expansion, prefix.upper(), facts(reading.expansion)
+    sizes = {"FEATURES": reading.n_features, "OUTPUTS": expansion.n_outputs, "VECTORS": expansion.n_vectors}
+    label = ""
+    if reading.classes is not None:
+        sizes["CLASSES"] = len(reading.classes)
+        label = labels_text(np.asarray(reading.classes), prefix) + "\n"
+    macros = "\n".join(f"#define {big}_{name} {size}" for name, size in sizes.items())
+    whole = "_t " in made.tables + made.body + after
+    includes = [*(["#include <math.h>"] if calls_exp else []), *(["#include <stdint.h>"] if whole else [])]
+    lines = "\n".join(includes)
+    return f"""/* A kernel machine, written by {said["producer"]}.
+ *
+ * Kernel: {said["kernel"]}
+ * Numbers: {dtype}; {made.flash} bytes of constant tables
+ * A row: {made.multiplications} multiplications, {made.exponentials} calls of expf,
+ *     {made.stack} bytes of local arrays
+ * Model: sha256 {said["sha256"]}
+ */
+#ifndef {big}_H
+#define {big}_H
+
+{lines}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{macros}
+
+{made.tables}
+/* The outputs of a row. */
+static inline void {prefix}_outputs(const float *x, float *out) {{
+{made.body}
+}}
+
+{after}
+{label}{_self_test(reading, made, prefix)}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _self_test(reading: Reading, made: Outputs, prefix: str) -> str:
+    """A row, its outputs, and the function that compares them."""
+    expansion, big = reading.expansion, prefix.upper()
+    row = np.zeros((1, reading.n_features), dtype=np.float32)
+    if expansion.kernel != "precomputed" and expansion.n_vectors:
+        # Between the first vector and the mean of all, so that several vectors count.
+        Z = dense_vectors(expansion)
+        row[0] = 0.5 * (Z[0] + Z.mean(axis=0))
+    elif expansion.n_vectors:
+        row[0] = 1.0 / (1.0 + np.arange(reading.n_features))
+    outputs = np.asarray(made.wanted(row.astype(np.float64)))[0]
+    # What single precision may lose of the sum of the terms' sizes.
+    sizes = (
+        np.abs(expansion.coefficients).sum(axis=0) * _largest_value(reading, row) + np.abs(outputs) + 1e-30
+    )
+    near = 1e-4 * sizes
+    shown = ", ".join(number(value) for value in row[0])
+    rows = ", ".join(number(value) for value in outputs)
+    allowed = ", ".join(number(value) for value in near)
+    return f"""/* 1 where a stored row gives the stored outputs, else 0. */
+static inline int {prefix}_self_test(void) {{
+    static const float row[{big}_FEATURES] = {{{shown}}};
+    static const float wanted[{big}_OUTPUTS] = {{{rows}}};
+    static const float allowed[{big}_OUTPUTS] = {{{allowed}}};
+    float out[{big}_OUTPUTS];
+    int o;
+    {prefix}_outputs(row, out);
+    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        const float off = out[o] - wanted[o];
+        if (!((off < 0.0f ? -off : off) <= allowed[o])) {{
+            return 0;
+        }}
+    }}
+    return 1;
+}}
+"""
+
+
+def _largest_value(reading: Reading, row: NDArray[np.float32]) -> float:
+    """The largest kernel value at a row."""
+    expansion = reading.expansion
+    if expansion.n_vectors == 0:
+        return 0.0
+    m = expansion.n_vectors
+    values = expansion.replaced(coefficients=np.eye(m), intercepts=np.zeros(m))
+    return float(np.abs(values.decision_function(row.astype(np.float64))).max())

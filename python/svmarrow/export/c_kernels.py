@@ -1,0 +1,371 @@
+"""The outputs of an expansion in C99, in single precision or on vectors of bytes.
+
+Loops run over differences, not inner products: for a few dozen vectors that costs the same and cannot cancel.
+With bytes, distances of the RBF and Laplacian kernels are whole numbers, 16-bit rows against 8-bit vectors,
+and
+
+    exp(-r n) = 2^-u,  u = n round(r log2(e) 2^(16 + shift)) / 2^(16 + shift),
+
+whose fraction is looked up in 65 entries with 15 bits and interpolated between them (error below 3e-5), and
+whose whole part is a shift; a vector beyond 2^-15 adds nothing. Other kernels take the bytes as the numbers
+they stand for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmarrow.export.reading import dense_vectors, linear_weights
+from svmarrow.reduced_set.rounding import (
+    ByteCoefficients,
+    ByteVectors,
+    byte_coefficients,
+    byte_vectors,
+    tuned,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.export.reading import Reading
+
+__all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats", "table"]
+
+#: Kernels that are functions of the difference of two rows, and whole numbers on bytes.
+BY_DIFFERENCE = ("rbf", "laplacian")
+#: 2^-f in 15 bits for f = 0, 1/64, ..., 1.
+POWERS = np.round(2.0 ** (15.0 - np.arange(65) / 64.0)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The C text that makes outputs.
+
+    Attributes
+    ----------
+    tables : str
+        Constant arrays.
+    body : str
+        What ``PREFIX_outputs`` does.
+    flash : int
+        Bytes of the constant arrays.
+    multiplications, exponentials : int
+        Of a call.
+    stack : int
+        Bytes of local arrays.
+    wanted : callable
+        From rows (n, d) to the outputs (n, q) that the text makes of them, up to the rounding of single
+        precision.
+    """
+
+    tables: str
+    body: str
+    flash: int
+    multiplications: int
+    exponentials: int
+    stack: int
+    wanted: Any
+
+    @property
+    def needs_math(self) -> bool:
+        """Whether the text calls expf."""
+        return self.exponentials > 0
+
+
+def number(value: float) -> str:
+    """A constant in single precision, exactly."""
+    text = f"{np.float32(value):.9g}"
+    return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
+
+
+def table(kind: str, name: str, shape: tuple[int, ...], values: Iterable[Any]) -> str:
+    """A constant array."""
+    sizes = "".join(f"[{size}]" for size in shape)
+    texts = [number(value) if kind == "float" else str(int(value)) for value in values]
+    lines, line = [], "   "
+    for text in texts:
+        if len(line) + len(text) > 108:
+            lines.append(line)
+            line = "   "
+        line += f" {text},"
+    row = "\n".join([*lines, line]).rstrip(",")
+    if len(shape) == 2:
+        # Rows have their braces, which compilers ask for.
+        width = shape[1]
+        rows = (", ".join(texts[start : start + width]) for start in range(0, len(texts), width))
+        row = ",\n".join(f"    {{{row}}}" for row in rows)
+    return f"static const {kind} {name}{sizes} = {{\n{row}\n}};\n"
+
+
+def _checked(name: str, values: Any) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(values, dtype=np.float32)
+    if not np.isfinite(single).all() or np.abs(single).max(initial=0.0) > 1e18:
+        raise ValueError(f"{name} of the model are too large for single precision: scale the columns")
+    return single
+
+
+def _power(degree: int) -> str:
+    if degree == 0:
+        return "        value = 1.0f;"
+    return f"""        value = 1.0f;
+        for (p = 0; p < {degree}; ++p) {{
+            value *= sum;
+        }}"""
+
+
+_ENTRY = {
+    "rbf": "const float t = x[j] - {z};\n            sum += t * t;",
+    "laplacian": "const float t = x[j] - {z};\n            sum += t < 0.0f ? -t : t;",
+    "chi2": """const float z = {z};
+            const float t = x[j] - z;
+            const float both = x[j] + z;
+            if (both > 0.0f) {{
+                sum += t * t / both;
+            }}""",
+}
+_INNER = "sum += x[j] * {z};"
+#: Multiplications of an entry.
+_COST = {"rbf": 1, "laplacian": 0, "chi2": 2}
+
+
+def _value(expansion: KernelExpansion) -> str:
+    """The kernel's value of a sum over the columns."""
+    gamma, coef0 = number(expansion.gamma), number(expansion.coef0)
+    if expansion.kernel in _ENTRY:
+        return f"        value = expf(-{gamma} * sum);"
+    if expansion.kernel == "linear":
+        return "        value = sum;"
+    inner = f"        sum = {gamma} * sum + ({coef0});\n"
+    if expansion.kernel == "poly":
+        return inner + _power(expansion.degree)
+    # tanh(t) = 1 - 2 / (exp(2 t) + 1), right at both ends.
+    return inner + "        value = 1.0f - 2.0f / (expf(2.0f * sum) + 1.0f);"
+
+
+def _loop(expansion: KernelExpansion, prefix: str, entry: str, coefficient: str) -> str:
+    big, power = prefix.upper(), expansion.kernel == "poly" and expansion.degree > 0
+    return f"""    int i, j, o{", p" if power else ""};
+    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        out[o] = 0.0f;
+    }}
+    for (i = 0; i < {big}_VECTORS; ++i) {{
+        float sum = 0.0f, value;
+        for (j = 0; j < {big}_FEATURES; ++j) {{
+            {entry}
+        }}
+{_value(expansion)}
+        for (o = 0; o < {big}_OUTPUTS; ++o) {{
+            out[o] += value * {coefficient};
+        }}
+    }}"""
+
+
+def _calls(expansion: KernelExpansion) -> int:
+    return expansion.n_vectors if expansion.kernel in (*_ENTRY, "sigmoid") else 0
+
+
+def _multiplications(expansion: KernelExpansion) -> int:
+    each = expansion.vectors.shape[1] * _COST.get(str(expansion.kernel), 1) + expansion.n_outputs + 1
+    extra = expansion.degree if expansion.kernel == "poly" else 0
+    return int(expansion.n_vectors * (each + extra))
+
+
+def outputs_in_floats(reading: Reading, prefix: str) -> Outputs:
+    """Everything in single precision."""
+    expansion, d = reading.expansion, reading.n_features
+    big, q = prefix.upper(), expansion.n_outputs
+    b = _checked("intercepts", expansion.intercepts)
+    end = f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        out[o] += {prefix}_intercepts[o];
+    }}"""
+    tables = table("float", f"{prefix}_intercepts", (q,), b)
+    weights = linear_weights(expansion, d)
+    if weights is not None:
+        W = _checked("weights", weights)
+        tables += table("float", f"{prefix}_weights", (d, q), W.ravel())
+        body = f"""    int j, o;
+    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        out[o] = 0.0f;
+    }}
+    for (j = 0; j < {big}_FEATURES; ++j) {{
+        for (o = 0; o < {big}_OUTPUTS; ++o) {{
+            out[o] += x[j] * {prefix}_weights[j][o];
+        }}
+    }}
+{end}"""
+        return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function)
+    B = _checked("coefficients", expansion.coefficients)
+    tables += table("float", f"{prefix}_coefficients", B.shape, B.ravel())
+    if expansion.kernel == "precomputed":
+        rows = np.asarray(expansion.vectors[:, 0]).astype(np.int32)
+        tables += table("int32_t", f"{prefix}_rows", rows.shape, rows)
+        body = f"""    int i, o;
+    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        out[o] = 0.0f;
+    }}
+    for (i = 0; i < {big}_VECTORS; ++i) {{
+        for (o = 0; o < {big}_OUTPUTS; ++o) {{
+            out[o] += x[{prefix}_rows[i]] * {prefix}_coefficients[i][o];
+        }}
+    }}
+{end}"""
+        flash = B.nbytes + b.nbytes + rows.nbytes
+        return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function)
+    Z = _checked("vectors", dense_vectors(expansion))
+    _checked("gamma", np.array([expansion.gamma, expansion.coef0]))
+    tables += table("float", f"{prefix}_vectors", Z.shape, Z.ravel())
+    entry = _ENTRY.get(str(expansion.kernel), _INNER).format(z=f"{prefix}_vectors[i][j]")
+    body = _loop(expansion, prefix, entry, f"{prefix}_coefficients[i][o]") + "\n" + end
+    flash = Z.nbytes + B.nbytes + b.nbytes
+    calls = _calls(expansion)
+    return Outputs(tables, body, flash, _multiplications(expansion), calls, 0, expansion.decision_function)
+
+
+def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs:
+    """Vectors and coefficients of one byte; `rows` tune the coefficients again."""
+    expansion, q = reading.expansion, reading.expansion.n_outputs
+    big, kernel = prefix.upper(), str(expansion.kernel)
+    if kernel == "precomputed" or expansion.n_vectors == 0:
+        raise ValueError(
+            f"dtype='int8' is not allowed for {expansion.n_vectors} vectors of kernel={kernel!r}: there is "
+            "nothing to round, use 'float32'"
+        )
+    b = _checked("intercepts", expansion.intercepts)
+    Z = byte_vectors(expansion.vectors, from_zero=kernel not in BY_DIFFERENCE)
+    H, best = tuned(expansion, Z.values(), rows)
+    B = byte_coefficients(best, H)
+    _checked("numbers", np.concatenate([Z.step * (np.abs(Z.lows) + 510.0), B.steps]))
+    tables = table("float", f"{prefix}_intercepts", (q,), b)
+    tables += table("float", f"{prefix}_steps", (q,), B.steps)
+    tables += table("uint8_t", f"{prefix}_zeros", (q,), B.zeros)
+    tables += table("uint8_t", f"{prefix}_coefficients", B.codes.shape, B.codes.ravel())
+    tables += table("uint8_t", f"{prefix}_vectors", Z.codes.shape, Z.codes.ravel())
+    flash = b.nbytes + 4 * q + q + B.codes.nbytes + Z.codes.nbytes
+    same = bool((Z.lows == Z.lows[0]).all())
+    if not same:
+        tables += table("int32_t", f"{prefix}_lows", Z.lows.shape, Z.lows)
+        flash += 4 * Z.lows.size
+    low = str(int(Z.lows[0])) if same else f"{prefix}_lows[j]"
+    rounded = expansion.replaced(vectors=Z.values(), coefficients=B.values())
+    if kernel in BY_DIFFERENCE:
+        whole, more = _whole_numbers(expansion, Z, B, prefix, low)
+        return Outputs(
+            tables + table("uint16_t", f"{prefix}_powers", POWERS.shape, POWERS),
+            whole,
+            flash + 2 * POWERS.size,
+            _multiplications(expansion) + reading.n_features + 2 * expansion.n_vectors,
+            0,
+            2 * reading.n_features + more * (q + 1),
+            _Whole(expansion, Z, B),
+        )
+    z = f"{number(Z.step)} * (float)({low} + (int){prefix}_vectors[i][j])"
+    coefficient = f"(float)((int){prefix}_coefficients[i][o] - (int){prefix}_zeros[o])"
+    entry = _ENTRY.get(kernel, _INNER).format(z=z)
+    end = f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        out[o] = out[o] * {prefix}_steps[o] + {prefix}_intercepts[o];
+    }}"""
+    body = _loop(expansion, prefix, entry, coefficient) + "\n" + end
+    cost = _multiplications(expansion) + Z.codes.size + q
+    return Outputs(tables, body, flash, cost, _calls(expansion), 0, rounded.decision_function)
+
+
+def _rate(expansion: KernelExpansion, Z: ByteVectors) -> tuple[int, int]:
+    """How many 2^-(16 + shift) a distance of 1 adds to u: a number of at most 32 bits, and the shift."""
+    square = Z.step * Z.step if expansion.kernel == "rbf" else Z.step
+    exact = expansion.gamma * square / np.log(2.0)
+    shift = int(np.clip(31 - 16 - np.ceil(np.log2(max(exact, 1e-12))), 0, 32))
+    rate = round(exact * 2.0 ** (16 + shift))
+    return min(max(rate, 0), 2**32 - 1), shift
+
+
+def _bounds(expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients) -> tuple[str, str]:
+    """Types that hold a distance and a sum over the vectors."""
+    most = 510 * 510 if expansion.kernel == "rbf" else 510
+    distance = "uint32_t" if Z.codes.shape[1] * most < 2**32 else "uint64_t"
+    total = "int32_t" if len(B.codes) * 32768 * 255 < 2**31 else "int64_t"
+    return distance, total
+
+
+def _whole_numbers(
+    expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients, prefix: str, low: str
+) -> tuple[str, int]:
+    big, (rate, shift) = prefix.upper(), _rate(expansion, Z)
+    distance, total = _bounds(expansion, Z, B)
+    entry = "t * t" if expansion.kernel == "rbf" else "t < 0 ? -t : t"
+    beyond = (2**64 - 1) // max(rate, 1)
+    # A product of 64 bits must not overflow: distances beyond are too far to count.
+    guard = f"if (far > {beyond}u) {{ continue; }}\n        " if distance == "uint64_t" else ""
+    body = f"""    int16_t row[{big}_FEATURES];
+    {total} sums[{big}_OUTPUTS] = {{0}}, whole = 0;
+    int i, j, o;
+    for (j = 0; j < {big}_FEATURES; ++j) {{
+        /* In steps from the lowest number of a column, cut off one range of bytes around the vectors'. */
+        float t = x[j] * {number(1.0 / Z.step)} - (float)({low});
+        t = t < -255.0f ? -255.0f : t > 510.0f ? 510.0f : t;
+        row[j] = (int16_t)(t < 0.0f ? t - 0.5f : t + 0.5f);
+    }}
+    for (i = 0; i < {big}_VECTORS; ++i) {{
+        {distance} far = 0;
+        uint64_t u;
+        uint32_t above, part, value, place;
+        for (j = 0; j < {big}_FEATURES; ++j) {{
+            const int32_t t = (int32_t)row[j] - (int32_t){prefix}_vectors[i][j];
+            far += ({distance})({entry});
+        }}
+        {guard}/* 2^-u with 16 bits behind the point. */
+        u = ((uint64_t)far * {rate}u) >> {shift};
+        if (u >= ((uint64_t)16 << 16)) {{
+            continue;
+        }}
+        above = (uint32_t)(u >> 16);
+        place = (uint32_t)(u >> 10) & 63u;
+        part = (uint32_t)u & 1023u;
+        value = ((uint32_t){prefix}_powers[place] << 10)
+            - ((uint32_t){prefix}_powers[place] - (uint32_t){prefix}_powers[place + 1]) * part;
+        value = (value + (512u << above)) >> (10 + above);
+        whole += ({total})value;
+        for (o = 0; o < {big}_OUTPUTS; ++o) {{
+            sums[o] += ({total})value * ({total}){prefix}_coefficients[i][o];
+        }}
+    }}
+    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        const {total} sum = sums[o] - whole * ({total}){prefix}_zeros[o];
+        out[o] = {prefix}_intercepts[o] + {prefix}_steps[o] * ((float)sum * 3.05175781e-05f);
+    }}"""
+    return body, 4 if total == "int32_t" else 8
+
+
+class _Whole:
+    """What the whole numbers give, by NumPy."""
+
+    def __init__(self, expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients) -> None:
+        self.kernel, self.intercepts = expansion.kernel, expansion.intercepts.astype(np.float32)
+        self.Z, self.B, (self.rate, self.shift) = Z, B, _rate(expansion, Z)
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        Z, B = self.Z, self.B
+        scaled = np.asarray(X, np.float32) * np.float32(1.0 / Z.step) - Z.lows.astype(np.float32)
+        scaled = np.clip(scaled, np.float32(-255), np.float32(510))
+        half = np.float32(0.5)
+        row = np.trunc(np.where(scaled < 0, scaled - half, scaled + half)).astype(np.int64)
+        codes = Z.codes.astype(np.int64)
+        out = np.empty((len(row), B.codes.shape[1]))
+        for i, x in enumerate(row):
+            t = x - codes
+            far = (t * t if self.kernel == "rbf" else np.abs(t)).sum(axis=1)
+            # Python's whole numbers have no end, where 64 bits would.
+            u = np.array([(int(n) * self.rate) >> self.shift for n in far], dtype=object)
+            u = np.minimum(u, 16 << 16).astype(np.int64)
+            above, place, part = u >> 16, (u >> 10) & 63, u & 1023
+            value = (POWERS[place] << 10) - (POWERS[place] - POWERS[place + 1]) * part
+            value = np.where(u < 16 << 16, (value + (512 << above)) >> (10 + above), 0)
+            sums = value @ B.codes.astype(np.int64) - value.sum() * B.zeros.astype(np.int64)
+            out[i] = self.intercepts + B.steps * (sums * 2.0**-15)
+        return out
