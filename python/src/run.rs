@@ -3,7 +3,8 @@
 //! Long work runs on a thread of its own, which installs a rayon pool of `n_jobs` threads, made for this call and
 //! gone after it. The calling thread waits without the interpreter lock; ten times a second it takes the lock to
 //! look for signals and to tell the progress. An exception there (Ctrl-C, or one raised by the progress callback)
-//! makes the monitor ask the work to stop, and is raised once the work has let go of the caller's buffers.
+//! makes the monitor ask the work to stop, and is raised once the work has let go of the caller's buffers. A
+//! callback that answers true asks for the same stop, and nothing is raised: what there is by then is the result.
 //!
 //! Short work skips all this: a thread costs more than it. Tiny work does not even release the lock.
 //!
@@ -100,13 +101,12 @@ impl<R: Send> Watch<R> {
         outcome.is_some()
     }
 
-    fn look(&self, py: Python<'_>, callback: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    /// Whether the callback asks for an end.
+    fn look(&self, py: Python<'_>, callback: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         py.check_signals()?;
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(callback), Some(p)) = (callback, latest) {
-            callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?;
-        }
-        Ok(())
+        let (Some(callback), Some(p)) = (callback, latest) else { return Ok(false) };
+        callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?.is_truthy()
     }
 }
 
@@ -171,11 +171,12 @@ fn watched<R: Send>(
         });
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
         while !detached(py, || watch.wait()) {
-            if raised.is_none()
-                && let Err(error) = watch.look(py, progress)
-            {
-                raised = Some(error);
-                watch.stop.store(true, Ordering::Relaxed);
+            if raised.is_none() {
+                let asked = watch.look(py, progress).unwrap_or_else(|error| {
+                    raised = Some(error);
+                    true
+                });
+                watch.stop.fetch_or(asked, Ordering::Relaxed);
             }
         }
         Ok(())

@@ -23,6 +23,7 @@ from svmarrow import (
     CodedClassifier,
     KernelPerceptron,
     KMPClassifier,
+    KMPRegressor,
     LowRankSVC,
     ReducedSet,
 )
@@ -127,6 +128,29 @@ def test_a_callback_ends_a_fit_with_a_usable_model(kind):
     assert model.certificate_.stop == "interrupted"
     assert model.certificate_.violation > 1e-12
     assert model.score(LONG, SIDE) > 0.3
+
+
+def test_a_callback_ends_a_pursuit_with_what_it_has():
+    recorder = Recorder(stop_at="part")
+    rows, y = LONG[:4000], np.sin(LONG[:4000, 0])
+    model = KMPRegressor(n_vectors=4000, tol=0, gamma=100.0, n_jobs=1).set_callbacks(recorder).fit(rows, y)
+    assert model.path_.stop == "interrupted"
+    assert 0 < len(model.path_) < 4000
+    assert model.score(rows, y) > 0
+
+
+def test_a_callback_ends_a_compression_with_what_it_has():
+    machine = SVC(C=1.0, gamma=100.0)
+
+    class AfterTheFit(Recorder):
+        def on_fit_task_end(self, estimator, context, **data):
+            return (
+                super().on_fit_task_end(estimator, context, **data) and context.estimator_name == "ReducedSet"
+            )
+
+    model = ReducedSet(machine, n_jobs=1).set_callbacks(AfterTheFit(stop_at="part")).fit(LONG, SIDE)
+    assert 0 < model.expansion_.n_vectors < model.estimator_.expansion_.n_vectors
+    assert model.score(LONG, SIDE) > 0.5
 
 
 def test_a_callback_that_fails_leaves_the_model_as_it_was():

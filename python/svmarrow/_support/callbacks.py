@@ -4,8 +4,9 @@ The root of the tree is ``fit``. Below it lie the parts that a family has by nat
 machines of a code), and what the core is at, ten times a second: a task for each phase, whose parts are
 hundredths of it where the whole is known. Nothing is done for an estimator without callbacks. What runs is
 known by the thread that runs it, so that whatever a fit calls can tell. A callback may end a fit early where
-a part of it is a model: support vector machines, which it leaves as Ctrl-C would with ``warm_start``, and
-online learners, which end after an epoch. Elsewhere its wish for an end is passed over.
+a part of it is a model: support vector machines, which it leaves as Ctrl-C would with ``warm_start``,
+matching pursuits and compressions by pursuit, which keep what is chosen, and online learners, which end after
+an epoch. Elsewhere its wish for an end is passed over.
 
 In older versions there are no callbacks, and estimators have no ``set_callbacks``.
 """

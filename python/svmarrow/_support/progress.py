@@ -15,28 +15,28 @@ from svmarrow._support.callbacks import Phases, running
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Progress", "ProgressCallback", "StopAsked", "progress"]
+__all__ = ["Progress", "ProgressCallback", "progress"]
 
 #: Seconds between two lines where there is no bar.
 _LINE_INTERVAL = 1.0
 
 
 class ProgressCallback(Protocol):
-    """What the extension module calls: phase, work done, its total if known, the gap (or NaN), pair steps."""
+    """What the extension module calls: phase, work done, its total if known, the gap (or NaN), pair steps.
 
-    def __call__(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None: ...
+    True is a wish for an early end that keeps what there is.
+    """
 
-
-class StopAsked(KeyboardInterrupt):
-    """A callback asks for an early end; to the core it is a Ctrl-C that keeps what there is."""
+    def __call__(
+        self, phase: str, done: int, total: int | None, gap: float, steps: int, /
+    ) -> bool | None: ...
 
 
 class Progress:
     """Lines on stderr; a context manager whose ``callback`` goes to the extension module."""
 
-    #: Whether a callback may ask for an early end, and has done so.
-    may_stop = False
-    stopped = False
+    #: The phase that callbacks may end early, and how much of it makes a model.
+    stops_in: tuple[str, int] | None = None
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -54,10 +54,11 @@ class Progress:
         """What is called about ten times a second; ``None`` where nothing is told."""
         return self._tell
 
-    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if time.monotonic() - self._last >= _LINE_INTERVAL:
             self._last = time.monotonic()
             print(f"{phase}: {_describe(done, total, gap, steps)}", file=sys.stderr, flush=True)
+        return None
 
 
 class _Silent(Progress):
@@ -95,14 +96,14 @@ class _Bar(Progress):
             self._bar.stop()
             self._terminal.release()
 
-    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if not self._shown:
-            super()._tell(phase, done, total, gap, steps)
-            return
+            return super()._tell(phase, done, total, gap, steps)
         if phase not in self._tasks:
             self._tasks[phase] = self._bar.add_task(phase, total=total, state="")
         state = _describe(done, total, gap, steps)
         self._bar.update(self._tasks[phase], completed=done, total=total, state=state)
+        return None
 
 
 class _Told(Progress):
@@ -123,14 +124,15 @@ class _Told(Progress):
         if kind is None:
             self._phases.end()
 
-    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         shown = self._shown.callback
         if shown is not None:
             shown(phase, done, total, gap, steps)
         self._phases.tell(phase, done, total)
-        if self.may_stop and self._phases.stopped:
-            self.stopped = True
-            raise StopAsked
+        if self.stops_in is None:
+            return False
+        stopping, least = self.stops_in
+        return self._phases.stopped and phase == stopping and done >= least
 
 
 def _describe(done: int, total: int | None, gap: float, steps: int) -> str:

@@ -257,6 +257,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             "max_time": self.max_time,
         }
         with progress(self.verbose) as told:
+            told.stops_in = ("pursuit", 1)
             fitted = _core.matching_pursuit(task, settings, told.callback, threads(self.n_jobs))
         if fitted["sizes"].size == 0:
             raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")

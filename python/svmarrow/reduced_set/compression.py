@@ -317,6 +317,7 @@ def _path(task: _Task, verbose: bool, *, every_size: bool) -> CompressionPath | 
     check({name: getattr(task, name) for name in RULES}, RULES)
     whole = as_expansion(task.model)
     with shown_progress(verbose) as shown:
+        shown.stops_in = ("pursuit", 1)
         if task.method == "gradient":
             return _made(task, whole, shown.callback, every_size=every_size)
         return _chosen(task, whole, shown.callback)
@@ -416,9 +417,9 @@ def _chosen(task: _Task, whole: Any, progress: ProgressCallback | None) -> Compr
         path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
     if len(path["order"]) == 0:
         raise _nothing_chosen(source, chosen, path["stop"], task.max_time)
-    if path["stop"] in ("max_time", "interrupted"):
+    if path["stop"] == "max_time":
         warnings.warn(
-            f"compression ended early ({path['stop']}) with {len(path['order'])} vectors",
+            f"compression ended early (max_time) with {len(path['order'])} vectors",
             ConvergenceWarning,
             stacklevel=4,
         )

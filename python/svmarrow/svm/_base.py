@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import Kept
-from svmarrow._support.callbacks import running
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -198,8 +197,7 @@ class SupportVectorMachine(CertifiedMachine):
         rows = core_rows(training.rows)
         _refuse_beyond_memory(type(self).__name__, training.rows, kernel, machines, jobs)
         with progress(self.verbose) as told:
-            # Where callbacks may end the fit, it keeps what there is.
-            told.may_stop = running() is not None
+            told.stops_in = ("fit", 0)
             solver = {
                 "tol": float(self.tol),
                 "cache_bytes": budget,
@@ -209,12 +207,9 @@ class SupportVectorMachine(CertifiedMachine):
                 "progress": told.callback,
                 "n_jobs": jobs,
                 "start": start,
-                "keep_interrupted": bool(self.warm_start) or told.may_stop,
+                "keep_interrupted": bool(self.warm_start),
             }
-            fitted = fit(rows, kernel, solver)
-        if fitted["interrupted"] and not (told.stopped or self.warm_start):
-            raise KeyboardInterrupt
-        return {**fitted, "interrupted": fitted["interrupted"] and not told.stopped}
+            return fit(rows, kernel, solver)
 
     def _start(
         self, training: Training, outputs: int
