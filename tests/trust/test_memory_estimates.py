@@ -35,14 +35,14 @@ CASES = {
     "CodedClassifier(RLSClassifier(), shared=False)": (4000, 20),
     "CodedClassifier(SVC(C=1.0, gamma=0.5), 'ovo')": (12_000, 200),
     # Rows so far from each other that nearly each is a mistake.
-    "KernelPerceptron(gamma=30.0)": (12_000, 400),
-    "Stoptron(budget=9000, gamma=30.0)": (16_000, 500),
-    "Forgetron(budget=9000, gamma=30.0)": (16_000, 500),
+    "KernelPerceptron(gamma=30.0)": (3000, 1600),
+    "Stoptron(budget=1800, gamma=30.0)": (3200, 2500),
+    "Forgetron(budget=1800, gamma=30.0)": (3200, 2500),
     "BudgetPerceptron(budget=2500, removal='tightest', gamma=30.0)": (2600, 50),
     "Projectron(gamma=30.0)": (3000, 40),
     "ProjectronPlusPlus(gamma=30.0, n_epochs=2)": (2500, 40),
-    "PerceptronTreeClassifier(budget=100, gamma=30.0, random_state=0)": (6000, 500),
-    "PerceptronTreeClassifier(budget=100, gamma=30.0, split='ent-rnds', random_state=0)": (6000, 500),
+    "PerceptronTreeClassifier(budget=100, gamma=30.0, random_state=0)": (2000, 1500),
+    "PerceptronTreeClassifier(budget=100, gamma=30.0, split='ent-rnds', random_state=0)": (2000, 1500),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, split='zpq', sample_size=60)": (
         5000,
         500,
@@ -71,7 +71,7 @@ random = np.random.default_rng(0)
 X = random.standard_normal((n, d))
 y = np.sign(X[:, 0] * X[:, 1] + 0.3 * random.standard_normal(n))
 model = {model}
-model.__class__(**model.get_params(deep=False)).fit(X[:200], y[:200])
+model.__class__(**model.get_params(deep=False)).fit(X[:40], y[:40])
 before = resident()
 model.fit(X, y)
 print(peak() - before, model.estimate_memory(X, y))
