@@ -76,8 +76,9 @@ def test_what_is_not_in_memory_is_named_with_the_way_to_bring_it_there(module, n
     with pytest.raises(TypeError, match=rf"X is {package}'s {name}.*pass X\.{method}\(\)"):
         SVC().fit(rows, KIND)
     model = SVC().fit(X, KIND)
-    with pytest.raises(TypeError, match=rf"X is {package}'s {name}"):
+    with pytest.raises(TypeError, match=rf"X is {package}'s {name}") as told:
         model.predict(rows)
+    assert ("svmarrow.dask trains on" in str(told.value)) == package.startswith("dask")
 
 
 def test_dates_and_complex_numbers_are_refused():

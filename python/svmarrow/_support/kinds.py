@@ -15,6 +15,10 @@ __all__ = ["check_kinds"]
 
 #: Packages with collections that are not in memory as a whole, and the method that brings one there.
 _ELSEWHERE = {"dask": "compute", "dask_expr": "compute", "pyspark": "toPandas", "polars": "collect"}
+#: What takes them as they are.
+_BEYOND = dict.fromkeys(
+    ("dask", "dask_expr"), "; svmarrow.dask trains on Dask's collections and predicts them"
+)
 
 
 def check_kinds(**values: Any) -> None:
@@ -35,7 +39,7 @@ def check_kinds(**values: Any) -> None:
         if bring is not None and hasattr(value, bring):
             raise TypeError(
                 f"{name} is {package}'s {kind}, which is not in memory as a whole: pass {name}.{bring}(), or "
-                "a part of the rows that fits into memory"
+                f"a part of the rows that fits into memory{_BEYOND.get(package, '')}"
             )
         if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
             raise ValueError(

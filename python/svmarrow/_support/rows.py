@@ -33,6 +33,8 @@ __all__ = [
     "class_weights",
     "core_rows",
     "default_gamma",
+    "in_order",
+    "moments",
     "rows_of",
     "sample_weights",
     "select_rows",
@@ -227,6 +229,21 @@ def _rows_are_contiguous(X: NDArray[Any]) -> bool:
     )
 
 
+def in_order(value: Any) -> Any:
+    """An array or a CSR matrix whose numbers lie at places that the processor likes: itself, or a copy.
+
+    What comes out of a message of another process may lie anywhere.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if sp.issparse(value) and value.format == "csr":
+        for name in ("data", "indices", "indptr"):
+            part = getattr(value, name)
+            if not part.flags.aligned:
+                setattr(value, name, part.copy())
+    return value
+
+
 def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) -> Any:
     """A copy of some rows, for a precomputed kernel of the same columns too."""
     return X[np.ix_(rows, rows)] if precomputed else X[rows]
@@ -249,7 +266,7 @@ def default_gamma(
     if gamma == "auto":
         return 1.0 / float(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"), one_blas_thread():
-        variance, mean = _moments(X, weights)
+        variance, mean = moments(X, weights)
     half = 1.0
     if not max(_LEAST, _CANCELLED**4 * mean * mean) < variance < math.inf:
         largest = _largest(X)
@@ -257,7 +274,7 @@ def default_gamma(
             return 1.0
         exponent = min(-math.frexp(largest)[1], 1000)
         with one_blas_thread():
-            variance, half = _moments(_times_power(X, exponent), weights)[0], 2.0**exponent
+            variance, half = moments(_times_power(X, exponent), weights)[0], 2.0**exponent
     if not variance > 0.0:
         return 1.0
     # In two steps: the square of the power may leave the range where the product does not.
@@ -295,7 +312,7 @@ def _times_power(X: Any, exponent: int) -> Any:
     return np.ldexp(X.astype(np.float64), exponent)
 
 
-def _moments(X: Any, weights: NDArray[np.float64] | None) -> tuple[float, float]:
+def moments(X: Any, weights: NDArray[np.float64] | None) -> tuple[float, float]:
     """Variance and mean of all entries."""
     if weights is not None and not math.isfinite(float(weights.sum()) * float(X.shape[1])):
         weights = weights / float(weights.max())

@@ -98,6 +98,10 @@ class Savable:
         """
         save(self, path)
 
+    def _to_save(self) -> Any:
+        """What a file gets in the place of this object."""
+        return self
+
     def _stored(self) -> dict[str, Any]:
         """The attributes, arguments of the constructor among them, that a file gets."""
         return vars(self)
@@ -136,6 +140,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a registered object, see `Savable.save`."""
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)
+    model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))
     described = json.dumps(writer.value(model, ""), allow_nan=False)
     check_room(described, writer.arrays)

@@ -147,7 +147,7 @@ def _with_manners(model: Any, converted: Any) -> Any:
         )
     about = _about(model)
     if is_regressor(model):
-        return ExpansionRegressor(converted, **about)
+        return ExpansionRegressor(converted, flat=bool(getattr(model, "_single", True)), **about)
     if is_outlier_detector(model):
         return ExpansionDetector(converted, **about)
     if is_classifier(model):

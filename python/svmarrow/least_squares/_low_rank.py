@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import all_or_nothing
-from svmarrow._support.parameters import boolean, one_of, real, refuse
+from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.stored import check_alike
@@ -224,6 +225,38 @@ class LowRankLeastSquares(LeastSquares):
         if X.shape[0]:
             self._add(X, targets, weights)
         self._finish()
+
+    def path(self, alphas: ArrayLike) -> list[Self]:
+        """The models of other penalties, from the sums of this one: no pass over rows.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (n_alphas,)
+            Weights of the penalty, not negative.
+
+        Returns
+        -------
+        list of estimators
+            Fitted, one for each alpha in turn, with the same points.
+
+        Raises
+        ------
+        ValueError
+            For a ``method`` other than "rectangle", whose model is no function of sums.
+        """
+        check_is_fitted(self)
+        if getattr(self, "_sums", None) is None or not takes_pieces(self):
+            raise refuse("method", self.method, "'rectangle' for a path of penalties")
+        models = []
+        for alpha in np.ravel(np.asarray(alphas, dtype=np.float64)).tolist():
+            check({"alpha": alpha}, {"alpha": self._rules["alpha"]})
+            model = clone(self).set_params(alpha=alpha)
+            left = ("loo_decision_", "loo_prediction_", "loo_error_")
+            fitted = {name: value for name, value in vars(self).items() if name not in (*left, "alpha")}
+            model.__dict__ |= fitted
+            model._finish()
+            models.append(model)
+        return models
 
     def merge(self, other: Self) -> Self:
         """Add the rows that another estimator has seen: one model of both.

@@ -1,0 +1,24 @@
+"""Training and prediction beyond one machine, on Dask: ``pip install 'svmarrow[dask]'``.
+
+The classes train on the partitions of Dask collections; `predict` and `decision_function` apply any fitted
+model of svmarrow to a collection, lazily.
+"""
+
+from svmarrow.dask.bagging import DaskBaggedKernelClassifier, DaskBaggedKernelRegressor
+from svmarrow.dask.least_squares import DaskLowRankRLSClassifier, DaskLowRankRLSRegressor
+from svmarrow.dask.low_rank_svm import DaskLowRankSVC
+from svmarrow.dask.prediction import decision_function, predict
+from svmarrow.dask.rounds import Round
+from svmarrow.dask.svm import DaskSVC
+
+__all__ = [
+    "DaskBaggedKernelClassifier",
+    "DaskBaggedKernelRegressor",
+    "DaskLowRankRLSClassifier",
+    "DaskLowRankRLSRegressor",
+    "DaskLowRankSVC",
+    "DaskSVC",
+    "Round",
+    "decision_function",
+    "predict",
+]

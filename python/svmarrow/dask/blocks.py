@@ -1,0 +1,210 @@
+"""Dask's arrays and frames as partitions: aligned, checked, each a block of rows with its labels and
+weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+import scipy.sparse as sp
+from dask.base import is_dask_collection
+
+from dask import delayed
+from svmarrow._support.parameters import refuse
+from svmarrow._support.rows import as_rows, in_order, sample_weights, validated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Block",
+    "Sent",
+    "aligned",
+    "block_of",
+    "check_columns",
+    "is_frame",
+    "is_lazy",
+    "remember_columns",
+    "rows_of_block",
+]
+
+
+class Sent:
+    """Of arrays that go from process to process, and lie in order when they arrive."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: in_order(value) for name, value in state.items()})
+
+
+@dataclass(frozen=True)
+class Block(Sent):
+    """The rows of a partition."""
+
+    #: Number of the partition.
+    number: int
+    #: Rows, as the extension module takes them.
+    X: Any
+    #: Labels or targets, None where none were given.
+    y: NDArray[Any] | None
+    #: Weights, None for 1.
+    weights: NDArray[np.float64] | None
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Labels (rows,), for classes."""
+        y = np.empty(0) if self.y is None else self.y
+        if y.ndim > 1 and y.shape[1] != 1:
+            raise ValueError(f"y has {y.shape[1]} columns: it must be one label a row")
+        return y.reshape(-1)
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return int(self.X.shape[0])
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether something is a collection of Dask."""
+    return bool(is_dask_collection(X))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a collection is a frame or a series."""
+    return hasattr(X, "npartitions") and hasattr(X, "map_partitions")
+
+
+def check_columns(X: Any, name: str = "X") -> None:
+    """Refuses what is no collection of rows, each in one chunk."""
+    if not is_lazy(X) or not (is_frame(X) or isinstance(X, da.Array)):
+        raise TypeError(
+            f"{name} is a {type(X).__name__}: it must be a Dask array or frame, as "
+            f"dask.array.from_array({name}, chunks=(10_000, -1)) makes one; the class of the same name in "
+            "svmarrow itself takes what is in memory"
+        )
+    if X.ndim != 2:
+        raise ValueError(f"{name} has {X.ndim} dimensions: it must have rows and columns")
+    if not is_frame(X) and X.numblocks[1] != 1:
+        raise ValueError(
+            f"{name} is cut into {X.numblocks[1]} chunks of columns: a row must lie in one chunk, pass "
+            f"{name}.rechunk({{1: -1}})"
+        )
+
+
+def remember_columns(estimator: Any, X: Any, *, reset: bool = True) -> None:
+    """Sets ``n_features_in_`` and the names of a frame's columns, or compares them."""
+    check_columns(X)
+    row = np.zeros((1, len(X.columns) if is_frame(X) else int(X.shape[1])))
+    if not row.size:
+        raise ValueError("X has no columns")
+    validated(estimator, type(X._meta)(row, columns=X.columns) if is_frame(X) else row, reset=reset)
+
+
+def aligned(X: Any, y: Any = None, sample_weight: Any = None) -> list[Any]:
+    """Dask's delayed `Block` of each partition.
+
+    Raises
+    ------
+    TypeError
+        For what is no collection of Dask.
+    ValueError
+        For rows cut into chunks of columns, and for y or weights in other chunks than the rows.
+    """
+    check_columns(X)
+    parts = _parts(X)
+    beside = [
+        None if of is None else _beside(name, of, X, len(parts)) for name, of in _named(y, sample_weight)
+    ]
+    labels, weights = ([None] * len(parts) if of is None else of for of in beside)
+    load = delayed(block_of, pure=False)
+    return [load(number, *part) for number, part in enumerate(zip(parts, labels, weights, strict=True))]
+
+
+def _named(y: Any, sample_weight: Any) -> Sequence[tuple[str, Any]]:
+    return ("y", y), ("sample_weight", sample_weight)
+
+
+def _parts(X: Any) -> list[Any]:
+    """The delayed blocks of a collection, by rows."""
+    return list(X.to_delayed() if is_frame(X) else X.to_delayed().reshape(-1))
+
+
+def _beside(name: str, values: Any, X: Any, count: int) -> list[Any]:
+    """The delayed blocks of what goes with the rows."""
+    if not is_lazy(values):
+        raise TypeError(
+            f"{name} is a {type(values).__name__} and X a Dask collection: it must be one in the same "
+            f"chunks, "
+            f"dask.array.from_array({name}, chunks=(X.chunks[0],)) makes it"
+        )
+    if not is_frame(values) and values.ndim > 1 and values.numblocks[1] != 1:
+        raise ValueError(f"{name} is cut into chunks of columns: pass {name}.rechunk({{1: -1}})")
+    parts = _parts(values)
+    own, its = _lengths(X), _lengths(values)
+    known = own is not None and its is not None
+    if len(parts) != count or (known and own != its):
+        mend = (
+            f"{name}.rechunk({{0: X.chunks[0]}})"
+            if known and not is_frame(values)
+            else "both from one frame, or of partitions of the same rows (repartition, compute_chunk_sizes)"
+        )
+        raise ValueError(
+            f"{name} is cut into {len(parts)} chunks of {_told(its)} rows, X into {count} of {_told(own)}: "
+            f"they must be the same rows, pass {mend}"
+        )
+    return parts
+
+
+def _lengths(X: Any) -> tuple[int, ...] | None:
+    """Rows of each chunk, where they are known."""
+    if is_frame(X) or any(np.isnan(size) for size in X.chunks[0]):
+        return None
+    return tuple(int(size) for size in X.chunks[0])
+
+
+def _told(lengths: tuple[int, ...] | None) -> str:
+    if lengths is None:
+        return "unknown numbers of"
+    return ", ".join(map(str, lengths[:4])) + (", ..." if len(lengths) > 4 else "")
+
+
+def block_of(number: int, X: Any, y: Any = None, sample_weight: Any = None) -> Block:
+    """A partition as it lies on a worker; what is wrong with it is told with its number."""
+    try:
+        rows = rows_of_block(X)
+        n = int(rows.shape[0])
+        labels = None if y is None else _column(y)
+        if labels is not None and len(labels) != n:
+            raise ValueError(f"y has {len(labels)} rows, X has {n}")
+        if labels is not None and labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("y holds NaN or infinity")
+        weights = None if sample_weight is None else sample_weights(_column(sample_weight), n)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"partition {number}: {error}") from None
+    return Block(number, rows, labels, weights)
+
+
+def rows_of_block(X: Any) -> Any:
+    """A chunk of rows as the extension module takes it; a chunk may be empty."""
+    if hasattr(X, "iloc"):
+        X = X.to_numpy()
+    elif not sp.issparse(X) and hasattr(X, "to_scipy_sparse"):
+        X = X.to_scipy_sparse()
+    elif not sp.issparse(X) and hasattr(X, "tocsr"):
+        X = X.tocsr()
+    if X.ndim != 2:
+        raise refuse("X", X.shape, "blocks of rows and columns")
+    if X.shape[0]:
+        return as_rows(X)
+    return sp.csr_array(X.shape) if sp.issparse(X) else np.zeros(X.shape)
+
+
+def _column(values: Any) -> Any:
+    """Labels, targets or weights: a vector, or columns of several targets."""
+    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    single = array.ndim == 2 and array.shape[1] == 1 and hasattr(values, "columns")
+    return in_order(np.ascontiguousarray(array[:, 0] if single else array))

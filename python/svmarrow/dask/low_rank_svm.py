@@ -1,0 +1,159 @@
+"""A support vector machine of few vectors over partitions: a linear machine on the features of a projected
+kernel.
+
+`svmarrow.LowRankSVC` with its rows in partitions: with K_mm = L L', every worker makes the features K_lm
+L^-T of its rows once, and the rounds of `svmarrow.dask.rounds` train the linear machine on them. What the
+driver sends in a round is one vector of m numbers for each machine, whatever the number of support vectors;
+what it holds are the features of the support vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.callbacks import fitting
+from svmarrow._support.parameters import check
+from svmarrow._support.rows import core_rows, in_order, threads
+from svmarrow.dask.cluster import all_threads
+from svmarrow.dask.estimator import DaskClassifier
+from svmarrow.dask.exact import prepare, solve
+from svmarrow.dask.partition import Machines
+from svmarrow.dask.parts import Part, labelled, spread_of
+from svmarrow.dask.points import points_of
+from svmarrow.dask.summary import gamma_of, offsets
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.svm import LowRankSVC
+
+if TYPE_CHECKING:
+    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.rounds import Round
+
+__all__ = ["DaskLowRankSVC"]
+
+
+class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
+    """Support vector classification with coefficients at a few points, over the partitions of a Dask
+    collection.
+
+    The machine of `svmarrow.LowRankSVC` on all rows, with its certificate for the projected kernel. Its
+    model has ``n_vectors`` vectors however many rows support it; the driver holds ``n_vectors`` numbers for
+    each row that does. Parameters and attributes are the plain estimator's, and these differ: points are
+    drawn among all rows, for a ``selection`` other than "random" chosen from a sample of 20 rows for each
+    point (10,000 at least), or given; ``n_jobs`` and ``verbose`` are the driver's, each task takes the
+    threads of its worker.
+
+    Attributes
+    ----------
+    rounds_ : list of Round
+        What each round was and cost.
+    client : distributed.Client
+        The client that is used: its own, else the current one. No parameter; copies and pickles lack it.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow.dask import DaskLowRankSVC
+    >>> X, y = load_digits(n_class=4, return_X_y=True)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    ...     rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
+    ...     model = DaskLowRankSVC(50, C=10, random_state=0).fit(rows, labels)
+    >>> model.expansion_.n_vectors, bool(model.to_local().score(X, y) > 0.95)
+    (50, True)
+    """
+
+    _plain = LowRankSVC
+    _beside: ClassVar[tuple[str, ...]] = ("rounds_",)
+
+    rounds_: list[Round]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the points, train on their features, go back to coefficients.
+
+        Parameters
+        ----------
+        X : dask array or dask frame of shape (n, d)
+            Rows, each in one chunk of columns. Chunks may be empty, sparse, or of unknown sizes.
+        y : dask array, dask series or column of shape (n,)
+            Labels, in the same chunks.
+        sample_weight : dask array or series of shape (n,) or None, default=None
+            Weight of each row, as in `svmarrow.LowRankSVC`.
+
+        Returns
+        -------
+        self : object
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError, MemoryError, RuntimeError
+            As `DaskSVC`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        check(self.get_params(deep=False), self._rules)
+        with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
+            return self._fit_partitions(cluster, X, y, sample_weight)
+
+    def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> Self:
+        prepared = prepare(self, cluster, X, y, sample_weight)
+        gamma = gamma_of(self.gamma, prepared.summaries, self.kernel)
+        spec = (self.kernel, gamma, float(self.coef0), int(self.degree))
+        shared = [cluster.shared(value) for value in (prepared.classes, prepared.by_class)]
+        rows = [cluster.submit(labelled, block, *shared, float(self.C)) for block in prepared.blocks]
+        prepared.blocks.clear()
+        told = cluster.gather([cluster.submit(spread_of, part, False) for part in rows], "the rows")
+        points, numbers, _ = points_of(
+            cluster,
+            rows,
+            [count for count, _ in told],
+            offsets(prepared.summaries),
+            self,
+            spec,
+            1.0 / (2.0 * float(self.C)),
+        )
+        jobs = threads(self.n_jobs)
+        projected = _features((points, spec), jobs)
+        held = cluster.shared((points, spec))
+        parts = [cluster.submit(projected_part, part, held) for part in rows]
+        del rows
+        solver = {"cache_size": None, "shrinking": True}
+        machines = Machines(prepared.matrix, ("linear", 1.0, 0.0, 3), "hinge", True, float(self.tol), solver)
+        found, log, _ = solve(self, cluster, parts, prepared, machines)
+        weights = _core.linear_weights(core_rows(found.vectors), found.coefficients, jobs)
+        coefficients = projected.coefficients(np.ascontiguousarray(weights.T), jobs)
+        self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
+        self._coding = prepared.decoding
+        self.expansion_ = KernelExpansion(points, coefficients, found.intercepts, *spec)
+        self.certificate_, self.rounds_, self.indices_ = found.certificate, log, numbers
+        return self
+
+
+def _features(shared: tuple[Any, tuple[str, float, float, int]], jobs: int) -> _core.Features:
+    points, spec = shared
+    try:
+        return _core.Features((core_rows(in_order(points)), spec), None, jobs)
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(
+            f"the kernel matrix of the points is not positive definite: kernel={spec[0]!r} must be, and "
+            f"rows must "
+            "be scaled and centred so that rounding does not cancel them"
+        ) from None
+
+
+def projected_part(part: Part, shared: tuple[Any, tuple[str, float, float, int]]) -> Part:
+    """A partition whose rows are the features of its rows."""
+    if not part.X.shape[0]:
+        features = np.zeros((0, shared[0].shape[0]))
+    else:
+        with all_threads() as jobs:
+            features = _features(shared, jobs).of(core_rows(part.X), None, jobs)
+    return Part(part.number, features, part.labels, part.upper, part.kept)

@@ -1,0 +1,79 @@
+"""A cluster of two processes with one thread each, on this machine's loopback alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+#: Seconds after which a test hangs: each takes a few.
+HANGS = 100
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    # A fit that a worker's death stops is the business of a few tests; nobody else is to wait for others.
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "20s"}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            worker_dashboard_address=None,
+            silence_logs=50,
+        ) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster, set_as_default=True) as made:
+        made.wait_for_workers(2)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _ends():
+    """A test that hangs fails."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def fail(*_):
+        raise TimeoutError(f"hangs for {HANGS} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(HANGS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def kill(client):
+    """Kills the first worker that is there, for good: its nanny makes another."""
+
+    def now():
+        pids = client.run(os.getpid)
+        os.kill(pids[min(pids)], signal.SIGKILL)
+
+    return now
+
+
+@pytest.fixture
+def lazy():
+    """Arrays as Dask's, in chunks of so many rows."""
+
+    def made(rows, *arrays):
+        return [
+            da.from_array(np.asarray(array), chunks=(rows, *np.shape(array)[1:])) for array in arrays
+        ]
+
+    return made

@@ -1,0 +1,152 @@
+"""A worker dies in the middle of a fit: the same bits, or an error that names what is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from svmarrow import RLSClassifier
+from svmarrow.dask import (
+    DaskBaggedKernelClassifier,
+    DaskLowRankRLSClassifier,
+    DaskLowRankSVC,
+    DaskSVC,
+    predict,
+)
+from svmarrow.dask import least_squares as additive
+from svmarrow.dask.rounds import Rounds
+
+
+@pytest.fixture
+def rows(lazy):
+    return lazy(150, *make_moons(900, noise=0.25, random_state=3))
+
+
+@pytest.fixture
+def patient(client):
+    """Workers may die as often as it takes, but for tests that say otherwise."""
+    scheduler = client.cluster.scheduler
+    before = scheduler.allowed_failures
+    scheduler.allowed_failures = 3
+    yield scheduler
+    scheduler.allowed_failures = before
+    client.wait_for_workers(2)
+
+
+@pytest.mark.parametrize("model", [DaskSVC(C=10.0), DaskLowRankSVC(40, random_state=0)], ids=repr)
+@pytest.mark.parametrize("persisted", [False, True])
+def test_in_the_middle_of_the_rounds(client, patient, rows, kill, monkeypatch, model, persisted):
+    if persisted:
+        rows = client.persist(rows)
+    expected = model.fit(*rows)
+    expansion, certificate = expected.expansion_, expected.certificate_
+    tell, told = Rounds._tell, []
+
+    def tell_and_kill(rounds):
+        tell(rounds)
+        told.append(len(rounds.log))
+        if told == [1]:
+            kill()
+
+    monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
+    model.fit(*rows)
+    assert len(told) > 1
+    assert model.expansion_ == expansion
+    assert model.certificate_.machines == certificate.machines
+
+
+def test_between_the_points_and_the_sums(client, patient, rows, kill, monkeypatch):
+    rows = client.persist(rows)
+    model = DaskLowRankRLSClassifier(40, random_state=0)
+    expected = model.fit(*rows).expansion_
+    choose = additive.points_of
+
+    def choose_and_kill(*arguments):
+        chosen = choose(*arguments)
+        kill()
+        return chosen
+
+    monkeypatch.setattr(additive, "points_of", choose_and_kill)
+    assert model.fit(*rows).expansion_ == expected
+
+
+def test_in_the_middle_of_a_sum_and_of_a_machine(client, patient, rows, tmp_path):
+    X, y = rows
+
+    def deadly(block, block_info=None, path=str(tmp_path)):
+        # The first who comes to the fourth partition once the others have been summarised dies.
+        place = block_info[None]["chunk-location"][0]
+        seen = os.path.join(path, "seen")
+        if place == 3 and os.path.exists(seen) and not os.path.exists(seen + "-died"):
+            with open(seen + "-died", "w"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        if place == 3:
+            with open(seen, "w"):
+                pass
+        return block
+
+    bad = X.map_blocks(deadly, dtype=float, meta=np.empty((0, 2)))
+    for model in (
+        DaskLowRankRLSClassifier(40, random_state=0),
+        DaskBaggedKernelClassifier(RLSClassifier(0.1), 3),
+    ):
+        expected = model.fit(X, y).expansion_
+        for left in tmp_path.iterdir():
+            left.unlink()
+        assert model.fit(bad, y).expansion_ == expected
+        assert (tmp_path / "seen-died").exists()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20), DaskBaggedKernelClassifier(n_estimators=2)],
+    ids=repr,
+)
+def test_a_partition_that_kills_everyone_is_named(client, patient, rows, model):
+    patient.allowed_failures = 0
+
+    def deadly(block, block_info=None):
+        if block_info[None]["chunk-location"][0] == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    bad = rows[0].map_blocks(deadly, dtype=float, meta=np.empty((0, 2)))
+    with pytest.raises(RuntimeError, match=r"the rows of partition .*2.* could not be computed: the workers"):
+        model.fit(bad, rows[1])
+    assert not hasattr(model, "expansion_")
+
+
+def test_scattered_rows_are_gone_with_their_worker(client, patient, kill, monkeypatch):
+    X, y = make_moons(600, noise=0.25, random_state=3)
+    workers = sorted(client.scheduler_info()["workers"])
+    held = [
+        client.scatter(X[first : first + 150], workers=[workers[number % 2]])
+        for number, first in enumerate(range(0, 600, 150))
+    ]
+    rows = da.concatenate([da.from_delayed(each, (150, 2), float) for each in held])
+    labels = da.from_array(y, chunks=150)
+    tell = Rounds._tell
+
+    def tell_and_kill(rounds):
+        tell(rounds)
+        if len(rounds.log) == 1:
+            kill()
+
+    monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
+    model = DaskSVC(C=10.0)
+    with pytest.raises(RuntimeError, match="cannot be computed any more: data that was scattered"):
+        model.fit(rows, labels)
+    assert not hasattr(model, "expansion_")
+
+
+def test_prediction_goes_on(client, patient, rows, kill):
+    model = DaskSVC().fit(*rows)
+    labels = predict(model, client.persist(rows[0]))
+    expected = labels.compute()
+    kill()
+    np.testing.assert_array_equal(labels.compute(), expected)

@@ -1,0 +1,180 @@
+"""Lazy prediction of Dask collections by what svmarrow fits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import dask.array as da
+import dask.dataframe as dd
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import GridSearchCV
+
+from svmarrow import (
+    NuSVR,
+    SVC,
+    SVR,
+    CalibratedCascade,
+    CodedClassifier,
+    KernelPerceptron,
+    KMPRegressor,
+    LowRankRLSClassifier,
+    OneClassSVM,
+    PerceptronTreeClassifier,
+    RLSClassifier,
+    compress,
+)
+from svmarrow.dask import DaskSVC, decision_function, predict
+from svmarrow.dask.prediction import served
+
+MODELS = [
+    SVC(C=5.0),
+    SVC(multi_class="ovr"),
+    RLSClassifier(),
+    LowRankRLSClassifier(40, random_state=0),
+    CodedClassifier(RLSClassifier(), "dense", random_state=0),
+    KernelPerceptron(),
+    PerceptronTreeClassifier(random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("where", ["cluster", "threads"])
+def test_classifiers(request, model, digits, where):
+    X, y, X_test, _ = digits
+    if where == "cluster":
+        request.getfixturevalue("client")
+    model.fit(X, np.array([f"d{label}" for label in y]))
+    rows = da.from_array(X_test, chunks=(250, -1))
+    scores, labels = decision_function(model, rows), predict(model, rows)
+    assert isinstance(labels, da.Array)
+    assert labels.chunks == ((250, 250, 100),)
+    assert labels.dtype == model.predict(X_test).dtype
+    np.testing.assert_array_equal(labels.compute(), model.predict(X_test))
+    np.testing.assert_array_equal(scores.compute(), model.decision_function(X_test))
+    assert scores.shape == model.decision_function(X_test).shape
+
+
+@pytest.mark.parametrize("model", [SVR(), NuSVR(), KMPRegressor(10), OneClassSVM()], ids=str)
+def test_numbers_and_detectors(client, model, diabetes):
+    X, y = diabetes
+    model.fit(X) if isinstance(model, OneClassSVM) else model.fit(X, y)
+    rows = da.from_array(X, chunks=(100, -1))
+    found = predict(model, rows)
+    np.testing.assert_array_equal(found.compute(), model.predict(X))
+    assert found.dtype == model.predict(X).dtype
+
+
+def test_cascades_and_compressed_models(client, digits):
+    X, y, X_test, _ = digits
+    svc = SVC(C=5.0).fit(X, y)
+    rows = da.from_array(X_test, chunks=(200, -1))
+    cascade = CalibratedCascade(svc).fit(X, y)
+    for model in (cascade, compress(svc, 50)):
+        np.testing.assert_array_equal(predict(model, rows).compute(), model.predict(X_test))
+    outputs = decision_function(svc.expansion_, rows)
+    np.testing.assert_array_equal(outputs.compute(), svc.expansion_.decision_function(X_test))
+    assert outputs.chunks == ((200, 200, 200), (45,))
+
+
+def test_the_expansion_is_sent_not_the_estimator(digits):
+    X, y = digits[:2]
+    model = LowRankRLSClassifier(50, random_state=0).fit(X, y)
+    assert not hasattr(served(model), "_sums")
+    assert served(model).expansion is model.expansion_
+
+
+def test_unknown_empty_and_sparse_chunks(client, digits):
+    X, y, X_test, _ = digits
+    model = SVC(C=5.0).fit(X, y)
+    rows = da.from_array(X_test, chunks=(150, -1))
+    chosen = rows[da.arange(len(X_test), chunks=150) < 200]
+    assert np.isnan(chosen.chunks[0]).all()
+    np.testing.assert_array_equal(predict(model, chosen).compute(), model.predict(X_test[:200]))
+    sparse = rows.map_blocks(sp.csr_matrix)
+    np.testing.assert_array_equal(predict(model, sparse).compute(), model.predict(sp.csr_matrix(X_test)))
+    np.testing.assert_array_equal(
+        decision_function(model, chosen).compute(), model.decision_function(X_test[:200])
+    )
+
+
+def test_frames_keep_their_index(client, cancer):
+    X, y = cancer[0][:, :4], cancer[1]
+    frame = pd.DataFrame(X, columns=list("abcd"), index=[f"row {i}" for i in range(len(X))])
+    model = SVC().fit(frame, y)
+    lazy = dd.from_pandas(frame, npartitions=4, sort=False)
+    for rows in (lazy, lazy[lazy["a"] > 0.5]):
+        local = rows.compute()
+        found = predict(model, rows)
+        assert found.dtype == np.int64
+        found = found.compute()
+        np.testing.assert_array_equal(found, model.predict(local))
+        assert list(found.index) == list(local.index)
+        np.testing.assert_array_equal(decision_function(model, rows).compute(), model.decision_function(local))
+    assert predict(model, lazy[lazy["a"] > 1e9]).compute().empty
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (lambda X: X.compute(), TypeError, "X is a ndarray"),
+        (lambda X: X.rechunk((50, 10)), ValueError, r"X\.rechunk\(\{1: -1\}\)"),
+        (lambda X: X[:, :5], ValueError, "5 features"),
+    ],
+)
+def test_what_is_refused(digits, change, error, text):
+    X, y = digits[:2]
+    model = SVC().fit(X, y)
+    with pytest.raises(error, match=text):
+        predict(model, change(da.from_array(X, chunks=(100, -1))))
+    with pytest.raises(TypeError, match="has no decision_function"):
+        decision_function(SVR().fit(X, y), da.from_array(X, chunks=(100, -1)))
+
+
+def test_a_search_is_spread_by_joblib(client, digits):
+    X, y = digits[:2]
+    search = GridSearchCV(SVC(n_jobs=1), {"C": [0.1, 1.0, 10.0], "gamma": [0.02, 0.1]}, cv=3)
+    code = CodedClassifier(SVC(n_jobs=1), "dense", random_state=0, n_jobs=2)
+    near, coded = search.fit(X, y).cv_results_["mean_test_score"], code.fit(X, y).decision_function(X)
+    before = _tasks(client)
+    with joblib.parallel_config(backend="dask"):
+        far = search.fit(X, y)
+        np.testing.assert_array_equal(far.cv_results_["mean_test_score"], near)
+        assert _tasks(client) > before
+        np.testing.assert_allclose(code.fit(X, y).decision_function(X), coded)
+
+
+def _tasks(client):
+    """How often tasks have changed their state on the cluster so far."""
+    return client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+
+
+def test_a_client_may_be_set_later(client, lazy, digits):
+    X, y = digits[:2]
+    svc = DaskSVC()
+    svc.client = client
+    assert svc.client is client
+    rows = lazy(250, X, y)
+    labels = svc.fit(*rows).predict(rows[0])
+    np.testing.assert_array_equal(labels.compute(), svc.predict(X))
+    svc.client = None
+    assert svc.client is client
+
+
+def test_threads_of_a_task_are_those_of_its_worker(client):
+    def task():
+        from svmarrow.dask.cluster import all_threads
+
+        with all_threads() as jobs:
+            return jobs
+
+    assert client.submit(task, pure=False).result() == 1
+
+
+def test_the_package_itself_does_without_dask():
+    check = "import sys, svmarrow; assert not {'dask', 'distributed'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)
