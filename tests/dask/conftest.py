@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -15,27 +14,43 @@ from distributed import Client, LocalCluster
 HANGS = 100
 
 
+def started():
+    """A cluster as a context."""
+    return LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    )
+
+
 @pytest.fixture(scope="session")
 def cluster():
-    # A fit that a worker's death stops is the business of a few tests; nobody else is to wait for others.
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "20s"}),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
-            silence_logs=50,
-        ) as made,
-    ):
+    with started() as made:
         yield made
 
 
 @pytest.fixture
 def client(cluster):
     with Client(cluster, set_as_default=True) as made:
-        made.wait_for_workers(2)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def mortal_cluster():
+    """One whose workers may be killed."""
+    with started() as made:
+        yield made
+
+
+@pytest.fixture
+def mortal(mortal_cluster):
+    """The client of a cluster whose workers may be killed, and of whose nannies one may have given up."""
+    mortal_cluster.scale(2)
+    with Client(mortal_cluster, set_as_default=True) as made:
+        made.wait_for_workers(1)
         yield made
 
 
@@ -57,11 +72,11 @@ def _ends():
 
 
 @pytest.fixture
-def kill(client):
+def kill(mortal):
     """Kills the first worker that is there, for good: its nanny makes another."""
 
     def now():
-        pids = client.run(os.getpid)
+        pids = mortal.run(os.getpid)
         os.kill(pids[min(pids)], signal.SIGKILL)
 
     return now
@@ -72,8 +87,6 @@ def lazy():
     """Arrays as Dask's, in chunks of so many rows."""
 
     def made(rows, *arrays):
-        return [
-            da.from_array(np.asarray(array), chunks=(rows, *np.shape(array)[1:])) for array in arrays
-        ]
+        return [da.from_array(np.asarray(array), chunks=(rows, *np.shape(array)[1:])) for array in arrays]
 
     return made

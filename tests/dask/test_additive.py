@@ -100,7 +100,9 @@ def test_sparse_blocks_and_empty_ones(client, digits):
 def test_points_from_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]
     rows = lazy(120, X, y)
-    one, two = (DaskLowRankRLSClassifier(60, selection=selection, random_state=3).fit(*rows) for _ in range(2))
+    one, two = (
+        DaskLowRankRLSClassifier(60, selection=selection, random_state=3).fit(*rows) for _ in range(2)
+    )
     assert one.expansion_ == two.expansion_
     if selection == "kmeans":
         assert one.indices_ is None
@@ -153,7 +155,7 @@ def test_streams_and_penalties(client, lazy, digits, tmp_path):
 def test_a_path_needs_sums():
     X = np.random.default_rng(0).normal(size=(60, 3))
     model = LowRankRLSRegressor(20, random_state=0, method="subset").fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="method='subset'.*path"):
+    with pytest.raises(ValueError, match=r"method='subset'.*path"):
         model.path([1.0])
     model = LowRankRLSRegressor(20, random_state=0, leave_one_out=True).fit(X, X[:, 0])
     (other,) = model.path([0.5])
@@ -165,7 +167,9 @@ def test_a_path_needs_sums():
 
 
 @pytest.mark.parametrize(
-    "options", [{"method": "subset"}, {"method": "nystrom"}, {"leave_one_out": True}, {"alpha": -1.0}], ids=str
+    "options",
+    [{"method": "subset"}, {"method": "nystrom"}, {"leave_one_out": True}, {"alpha": -1.0}],
+    ids=str,
 )
 def test_what_is_refused(client, lazy, digits, options):
     with pytest.raises(ValueError, match=f"{next(iter(options))}="):

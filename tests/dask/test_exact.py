@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import dask.array as da
 import dask.dataframe as dd
@@ -214,7 +214,7 @@ def test_only_changed_coefficients_are_evaluated(client, lazy):
     assert svc.rounds_[-1].changed == svc.rounds_[-1].support == svc.support_.size
     assert svc.rounds_[-1].violators == 0
     duals = [each.dual for each in svc.rounds_]
-    assert all(after >= before - 1e-9 * abs(before) for before, after in zip(duals, duals[1:], strict=False))
+    assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(duals))
 
 
 def test_a_limit_of_steps_ends_with_a_certified_model(client, lazy):
@@ -274,8 +274,7 @@ def test_ctrl_c_keeps_the_last_round_with_warm_start(client, lazy, monkeypatch):
     assert not hasattr(svc, "expansion_")
     asked.clear()
     svc.set_params(warm_start=True)
-    with warnings.catch_warnings(), pytest.raises(KeyboardInterrupt):
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with pytest.warns(ConvergenceWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
         svc.fit(*rows)
     assert svc.certificate_.stop == "interrupted"
     asked.extend([0, 0, 0])
@@ -287,7 +286,9 @@ def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
     X, y = moons(600)
     monkeypatch.setattr("svmarrow._support.memory.SMALL", 0)
     monkeypatch.setattr("svmarrow._support.memory._core", FakeCore)
-    with pytest.raises(MemoryError, match=r"DaskSVC.fit found \d+ support vectors .*DaskLowRankRLSClassifier"):
+    with pytest.raises(
+        MemoryError, match=r"DaskSVC.fit found \d+ support vectors .*DaskLowRankRLSClassifier"
+    ):
         DaskSVC().fit(*lazy(100, X, y))
 
 
@@ -364,7 +365,10 @@ def test_low_rank(client, lazy, all_digits, options):
     np.testing.assert_array_equal(far.predict(X), near.predict(X))
     assert type(far.to_local()) is LowRankSVC
     # What is sent in a round is one vector for each machine.
-    assert all(each.sent <= 1.2 * 8 * far.expansion_.n_outputs * (len(points) + far.expansion_.n_outputs) for each in far.rounds_)
+    assert all(
+        each.sent <= 1.2 * 8 * far.expansion_.n_outputs * (len(points) + far.expansion_.n_outputs)
+        for each in far.rounds_
+    )
 
 
 @pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
@@ -384,16 +388,32 @@ def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selecti
     ("change", "error", "text"),
     [
         (lambda X, y: (X.compute(), y), TypeError, r"X is a ndarray: it must be a Dask array or frame"),
-        (lambda X, y: (X, y.compute()), TypeError, r"y is a ndarray and X a Dask collection.*chunks=\(X.chunks"),
-        (lambda X, y: (X.rechunk((100, 1)), y), ValueError, r"X is cut into 2 chunks of columns.*X\.rechunk\(\{1: -1\}\)"),
-        (lambda X, y: (X, y.rechunk(60)), ValueError, r"y is cut into 5 chunks.*pass y\.rechunk\(\{0: X\.chunks\[0\]\}\)"),
-        (lambda X, y: (X, y.rechunk(((50, 150, 100),))), ValueError, r"y is cut into 3 chunks of 50, 150, 100 rows"),
+        (
+            lambda X, y: (X, y.compute()),
+            TypeError,
+            r"y is a ndarray and X a Dask collection.*chunks=\(X.chunks",
+        ),
+        (
+            lambda X, y: (X.rechunk((100, 1)), y),
+            ValueError,
+            r"X is cut into 2 chunks of columns.*X\.rechunk\(\{1: -1\}\)",
+        ),
+        (
+            lambda X, y: (X, y.rechunk(60)),
+            ValueError,
+            r"y is cut into 5 chunks.*pass y\.rechunk\(\{0: X\.chunks\[0\]\}\)",
+        ),
+        (
+            lambda X, y: (X, y.rechunk(((50, 150, 100),))),
+            ValueError,
+            r"y is cut into 3 chunks of 50, 150, 100 rows",
+        ),
         (lambda X, y: (X * np.inf, y), ValueError, r"partition \d: X holds NaN"),
         (lambda X, y: (X[:, 0], y), ValueError, "1 dimensions"),
         (lambda X, y: (X, da.stack([y, y], axis=1).rechunk((100, 2))), ValueError, "y has 2 columns"),
         (lambda X, y: (X, da.zeros_like(y, dtype=int)), ValueError, "y has 1 class"),
-        (lambda X, y: (X, X[:, 0]), ValueError, r"partition \d: Unknown label type"),
-        (lambda X, y: (X, None), ValueError, "requires y"),
+        (lambda X, _: (X, X[:, 0]), ValueError, r"partition \d: Unknown label type"),
+        (lambda X, _: (X, None), ValueError, "requires y"),
         (lambda X, y: (X[:0], y[:0]), ValueError, "no rows"),
     ],
 )

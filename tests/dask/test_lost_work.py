@@ -28,21 +28,22 @@ def rows(lazy):
 
 
 @pytest.fixture
-def patient(client):
-    """Workers may die as often as it takes, but for tests that say otherwise."""
-    scheduler = client.cluster.scheduler
-    before = scheduler.allowed_failures
-    scheduler.allowed_failures = 3
-    yield scheduler
-    scheduler.allowed_failures = before
-    client.wait_for_workers(2)
+def scheduler(mortal):
+    """Where it stands how many workers a task may take along."""
+    found = mortal.cluster.scheduler
+    before = found.allowed_failures
+    yield found
+    found.allowed_failures = before
 
 
-@pytest.mark.parametrize("model", [DaskSVC(C=10.0), DaskLowRankSVC(40, random_state=0)], ids=repr)
-@pytest.mark.parametrize("persisted", [False, True])
-def test_in_the_middle_of_the_rounds(client, patient, rows, kill, monkeypatch, model, persisted):
+@pytest.mark.parametrize(
+    ("model", "persisted"),
+    [(DaskSVC(C=10.0), True), (DaskSVC(C=10.0), False), (DaskLowRankSVC(40, random_state=0), True)],
+    ids=repr,
+)
+def test_in_the_middle_of_the_rounds(mortal, rows, kill, monkeypatch, model, persisted):
     if persisted:
-        rows = client.persist(rows)
+        rows = mortal.persist(rows)
     expected = model.fit(*rows)
     expansion, certificate = expected.expansion_, expected.certificate_
     tell, told = Rounds._tell, []
@@ -60,8 +61,8 @@ def test_in_the_middle_of_the_rounds(client, patient, rows, kill, monkeypatch, m
     assert model.certificate_.machines == certificate.machines
 
 
-def test_between_the_points_and_the_sums(client, patient, rows, kill, monkeypatch):
-    rows = client.persist(rows)
+def test_between_the_points_and_the_sums(mortal, rows, kill, monkeypatch):
+    rows = mortal.persist(rows)
     model = DaskLowRankRLSClassifier(40, random_state=0)
     expected = model.fit(*rows).expansion_
     choose = additive.points_of
@@ -75,19 +76,16 @@ def test_between_the_points_and_the_sums(client, patient, rows, kill, monkeypatc
     assert model.fit(*rows).expansion_ == expected
 
 
-def test_in_the_middle_of_a_sum_and_of_a_machine(client, patient, rows, tmp_path):
+def test_in_the_middle_of_a_sum_and_of_a_machine(mortal, rows, tmp_path):
     X, y = rows
 
-    def deadly(block, block_info=None, path=str(tmp_path)):
-        # The first who comes to the fourth partition once the others have been summarised dies.
-        place = block_info[None]["chunk-location"][0]
-        seen = os.path.join(path, "seen")
-        if place == 3 and os.path.exists(seen) and not os.path.exists(seen + "-died"):
-            with open(seen + "-died", "w"):
+    def deadly(block, block_info=None, folder=tmp_path):
+        # The first who comes to the fourth partition again, after it has been summarised, dies.
+        if block_info[None]["chunk-location"][0] == 3:
+            if (folder / "seen").exists() and not (folder / "died").exists():
+                (folder / "died").touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-        if place == 3:
-            with open(seen, "w"):
-                pass
+            (folder / "seen").touch()
         return block
 
     bad = X.map_blocks(deadly, dtype=float, meta=np.empty((0, 2)))
@@ -99,7 +97,7 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(client, patient, rows, tmp_path
         for left in tmp_path.iterdir():
             left.unlink()
         assert model.fit(bad, y).expansion_ == expected
-        assert (tmp_path / "seen-died").exists()
+        assert (tmp_path / "died").exists()
 
 
 @pytest.mark.parametrize(
@@ -107,8 +105,8 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(client, patient, rows, tmp_path
     [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20), DaskBaggedKernelClassifier(n_estimators=2)],
     ids=repr,
 )
-def test_a_partition_that_kills_everyone_is_named(client, patient, rows, model):
-    patient.allowed_failures = 0
+def test_a_partition_that_kills_everyone_is_named(scheduler, rows, model):
+    scheduler.allowed_failures = 0
 
     def deadly(block, block_info=None):
         if block_info[None]["chunk-location"][0] == 2:
@@ -121,13 +119,10 @@ def test_a_partition_that_kills_everyone_is_named(client, patient, rows, model):
     assert not hasattr(model, "expansion_")
 
 
-def test_scattered_rows_are_gone_with_their_worker(client, patient, kill, monkeypatch):
+def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     X, y = make_moons(600, noise=0.25, random_state=3)
-    workers = sorted(client.scheduler_info()["workers"])
-    held = [
-        client.scatter(X[first : first + 150], workers=[workers[number % 2]])
-        for number, first in enumerate(range(0, 600, 150))
-    ]
+    first_to_die = min(mortal.scheduler_info()["workers"])
+    held = [mortal.scatter(X[first : first + 150], workers=[first_to_die]) for first in range(0, 600, 150)]
     rows = da.concatenate([da.from_delayed(each, (150, 2), float) for each in held])
     labels = da.from_array(y, chunks=150)
     tell = Rounds._tell
@@ -144,9 +139,9 @@ def test_scattered_rows_are_gone_with_their_worker(client, patient, kill, monkey
     assert not hasattr(model, "expansion_")
 
 
-def test_prediction_goes_on(client, patient, rows, kill):
+def test_prediction_goes_on(mortal, rows, kill):
     model = DaskSVC().fit(*rows)
-    labels = predict(model, client.persist(rows[0]))
+    labels = predict(model, mortal.persist(rows[0]))
     expected = labels.compute()
     kill()
     np.testing.assert_array_equal(labels.compute(), expected)

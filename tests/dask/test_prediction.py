@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 
 from svmarrow import (
-    NuSVR,
     SVC,
     SVR,
     CalibratedCascade,
@@ -23,12 +22,14 @@ from svmarrow import (
     KernelPerceptron,
     KMPRegressor,
     LowRankRLSClassifier,
+    NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSClassifier,
     compress,
 )
 from svmarrow.dask import DaskSVC, decision_function, predict
+from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.prediction import served
 
 MODELS = [
@@ -114,7 +115,9 @@ def test_frames_keep_their_index(client, cancer):
         found = found.compute()
         np.testing.assert_array_equal(found, model.predict(local))
         assert list(found.index) == list(local.index)
-        np.testing.assert_array_equal(decision_function(model, rows).compute(), model.decision_function(local))
+        np.testing.assert_array_equal(
+            decision_function(model, rows).compute(), model.decision_function(local)
+        )
     assert predict(model, lazy[lazy["a"] > 1e9]).compute().empty
 
 
@@ -167,8 +170,6 @@ def test_a_client_may_be_set_later(client, lazy, digits):
 
 def test_threads_of_a_task_are_those_of_its_worker(client):
     def task():
-        from svmarrow.dask.cluster import all_threads
-
         with all_threads() as jobs:
             return jobs
 

@@ -193,7 +193,7 @@ class DaskBaggedKernelClassifier(DaskClassifier, Bagging, BaggedKernelClassifier
     >>> from svmarrow import RLSClassifier
     >>> from svmarrow.dask import DaskBaggedKernelClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     rows, labels = da.from_array(X, chunks=(450, -1)), da.from_array(y, chunks=450)
     ...     bagged = DaskBaggedKernelClassifier(RLSClassifier(0.1), 4).fit(rows, labels)
     >>> bool(bagged.to_local().score(X, y) > 0.95)
@@ -232,7 +232,7 @@ class DaskBaggedKernelRegressor(Bagging, BaggedKernelRegressor, stored=False):
     >>> from svmarrow import RLSRegressor
     >>> from svmarrow.dask import DaskBaggedKernelRegressor
     >>> X = da.random.default_rng(0).uniform(0, 6, (800, 1), chunks=(200, 1))
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     bagged = DaskBaggedKernelRegressor(RLSRegressor(0.01), 4).fit(X, da.sin(X[:, 0]))
     ...     right = bagged.score(X, da.sin(X[:, 0]))
     >>> right > 0.999

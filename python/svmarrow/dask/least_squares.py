@@ -168,7 +168,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, Additive, LowRankRLSClassifier, s
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow.dask import DaskLowRankRLSClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     rows, labels = da.from_array(X, chunks=(300, -1)), da.from_array(y, chunks=300)
     ...     model = DaskLowRankRLSClassifier(200, alpha=0.1, random_state=0).fit(rows, labels)
     >>> bool(model.to_local().score(X, y) > 0.95)
@@ -249,7 +249,7 @@ class DaskLowRankRLSRegressor(Additive, LowRankRLSRegressor, stored=False):
     >>> from distributed import Client
     >>> from svmarrow.dask import DaskLowRankRLSRegressor
     >>> X = da.linspace(0, 6, 1000, chunks=250)[:, None]
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     model = DaskLowRankRLSRegressor(20, alpha=1e-3, random_state=0).fit(X, da.sin(X[:, 0]))
     ...     right = model.score(X, da.sin(X[:, 0]))
     >>> right > 0.999

@@ -60,7 +60,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow.dask import DaskLowRankSVC
     >>> X, y = load_digits(n_class=4, return_X_y=True)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
     ...     model = DaskLowRankSVC(50, C=10, random_state=0).fit(rows, labels)
     >>> model.expansion_.n_vectors, bool(model.to_local().score(X, y) > 0.95)

@@ -67,7 +67,7 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow.dask import DaskSVC
     >>> X, y = load_digits(n_class=4, return_X_y=True)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
     ...     rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
     ...     svc = DaskSVC(C=10, gamma=1e-3).fit(rows, labels)
     ...     right = svc.score(rows, labels)
