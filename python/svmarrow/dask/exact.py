@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.callbacks import running
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.decoding import check_shape, pairs
 from svmarrow._support.memory import refuse_beyond_memory
@@ -119,7 +118,6 @@ def solve(
     jobs, interrupted = threads(estimator.n_jobs), False
     keeps = bool(getattr(estimator, "warm_start", False))
     with progress(estimator.verbose) as told:
-        told.may_stop = running() is not None
         rounds = Rounds(
             cluster,
             parts,
@@ -138,7 +136,7 @@ def solve(
             rounds.end("interrupted")
             interrupted = True
         found = _collected(cluster, parts, rounds, offsets(prepared.summaries), prepared.classes.size)
-    if found.certificate.stop != "converged" and not told.stopped:
+    if found.certificate.stop != "converged" and not rounds.stopped:
         warnings.warn(_ended_early(estimator, found.certificate), ConvergenceWarning, stacklevel=5)
     return found, rounds.log, interrupted
 

@@ -32,7 +32,6 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.certificate import MachineCertificate
-from svmarrow._support.progress import StopAsked
 from svmarrow._support.rows import core_rows
 from svmarrow.dask.partition import Change, Found, advance, begin, report, size_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -112,6 +111,9 @@ class Rounds:
         self._effort = np.zeros(3, dtype=np.int64)
         self._stops = ["stalled"] * self._q
         self._late = False
+        told.stops_in = ("rounds", 1)
+        #: Whether a callback has asked for an end.
+        self.stopped = False
         #: What each round was.
         self.log: list[Round] = []
         #: The last machines that are certified.
@@ -203,14 +205,13 @@ class Rounds:
     @property
     def _word(self) -> str:
         """Why a fit that was told to stop has stopped."""
-        return "interrupted" if self._told.stopped else "max_time"
+        return "interrupted" if self.stopped else "max_time"
 
-    def _watch(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> None:
+    def _watch(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool:
         if self._told.callback is not None:
             self._told.callback(phase, done, total, gap, steps)
-        if self._left() == 0.0:
-            self._late = True
-            raise StopAsked
+        self._late |= self._left() == 0.0
+        return self._late
 
     def _solve(self, rows: Found) -> tuple[Found, NDArray[np.float64]]:
         """The machines on the driver's rows; where time is over, as far as they are."""
@@ -218,18 +219,15 @@ class Rounds:
         start = (used, np.ascontiguousarray(rows.beta[used])) if used.size else None
         left = None if self._max_iter is None else max(1, self._max_iter - int(self._counts[:, 0].max()))
         try:
-            fitted = self._machines.fit(
-                rows, self._jobs, start, max_iter=left, progress=self._watch, keep_interrupted=True
-            )
-        except StopAsked:
+            fitted = self._machines.fit(rows, self._jobs, start, max_iter=left, progress=self._watch)
+        except KeyboardInterrupt:
+            if not self._late:
+                raise
             # There was no time for a first gradient: the machines of the round before.
             previous = self.solved
             intercepts = np.zeros(self._q) if previous is None else previous.intercepts
-            self._late, self._stops = True, [self._word] * self._q
+            self._stops = [self._word] * self._q
             return rows, intercepts
-        if fitted["interrupted"] and not (self._late or self._told.stopped):
-            raise KeyboardInterrupt
-        self._late |= bool(fitted["interrupted"])
         beta = np.zeros_like(rows.beta)
         beta[fitted["support"]] = fitted["coefficients"]
         own = fitted["certificates"]
@@ -329,10 +327,10 @@ class Rounds:
     def _tell(self) -> None:
         if self._told.callback is not None:
             last = self.log[-1]
-            try:
-                self._told.callback("rounds", len(self.log), None, last.gap, int(self._counts[:, 0].sum()))
-            except StopAsked:
-                self._late = True
+            # Callbacks may end a fit after any round: it is certified.
+            steps = int(self._counts[:, 0].sum())
+            self.stopped |= bool(self._told.callback("rounds", len(self.log), None, last.gap, steps))
+            self._late |= self.stopped
 
 
 def _length(part: Any) -> int:
