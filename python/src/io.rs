@@ -120,6 +120,14 @@ pub(crate) fn read_model(
 /// Type of the elements, sizes, bytes.
 type ArrayArg<'py> = (String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
+/// Bytes of the numbers of an expansion in a model file.
+#[pyfunction]
+#[pyo3(signature = (expansion))]
+pub(crate) fn stored_bytes(py: Python<'_>, expansion: ExpansionArg<'_>) -> PyResult<usize> {
+    let view = expansion.view()?;
+    run(py, 1, Cost::Unknown, None, |monitor, _| safetensors::stored_bytes(&view, monitor))
+}
+
 /// Writes a model file, all or nothing.
 #[pyfunction]
 #[pyo3(signature = (path, expansions, arrays, extra))]

@@ -13,6 +13,7 @@
 //! | `params` | kernels and enumerations |
 //! | `memory` | how much memory may be used |
 //! | `reserve` | what is kept aside for when memory runs short; the only unsafe code of this layer |
+//! | `single` | predictions of one row, straight from Python's numbers |
 //! | the others | the core module of the same name |
 
 #![deny(unsafe_code)]
@@ -36,6 +37,7 @@ mod perceptron_tree;
 mod reduced_set;
 mod reserve;
 mod run;
+mod single;
 mod svm;
 
 use pyo3::prelude::*;
@@ -47,7 +49,8 @@ mod _core {
     use crate::expansion::{Expansion, linear_weights};
     #[pymodule_export]
     use crate::io::{
-        read_libsvm_model, read_model, read_svmlight, write_libsvm_model, write_model, write_svmlight,
+        read_libsvm_model, read_model, read_svmlight, stored_bytes, write_libsvm_model, write_model,
+        write_svmlight,
     };
     #[pymodule_export]
     use crate::kernels::{gram, simd_level};
@@ -83,6 +86,8 @@ mod _core {
     use crate::reduced_set::selection::{estimate_selection_memory, select_vectors};
     #[pymodule_export]
     use crate::reduced_set::threshold::{threshold_binary, threshold_joint};
+    #[pymodule_export]
+    use crate::single::Single;
     #[pymodule_export]
     use crate::svm::{estimate_svm_memory, fit_one_class_svm, fit_svc, fit_svr};
 }

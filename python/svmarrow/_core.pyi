@@ -18,6 +18,7 @@ __all__ = [
     "Expansion",
     "Features",
     "PerceptronTree",
+    "Single",
     "available_memory",
     "box_budget_program",
     "centres",
@@ -58,6 +59,7 @@ __all__ = [
     "select_points_by_kernel",
     "select_vectors",
     "simd_level",
+    "stored_bytes",
     "threshold_binary",
     "threshold_joint",
     "voted",
@@ -135,6 +137,21 @@ class Expansion:
     def __len__(self) -> int: ...
     @property
     def outputs(self) -> int: ...
+
+@final
+class Single:
+    def __new__(
+        cls,
+        expansion: tuple[_Rows, _Floats, _Floats, _Kernel],
+        columns: int,
+        before: tuple[_Floats, _Floats, _Floats | None, _Floats | None] | None,
+        answer: str,
+        scores: str,
+        code: NDArray[np.int8] | None,
+        labels: list[Any],
+    ) -> Single: ...
+    def predict(self, row: Any) -> Any: ...
+    def decision_function(self, row: Any) -> Any: ...
 
 def linear_weights(vectors: _Rows, coefficients: _Floats, n_jobs: int) -> _Floats: ...
 def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
@@ -301,6 +318,7 @@ def write_libsvm_model(
 def read_model(
     path: _Path,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, list[int], NDArray[np.uint8]]], str]: ...
+def stored_bytes(expansion: tuple[_Rows, _Floats, _Floats, _Kernel]) -> int: ...
 def write_model(
     path: _Path,
     expansions: Mapping[str, _Expansion],

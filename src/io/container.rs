@@ -96,6 +96,10 @@ impl Tensor<'_> {
         self.decode(i64::from_le_bytes, monitor)
     }
 
+    pub(super) fn i16s(&self, monitor: &dyn Monitor) -> Result<Vec<i16>, Error> {
+        self.decode(i16::from_le_bytes, monitor)
+    }
+
     pub(super) fn f32s(&self, monitor: &dyn Monitor) -> Result<Vec<f32>, Error> {
         self.decode(f32::from_le_bytes, monitor)
     }

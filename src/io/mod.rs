@@ -5,7 +5,7 @@
 //! | `atomic` | saving that never leaves half a file behind |
 //! | `safetensors` | svmarrow's own model file |
 //! | `container` | the safetensors container below it: header and named tensors |
-//! | `grid` | coefficients of one byte, exactly back |
+//! | `grid`, `byte_rows` | coefficients and vectors of one byte, exactly back |
 //! | `libsvm_model` | LIBSVM's model text, both ways |
 //! | `lines` | numbered lines and the `index:value` grammar shared by the two texts |
 //! | `svmlight` | rows and targets as svmlight text, both ways |
@@ -17,6 +17,7 @@
 //! are more than its text has; they too are asked for.)
 
 pub mod atomic;
+mod byte_rows;
 mod container;
 mod grid;
 pub mod libsvm_model;

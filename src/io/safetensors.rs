@@ -3,18 +3,22 @@
 //! | tensor | shape | type |
 //! |---|---|---|
 //! | `intercepts` | (q) | F64 |
-//! | `coefficients` | (m, q) | F64, or U8 with the two below |
+//! | `coefficients` | (m, q), or (k) with `coefficients.present` | F64, or U8 with the two below |
 //! | `coefficients.steps`, `coefficients.zeros` | (q) | F64, U8: coefficient = step (code - zero) |
+//! | `coefficients.present` | ((m q + 7) / 8) | U8: a bit for each of (m, q), the lowest first; the k that are 1 are stored, the others are 0 |
 //! | `vectors` | (m, d), dense | F64, F32 or U8 |
+//! | `vectors.step`, `vectors.lows` | (1), (d) or (1) | F64, I16: `vectors` is U8 and stands for step (low + code) |
 //! | `vectors.indptr`, `vectors.indices` | (m + 1), (stored), sparse | I64 |
 //! | `vectors.values` | (stored), sparse | F64 or F32 |
 //! | any other | any | any: arrays of the caller's |
 //!
 //! `__metadata__` holds `format` ("svmarrow"), `version`, `kernel` (JSON: name, and those of gamma, coef0, degree
-//! that the kernel has), `vectors.shape` (JSON, sparse only) and `extra`, the caller's text. So it is for the
+//! that the kernel has), `vectors.shape` (JSON, sparse only), `vectors.dtype` ("F32" or "F64", where there is a step) and
+//! `extra`, the caller's text. So it is for the
 //! expansion whose name is empty; the names of all parts of another begin with its own and a dot. A file holds
 //! numbers only: loading one from a stranger runs nothing. All of it is checked before it is believed. Equal models
-//! are equal files. Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly.
+//! are equal files. Coefficients that lie on a grid of 256 values in each column are written as bytes, exactly, and
+//! so are vectors on one of 256 values around a number of each column; zero coefficients are left out where that is less.
 
 mod read;
 
@@ -27,6 +31,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::atomic;
+use super::byte_rows::{ByteRows, Number};
 use super::container;
 pub use super::container::Dtype;
 use super::grid::Grid;
@@ -38,6 +43,8 @@ use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::kernels::Kernel;
+use crate::memory::zeros;
+use ndarray::ArrayView2;
 
 pub use read::{from_bytes, read};
 
@@ -159,6 +166,16 @@ pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Bytes of the numbers of an expansion in a model file, its header left out.
+///
+/// # Errors
+/// As [`write`], but for the system's.
+pub fn stored_bytes(expansion: &ExpansionView<'_>, monitor: &dyn Monitor) -> Result<usize> {
+    let (mut metadata, mut tensors) = (BTreeMap::new(), Tensors::default());
+    add_expansion(&mut metadata, &mut tensors, "", *expansion, monitor)?;
+    Ok(bytes_of(&tensors, ""))
+}
+
 /// Checks what is to be written, and gives what writes it.
 fn prepared<'t>(
     contents: &'t Contents<'_>,
@@ -210,14 +227,6 @@ fn add_expansion<'t, 'a: 't>(
     let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
     metadata.insert(part(name, "kernel"), kernel_json(kernel).to_string());
     tensors.floats(part(name, "intercepts"), &[q], intercepts.into());
-    let coefficients = expansion.flat();
-    if let Some(grid) = Grid::of(coefficients, q, monitor)? {
-        tensors.floats(part(name, "coefficients.steps"), &[q], grid.steps.into());
-        tensors.bytes(part(name, "coefficients.zeros"), &[q], grid.zeros);
-        tensors.bytes(part(name, "coefficients"), &[m, q], grid.codes);
-    } else {
-        tensors.floats(part(name, "coefficients"), &[m, q], coefficients.into());
-    }
     let whole = part(name, "vectors");
     if vectors.is_sparse() {
         metadata.insert(format!("{whole}.shape"), json!([m, d]).to_string());
@@ -226,16 +235,112 @@ fn add_expansion<'t, 'a: 't>(
         Rows::DenseU8(view) => tensors.push(whole, Dtype::U8, &[m, d], move |out| {
             (0..m).try_for_each(|i| out.write_all(dense_row(&view, i)))
         }),
-        Rows::DenseF32(view) => {
-            tensors.push(whole, Dtype::F32, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
-        }
-        Rows::DenseF64(view) => {
-            tensors.push(whole, Dtype::F64, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
-        }
+        Rows::DenseF32(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F32, monitor)? {
+            Some(codes) => tensors.bytes(whole, &[m, d], codes),
+            None => {
+                tensors
+                    .push(whole, Dtype::F32, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
+            }
+        },
+        Rows::DenseF64(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F64, monitor)? {
+            Some(codes) => tensors.bytes(whole, &[m, d], codes),
+            None => {
+                tensors
+                    .push(whole, Dtype::F64, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
+            }
+        },
         Rows::CsrF32(csr) => add_sparse(tensors, &whole, csr, Dtype::F32, f32::to_le_bytes),
         Rows::CsrF64(csr) => add_sparse(tensors, &whole, csr, Dtype::F64, f64::to_le_bytes),
     }
+    add_coefficients(tensors, name, expansion.flat(), vectors, q, monitor)
+}
+
+/// The codes of vectors on a grid, after what tells the grid is added.
+fn byte_rows<T: Number>(
+    metadata: &mut BTreeMap<String, String>,
+    tensors: &mut Tensors<'_>,
+    name: &str,
+    rows: ArrayView2<'_, T>,
+    dtype: Dtype,
+    monitor: &dyn Monitor,
+) -> Result<Option<Vec<u8>>> {
+    let Some(ByteRows { codes, lows, step }) = ByteRows::of(rows, monitor)? else { return Ok(None) };
+    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned());
+    tensors.floats(format!("{name}.step"), &[1], vec![step].into());
+    tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
+        each(out, lows.iter(), |low| low.to_le_bytes())
+    });
+    Ok(Some(codes))
+}
+
+/// Coefficients (m, q): as bytes where they lie on a grid, and without the zeros where that is less.
+fn add_coefficients<'t>(
+    tensors: &mut Tensors<'t>,
+    name: &str,
+    coefficients: &'t [f64],
+    vectors: Rows<'_>,
+    q: usize,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let (all, whole) = (coefficients.len(), part(name, "coefficients"));
+    let grid = Grid::of(coefficients, q, monitor)?;
+    let each_takes = if grid.is_some() { 1 } else { size_of::<f64>() };
+    let is_present = |value: &f64| value.to_bits() != 0;
+    let present = coefficients.iter().filter(|value| is_present(value)).count();
+    let stored = all.div_ceil(8) + present * each_takes;
+    let shape = if stored < all * each_takes
+        && !too_many(all, vectors, stored + bytes_of(tensors, &part(name, "vectors")))
+    {
+        let mut bits = zeros("the places of the coefficients", all.div_ceil(8))?;
+        for (i, _) in coefficients.iter().enumerate().filter(|(_, value)| is_present(value)) {
+            bits[i / 8] |= 1 << (i % 8);
+        }
+        tensors.bytes(part(name, "coefficients.present"), &[bits.len()], bits);
+        vec![present]
+    } else {
+        vec![all / q, q]
+    };
+    let is_packed = shape.len() == 1;
+    if let Some(Grid { mut codes, steps, zeros }) = grid {
+        tensors.floats(part(name, "coefficients.steps"), &[q], steps.into());
+        tensors.bytes(part(name, "coefficients.zeros"), &[q], zeros);
+        if is_packed {
+            let mut values = coefficients.iter();
+            codes.retain(|_| values.next().is_some_and(is_present));
+        }
+        tensors.bytes(whole, &shape, codes);
+    } else if is_packed {
+        let kept = move || coefficients.iter().filter(move |value| is_present(value));
+        tensors.push(whole, Dtype::F64, &shape, move |out| each(out, kept(), |v| v.to_le_bytes()));
+    } else {
+        tensors.floats(whole, &shape, coefficients.into());
+    }
     Ok(())
+}
+
+/// Whether so many coefficients and their vectors take too much memory for the bytes that a file has for them: no reader
+/// takes more than 16 times its file, and it has the file and the codes beside them.
+fn too_many(coefficients: usize, vectors: Rows<'_>, bytes: usize) -> bool {
+    let each = match vectors {
+        Rows::DenseU8(_) => 1,
+        Rows::DenseF32(_) => 4,
+        Rows::DenseF64(_) => 8,
+        // As in the file.
+        Rows::CsrF32(_) | Rows::CsrF64(_) => 0,
+    };
+    let of_vectors = vectors.rows().saturating_mul(vectors.cols()).saturating_mul(each);
+    coefficients.saturating_mul(8).saturating_add(of_vectors) > bytes.saturating_mul(12)
+}
+
+/// Bytes of tensors whose names begin alike.
+fn bytes_of(tensors: &Tensors<'_>, name: &str) -> usize {
+    let alike = |found: &&(String, Dtype, Vec<usize>, Elements<'_>)| found.0.starts_with(name);
+    tensors
+        .0
+        .iter()
+        .filter(alike)
+        .map(|(_, dtype, shape, _)| dtype.bytes() * shape.iter().product::<usize>())
+        .sum()
 }
 
 fn add_sparse<'t, 'a: 't, T: Element, const N: usize>(

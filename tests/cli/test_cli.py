@@ -16,6 +16,7 @@ from svmarrow import (
     SVC,
     ExactCascade,
     ExpansionClassifier,
+    KernelExpansion,
     KMPClassifier,
     PerceptronTreeClassifier,
     compress,
@@ -345,10 +346,9 @@ def test_bad_models_are_refused(folder, tmp_path):
     assert "beyond" in one_line_error("predict", model, tmp_path / "wide.svm")
     np.savetxt(tmp_path / "narrow.csv", np.ones((3, 5)), delimiter=",")
     assert "4 columns, the model has" in one_line_error("predict", model, tmp_path / "narrow.csv")
-    regression = "svm_type epsilon_svr\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nSV\n1 1:1\n"
-    (tmp_path / "svr.model").write_text(regression)
-    assert "no labels" in one_line_error("predict", tmp_path / "svr.model", folder / "test.svm")
-    assert json.loads(run("info", tmp_path / "svr.model", "--json").stdout)["n_outputs"] == 1
+    KernelExpansion(np.ones((1, 4)), [1.0], 0.0).save(tmp_path / "bare.safetensors")
+    assert "no labels" in one_line_error("predict", tmp_path / "bare.safetensors", folder / "test.svm")
+    assert json.loads(run("info", tmp_path / "bare.safetensors", "--json").stdout)["n_outputs"] == 1
     assert not out.exists()
 
 

@@ -8,6 +8,11 @@ import subprocess
 import numpy as np
 import pytest
 from sklearn import svm as peer
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, RobustScaler, StandardScaler
 
 import svmarrow
 from svmarrow import ExpansionClassifier, ExpansionRegressor, KernelExpansion
@@ -49,6 +54,13 @@ int main(void) {
     }
 }
 """
+PIPELINES = [
+    [StandardScaler()],
+    [MinMaxScaler(clip=True), PCA(5, whiten=True)],
+    [StandardScaler(), Normalizer()],
+    [RobustScaler(), Normalizer("l1")],
+    [Normalizer("max")],
+]
 CLASS = 'printf("%d", p_predict(x));'
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here")
@@ -240,3 +252,38 @@ def test_what_cannot_be_written_is_refused(rng, tmp_path):
         to_c(expansion.replaced(coefficients=1e300 * expansion.coefficients))
     with pytest.raises(OSError, match="no"):
         to_c(expansion, tmp_path / "no" / "p.h")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("steps", PIPELINES, ids=lambda steps: type(steps[-1]).__name__)
+def test_pipelines(datasets, steps, dtype, tmp_path):
+    X, y = datasets["cancer"]
+    X = (X + 3.0).astype(np.float32).astype(np.float64)
+    model = make_pipeline(*steps, svmarrow.SVC()).fit(X, y)
+    made = to_c(model, prefix="p", dtype=dtype, X=X)
+    found, outputs = run(made, X, tmp_path, cpp=True)
+    wanted = model.decision_function(X)
+    assert (np.array(found, dtype=int) != model.predict(X)).mean() <= made.disagreement + 0.002
+    if dtype == "float32":
+        assert np.abs(outputs[:, 0] - wanted).max() < 1e-4 * np.abs(wanted).max()
+    else:
+        assert made.disagreement < 0.03
+
+
+def test_gaps_and_parts(datasets, rng, tmp_path):
+    X, y = datasets["cancer"]
+    X = X.astype(np.float32).astype(np.float64)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    parts = ColumnTransformer(
+        [
+            ("a", SimpleImputer(add_indicator=True), [3, 0, 7]),
+            ("b", StandardScaler(), [1]),
+            ("c", "drop", [2]),
+        ]
+    )
+    first = make_pipeline(SimpleImputer(strategy="median"), parts, svmarrow.SVC(gamma=0.05)).fit(X, y)
+    found, _ = run(to_c(first, prefix="p"), X, tmp_path)
+    assert (np.array(found, dtype=int) == first.predict(X)).all()
+    one = make_pipeline(OneHotEncoder(handle_unknown="ignore"), svmarrow.SVC()).fit(X[:, :1] > 0, y)
+    with pytest.raises(ValueError, match="categories"):
+        to_c(one)

@@ -7,7 +7,19 @@ import pytest
 from scipy import sparse
 from sklearn import svm as peer
 from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
 import svmarrow
 from svmarrow import ExpansionClassifier, ExpansionRegressor, KernelExpansion
@@ -218,3 +230,38 @@ def test_what_cannot_be_said_is_refused(datasets):
         to_onnx(far, dtype="float32")
     with pytest.raises(TypeError, match="not a kernel expansion"):
         to_onnx(object())
+
+
+PIPELINES = [
+    [StandardScaler()],
+    [MinMaxScaler(clip=True), PCA(5, whiten=True)],
+    [StandardScaler(), Normalizer()],
+    [RobustScaler(), Normalizer("l1")],
+    [Normalizer("max")],
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("steps", PIPELINES, ids=lambda steps: type(steps[-1]).__name__)
+def test_pipelines(datasets, steps, dtype):
+    X, y = datasets["cancer"]
+    judge(make_pipeline(*steps, svmarrow.SVC()).fit(X + 3.0, y), X + 3.0, dtype)
+
+
+def test_gaps_categories_and_parts(datasets, rng):
+    X, y = datasets["cancer"]
+    X = np.hstack([X[:, :6], np.floor(2.0 * X[:, 6:8])])
+    X[rng.random(X.shape) < 0.05] = np.nan
+    parts = ColumnTransformer(
+        [
+            ("gaps", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), [3, 0, 5]),
+            ("kinds", OneHotEncoder(handle_unknown="ignore"), [6, 7]),
+            ("order", OrdinalEncoder(encoded_missing_value=-1.0), [7]),
+        ],
+        sparse_threshold=0.0,
+    )
+    model = make_pipeline(parts, SimpleImputer(), svmarrow.SVC(gamma=0.05)).fit(X, y)
+    judge(model, X, "float64")
+    text = make_pipeline(OneHotEncoder(), svmarrow.SVC()).fit(np.array([["a"], ["b"]] * 20), [0, 1] * 20)
+    with pytest.raises(ValueError, match="columns of text"):
+        to_onnx(text)

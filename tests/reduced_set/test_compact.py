@@ -12,14 +12,14 @@ from sklearn.datasets import load_digits
 import svmarrow
 from svmarrow import SVC, ExpansionRegressor, KernelExpansion, compact, compress
 from svmarrow.exceptions import FormatError
-from svmarrow.reduced_set.compact import rounded
+from svmarrow.reduced_set.rounding import byte_coefficients
 
 
 @pytest.fixture(scope="module")
 def tenths():
     X, y = load_digits(return_X_y=True)
     # Numbers that single precision does not hold.
-    X = 0.1 * X
+    X = 0.1 * X + 1e-3 * np.sin(X + np.arange(64))
     return X[:1000], y[:1000], X[1000:], y[1000:]
 
 
@@ -41,14 +41,14 @@ def test_rounding_is_within_half_a_step():
     B = rng.standard_normal((200, 5)) * [1e-8, 1.0, 1e8, 3.0, 0.0]
     B[:, 3] = np.abs(B[:, 3])
     B[::7] = 0.0
-    found = rounded(B)
+    found = byte_coefficients(B).values()
     step = (np.maximum(B.max(axis=0), 0) - np.minimum(B.min(axis=0), 0)) / 255
     # The numbers at both ends may have to give up another half of a step for zero to be on the grid.
     assert (np.abs(found - B) <= 1.01 * step).all()
     assert np.median(np.abs(found - B)[:, 1]) < 0.5 * step[1]
     assert (found[B == 0] == 0).all()
     assert all(np.unique(column).size <= 256 for column in found.T)
-    assert (rounded(found) == found).all()
+    assert (byte_coefficients(found).values() == found).all()
 
 
 def test_what_it_costs_is_measured(small, tenths):
@@ -151,3 +151,51 @@ def test_broken_files_are_refused(small, tmp_path):
     begin = steps["data_offsets"][0]
     data = data[:begin] + struct.pack("<d", np.inf) + data[begin + 8 :]
     refuse(header, "coefficients")
+
+
+def test_vectors_of_one_byte(tenths, tmp_path):
+    X, y, X_test, y_test = tenths
+    svc = SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y)
+    small = compress(svc, 100, X=X, y=y)
+    result = compact(small, dtype="int8", X=X_test, y=y_test)
+    floats = compact(small, X=X_test, y=y_test)
+    assert result.bytes_after < 0.4 * floats.bytes_after
+    assert result.disagreement < 0.02
+    assert result.score_after > result.score_before - 0.01
+    Z = result.model.expansion_.vectors
+    assert Z.dtype == np.float32
+    assert all(np.unique(column).size <= 256 for column in Z.T)
+    result.model.save(tmp_path / "bytes")
+    assert svmarrow.load(tmp_path / "bytes").expansion_ == result.model.expansion_
+    assert abs((tmp_path / "bytes").stat().st_size - result.bytes_after) < 2500
+
+
+def test_coefficients_are_tuned_after_rounding(tenths):
+    """Outputs on other rows are nearer than with the old coefficients on rounded vectors."""
+    X, y, X_test, _ = tenths
+    small = compress(SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), 60, X=X, y=y)
+    full = small.expansion_
+    tuned = compact(small, vectors="uint8", coefficients="same", X=X).model.expansion_
+    kept = tuned.replaced(coefficients=full.coefficients)
+    wanted = full.decision_function(X_test)
+    off = [np.square(one.decision_function(X_test) - wanted).mean() for one in (tuned, kept)]
+    assert off[0] < 0.5 * off[1]
+    # Rounding one after the other is no worse than each to the nearest.
+    nearest = tuned.replaced(coefficients=byte_coefficients(tuned.coefficients).values())
+    both = compact(small, dtype="int8", X=X).model.expansion_
+    off = [np.square(one.decision_function(X_test) - wanted).mean() for one in (both, nearest)]
+    assert off[0] < off[1]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2"])
+def test_bytes_for_other_kernels(tenths, kernel):
+    X, y, X_test, _ = tenths
+    X, X_test = np.abs(X), np.abs(X_test)
+    gamma = {"sigmoid": 0.005, "poly": 0.1}.get(kernel, 0.05)
+    svc = SVC(kernel=kernel, gamma=gamma, multi_class="ovr").fit(X[:300], y[:300])
+    result = compact(svc, dtype="int8", X=X_test)
+    assert result.disagreement < 0.05
+    again = compact(svc, dtype="int8")
+    assert again.disagreement is not None
+    with pytest.raises(ValueError, match="sparse"):
+        compact(SVC().fit(sparse.csr_array(X[:100]), y[:100]), dtype="int8")

@@ -2,9 +2,10 @@
 
 | file | holds |
 |---|---|
-| `app` | the commands and their help |
-| `data` | rows from svmlight, CSV and npz files |
-| `models` | model files of both formats, and data that fits a model |
+| `app`, `train`, `convert` | the commands and their help |
+| `options` | options that several of them have |
+| `data` | rows from svmlight, CSV and npz files, packed or not |
+| `models` | model files of all formats, and data that fits a model |
 | `report` | what goes to the terminal: errors, progress, tables |
 | `demo` | the tour on scikit-learn's bundled digits |
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +15,35 @@ from svmarrow._support.files import write_text
 from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.data import DataOptions, check_writable, read_data
+from svmarrow.cli.convert import convert
+from svmarrow.cli.data import DataOptions, check_writable
 from svmarrow.cli.demo import run
-from svmarrow.cli.models import describe, read_model, read_model_and_data, write_model
+from svmarrow.cli.models import (
+    answers_of,
+    describe,
+    read_model,
+    read_model_and_data,
+    scores_of,
+    write_model,
+)
+from svmarrow.cli.options import (
+    DATA_PANEL,
+    Candidates,
+    DataFormat,
+    Format,
+    Header,
+    Jobs,
+    Method,
+    ModelFormat,
+    SinglePrecision,
+    Target,
+    TestKeys,
+)
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
+from svmarrow.cli.train import train
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import compress as compress_model
 from svmarrow.reduced_set.compression import compression_path
-from svmarrow.svm import SVC
 
 __all__ = ["app"]
 
@@ -45,108 +67,28 @@ The main job:
       --max-loss 0.003 --validation valid.svm
   svmarrow predict small.safetensors test.svm -o labels.txt[/bold]
 
-Data files are svmlight text, .csv, .tsv or .npz. Model files are safetensors,
-or LIBSVM's text where the name ends in .model, .libsvm or .txt.
+Data files are svmlight text, .csv, .tsv or .npz, and .gz or .bz2 of the first
+three. Model files are safetensors, or LIBSVM's text where the name ends in
+.model, .libsvm or .txt; ONNX (.onnx) and C headers (.h) are written.
 
 Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.""",
 )
 
 
-class DataFormat(StrEnum):
-    """Formats of data files."""
-
-    auto = "auto"
-    svmlight = "svmlight"
-    csv = "csv"
-    npz = "npz"
+def _tell_version(asked: bool) -> None:
+    if asked:
+        say(f"svmarrow {version('svmarrow')}")
+        raise typer.Exit
 
 
-class ModelFormat(StrEnum):
-    """Formats of model files."""
-
-    auto = "auto"
-    safetensors = "safetensors"
-    libsvm = "libsvm"
-
-
-class Kernel(StrEnum):
-    """Kernels that need no function."""
-
-    linear = "linear"
-    poly = "poly"
-    rbf = "rbf"
-    sigmoid = "sigmoid"
-    laplacian = "laplacian"
-    chi2 = "chi2"
-
-
-class MultiClass(StrEnum):
-    """How several classes become two."""
-
-    ovo = "ovo"
-    ovr = "ovr"
-
-
-class Method(StrEnum):
-    """How vectors are chosen or made."""
-
-    pursuit = "pursuit"
-    prefit = "prefit"
-    basic = "basic"
-    rank = "rank"
-    l0 = "l0"
-    l1 = "l1"
-    lars = "lars"
-    gradient = "gradient"
-
-
-class Candidates(StrEnum):
-    """Where compressed vectors come from."""
-
-    vectors = "vectors"
-    rows = "rows"
-
-
-DATA_PANEL = "Reading data"
-Format = Annotated[
-    DataFormat,
-    typer.Option("--format", help="Format of data files; auto goes by the name.", rich_help_panel=DATA_PANEL),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        help="CSV: label column, by name or index (-1 is the last); 'none' for no labels. Default: the last.",
-        rich_help_panel=DATA_PANEL,
-    ),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="CSV: the first line holds names. Default: look.",
-        rich_help_panel=DATA_PANEL,
-        show_default=False,
-    ),
-]
-TestKeys = Annotated[
-    bool,
-    typer.Option(
-        "--test",
-        help="npz: take the test arrays, X_test or test_data, ..., and y_test.",
-        rich_help_panel=DATA_PANEL,
-    ),
-]
-SinglePrecision = Annotated[
-    bool,
-    typer.Option(
-        "--float32", help="Keep numbers in single precision: half the memory.", rich_help_panel=DATA_PANEL
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use."),
-]
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Say the version and exit."),
+    ] = False,
+) -> None:
+    """Options of no command."""
 
 
 @app.command()
@@ -167,93 +109,7 @@ def demo(
     run(output, max_loss, n_jobs)
 
 
-def _gamma(text: str) -> str | float:
-    if text in ("scale", "auto"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a number nor 'scale' nor 'auto'") from None
-
-
-@app.command()
-@fail_cleanly
-def train(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled rows.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
-    kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
-    C: Annotated[float, typer.Option("--C", "-C", help="Price of an error.")] = 1.0,
-    gamma: Annotated[
-        str, typer.Option("--gamma", "-g", help="The kernel's gamma: a number, scale or auto.")
-    ] = "scale",
-    degree: Annotated[int, typer.Option(help="Exponent of the poly kernel.")] = 3,
-    coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
-    multi_class: Annotated[
-        MultiClass, typer.Option(help="More than two classes: one-vs-one or one-vs-rest.")
-    ] = MultiClass.ovo,
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Small classes weigh as much as large ones.")
-    ] = False,
-    tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
-    cache_size: Annotated[
-        float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
-    ] = None,
-    max_time: Annotated[
-        float | None, typer.Option(help="End after so many seconds with the model reached.")
-    ] = None,
-    n_jobs: Jobs = None,
-    model_format_: Annotated[
-        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
-    ] = ModelFormat.auto,
-    data_format: Format = DataFormat.auto,
-    target: Target = None,
-    header: Header = None,
-    test: TestKeys = False,
-    float32: SinglePrecision = False,
-) -> None:
-    """Fit a support vector machine and save it.
-
-    The optimum is reached up to --tol; the duality gap that is printed bounds
-    how much better the objective could be.
-
-    [bold]Examples[/bold]
-
-      svmarrow train train.svm -o model.safetensors -C 10 --gamma 0.02
-      svmarrow train iris.csv --target species -o iris.safetensors
-      svmarrow train usps.npz --multi-class ovr -o usps.safetensors
-      svmarrow train train.svm -o for-svm-predict.model
-    """
-    width = _gamma(gamma)
-    check_writable(output)
-    options = DataOptions(data_format.value, target, header, test, single_precision=float32)
-    with shown_progress(on_terminal()) as shown:
-        rows = read_data(data, options, shown.callback)
-    svc = SVC(
-        C=C,
-        kernel=kernel.value,
-        gamma=width,
-        degree=degree,
-        coef0=coef0,
-        multi_class=multi_class.value,
-        class_weight="balanced" if balanced else None,
-        tol=tol,
-        cache_size=cache_size,
-        max_time=max_time,
-        n_jobs=n_jobs,
-        verbose=on_terminal(),
-    )
-    started = time.perf_counter()
-    svc.fit(rows.X, rows.labels)
-    elapsed = time.perf_counter() - started
-    svc.set_params(verbose=False)  # the file is not for this terminal
-    write_model(svc, output, model_format_.value)
-    n, d = rows.X.shape
-    say(
-        f"{n:,} rows, {d:,} columns, {len(svc.classes_)} classes: "
-        f"{svc.expansion_.n_vectors:,} support vectors"
-    )
-    say(f"trained in {report.seconds(elapsed)}: {report.describe_certificate(svc.certificate_)}")
-    say(f"wrote {output}, {report.size(output.stat().st_size)}")
+app.command()(train)
 
 
 @app.command()
@@ -413,7 +269,7 @@ def predict(
     test: TestKeys = False,
     float32: SinglePrecision = False,
 ) -> None:
-    """Predict labels; where the rows have some, say how many are right.
+    """Predict labels or numbers; where the rows have some, say how good they are.
 
     Labels go to --output, one a line. Without it they go to standard output
     if the rows have none, and only the accuracy is printed if they have some.
@@ -428,16 +284,17 @@ def predict(
         check_writable(output)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     with shown_progress(on_terminal()) as shown:
-        classifier, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
-    classifier.set_params(n_jobs=n_jobs)
+        fitted, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
+    fitted.set_params(n_jobs=n_jobs)
     started = time.perf_counter()
-    outputs = classifier.outputs(rows.X)
-    labels = classifier.classes_[classifier.decode(outputs)]
+    outputs = fitted.outputs(rows.X)
+    answers = answers_of(fitted, outputs)
     elapsed = time.perf_counter() - started
     to_stdout = output == Path("-") or (output is None and rows.y is None)
     if output is not None or to_stdout:
-        values = classifier.scores_of(outputs) if decision else labels
-        lines = [",".join(map(repr, np.atleast_1d(row).tolist())) if decision else str(row) for row in values]
+        numbers = decision or answers.dtype.kind == "f"
+        values = scores_of(fitted, outputs) if decision else answers
+        lines = [",".join(map(repr, np.atleast_1d(row).tolist())) if numbers else str(row) for row in values]
         text = "\n".join(lines) + "\n"
         if to_stdout:
             typer.echo(text, nl=False)
@@ -445,15 +302,26 @@ def predict(
             write_text(output, text)
     tell = report.to_stderr().print if to_stdout else say
     n = rows.X.shape[0]
-    if rows.y is not None:
-        right = int((rows.y == labels).sum())
+    if rows.y is not None and isinstance(fitted, ExpansionRegressor):
+        if rows.y.dtype.kind not in "iuf" or answers.ndim != 1:
+            raise ValueError(f"{data}: the targets are not one number a row, which the model predicts")
+        off = np.asarray(rows.y, dtype=np.float64) - answers
+        spread = float(np.square(rows.y - np.mean(rows.y)).sum())
+        fit = 1.0 - float(np.square(off).sum()) / spread if spread > 0 else float("nan")
+        tell(f"R^2 {fit:.4f}, root mean squared error {float(np.sqrt(np.square(off).mean())):.6g}")
+    elif rows.y is not None:
+        right = int((rows.y == answers).sum())
         tell(f"accuracy {percent(right / n)} ({right:,} of {n:,} right), error {percent(1 - right / n)}")
-        unknown = int((~np.isin(rows.y, classifier.classes_)).sum())
+        known = fitted.classes_ if isinstance(fitted, ExpansionClassifier) else np.array([-1, 1])
+        unknown = int((~np.isin(rows.y, known)).sum())
         if unknown:
             report.warn(f"{unknown:,} of {n:,} labels in {data} are no class of the model")
     tell(f"{n:,} rows in {report.seconds(elapsed)}, {1e6 * elapsed / n:.1f} microseconds per row")
     if output is not None and not to_stdout:
         tell(f"wrote {output}")
+
+
+app.command()(convert)
 
 
 @app.command()

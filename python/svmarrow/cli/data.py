@@ -6,12 +6,18 @@ where there are lines, the line.
 
 from __future__ import annotations
 
+import bz2
 import csv
 import errno
+import gzip
 import math
 import os
+import shutil
+import zlib
 from array import array
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,14 +27,16 @@ from svmarrow.exceptions import FormatError
 from svmarrow.io import load_svmlight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from svmarrow._support.progress import ProgressCallback
 
 __all__ = ["Data", "DataOptions", "check_writable", "read_data"]
+
+PACKED: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+"""How compressed files are opened, by the last part of their names; the part before tells the format."""
 
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".npz": "npz"}
 """Names of the formats that are not svmlight."""
@@ -59,6 +67,8 @@ class DataOptions:
         Columns that are expected; None takes what the file has.
     single_precision : bool
         Keep the numbers in float32.
+    names : tuple of str or None
+        CSV with a header: the columns to take, in this order; the label is the one that is none of them.
     """
 
     format: Literal["auto", "svmlight", "csv", "npz"] = "auto"
@@ -67,6 +77,7 @@ class DataOptions:
     test: bool = False
     n_features: int | None = None
     single_precision: bool = False
+    names: tuple[str, ...] | None = None
 
     @property
     def dtype(self) -> type[np.floating[Any]]:
@@ -124,6 +135,8 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
     ValueError
         If it does not follow its format, or options ask for what its format does not have.
     """
+    if path.suffix.lower() in PACKED:
+        return _read_packed(path, options, progress)
     kind = EXTENSIONS.get(path.suffix.lower(), "svmlight") if options.format == "auto" else options.format
     if kind != "csv" and (options.target is not None or options.header is not None):
         raise ValueError(f"{path}: --target and --header are for CSV files, this one is read as {kind}")
@@ -141,6 +154,24 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
     if options.n_features is not None and data.X.shape[1] != options.n_features:
         raise ValueError(f"{path}: {data.X.shape[1]} columns, the model has {options.n_features}")
     return data
+
+
+def _read_packed(path: Path, options: DataOptions, progress: ProgressCallback | None) -> Data:
+    """Read a compressed file by way of a temporary one, whose name errors do not tell."""
+    opened = PACKED[path.suffix.lower()](path)
+    with TemporaryDirectory(prefix="svmarrow-") as folder, opened as packed:
+        plain = Path(folder) / path.stem
+        try:
+            with plain.open("wb") as file:
+                shutil.copyfileobj(packed, file, 1 << 20)
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise FormatError(f"{path}: not a readable {path.suffix} file: {error}") from None
+        try:
+            return read_data(plain, options, progress)
+        except ValueError as error:
+            raise FormatError(str(error).replace(str(plain), str(path))) from None
 
 
 def whole(values: NDArray[Any]) -> NDArray[Any]:
@@ -213,7 +244,18 @@ def _parse_csv(path: Path, lines: Iterator[tuple[int, list[str]]], options: Data
     columns = width - (target is not None)
     X = np.frombuffer(values, dtype=np.float64).reshape(-1, columns) if values else np.empty((0, columns))
     kept = None if names is None else [name for column, name in enumerate(names) if column != target]
+    if kept is not None and options.names is not None:
+        X, kept = X[:, _places(path, kept, options.names)], list(options.names)
     return Data(X.astype(options.dtype, copy=False), None if target is None else _labels(path, labels), kept)
+
+
+def _places(path: Path, there: list[str], wanted: tuple[str, ...]) -> list[int]:
+    """Where the columns of a model are in a file."""
+    missing = [name for name in wanted if there.count(name) != 1]
+    if missing:
+        shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise ValueError(f"{path}: the model has columns that are not there, or not once: {shown}")
+    return [there.index(name) for name in wanted]
 
 
 def _looks_like_header(head: list[tuple[int, list[str]]]) -> bool:
@@ -227,6 +269,10 @@ def _looks_like_header(head: list[tuple[int, list[str]]]) -> bool:
 
 def _target_column(path: Path, names: list[str] | None, width: int, options: DataOptions) -> int | None:
     target = options.target
+    if target is None and names is not None and options.names is not None:
+        others = [column for column, name in enumerate(names) if name not in options.names]
+        # Of several columns that the model does not know, the last is the label if it is one of them.
+        return others[-1] if len(others) == 1 or width - 1 in others else None
     if target is None:
         return None if width == options.n_features else width - 1
     if target.lower() == "none":

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy import sparse
 
+from svmarrow import _core
 from svmarrow.cli.data import Data, DataOptions, read_data, with_columns
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
+from svmarrow.export import to_c, to_onnx
 from svmarrow.interop import as_expansion
 from svmarrow.interop.libsvm_reader import is_libsvm_model
 from svmarrow.io import load, load_libsvm_model, save, save_libsvm_model
-from svmarrow.models import ExpansionClassifier
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from svmarrow._support.progress import ProgressCallback
 
-__all__ = ["describe", "model_format", "read_classifier", "read_model", "read_model_and_data", "write_model"]
+__all__ = [
+    "answers_of",
+    "bytes_one_vs_rest",
+    "c_name",
+    "describe",
+    "model_format",
+    "read_model",
+    "read_model_and_data",
+    "scores_of",
+    "smaller_as_one_vs_rest",
+    "with_meaning",
+    "write_model",
+]
 
 CERTIFICATE = (
     "dual",
@@ -33,14 +52,38 @@ CERTIFICATE = (
     "stop",
 )
 """What `describe` tells of a fit."""
+EXPORTS = {".onnx": "onnx", ".h": "c"}
 LIBSVM_EXTENSIONS = {".model", ".libsvm", ".txt"}
 
 
 def model_format(path: Path, asked: str) -> str:
-    """Format of a model file that is to be written: "safetensors" or "libsvm"."""
+    """Format of a model file that is to be written: "safetensors", "libsvm", "onnx" or "c"."""
     if asked != "auto":
         return asked
+    if path.suffix.lower() in EXPORTS:
+        return EXPORTS[path.suffix.lower()]
     return "libsvm" if path.suffix.lower() in LIBSVM_EXTENSIONS else "safetensors"
+
+
+def c_name(path: Path) -> str:
+    """A name for what a C header of this name defines."""
+    name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+    return name if name[:1].isalpha() else f"model_{name}"
+
+
+def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[Any]:
+    """Labels or predictions of outputs (n, q)."""
+    if isinstance(model, ExpansionClassifier):
+        labels: NDArray[Any] = model.classes_[model.decode(outputs)]
+        return labels
+    return (
+        model.shaped(outputs) if isinstance(model, ExpansionRegressor) else np.where(outputs[:, 0] > 0, 1, -1)
+    )
+
+
+def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What `decision_function` makes of outputs (n, q); of a regressor they are what it has."""
+    return model.scores_of(outputs) if isinstance(model, ExpansionClassifier) else outputs
 
 
 def read_model(path: Path) -> Any:
@@ -48,48 +91,72 @@ def read_model(path: Path) -> Any:
     return load_libsvm_model(path) if is_libsvm_model(path) else load(path)
 
 
-def read_classifier(path: Path) -> ExpansionClassifier:
-    """Classifier from a file of either format; a ValueError for a model without labels."""
-    return _classifier(path, read_model(path))
-
-
-def _classifier(path: Path, model: Any) -> ExpansionClassifier:
+def with_meaning(path: Path, model: Any) -> ExpansionModel:
+    """The model as what it says about its outputs; a ValueError for one that says nothing."""
     converted = as_expansion(model)
-    if not isinstance(converted, ExpansionClassifier):
+    if not isinstance(converted, ExpansionModel):
         raise ValueError(f"{path}: this model has no labels, it is a bare expansion")
     return converted
 
 
 def write_model(model: Any, path: Path, asked: str = "auto") -> None:
     """Write a model in the format that the name or `asked` says."""
-    if model_format(path, asked) == "libsvm":
-        save_libsvm_model(model, path)
-    else:
-        save(model, path)
+    match model_format(path, asked):
+        case "libsvm":
+            save_libsvm_model(model, path)
+        case "onnx":
+            to_onnx(model, path)
+        case "c":
+            to_c(model, path, prefix=c_name(path))
+        case _:
+            save(model, path)
+
+
+def smaller_as_one_vs_rest(now: int, then: int) -> str:
+    """What `bytes_one_vs_rest` has found, in a sentence."""
+    return f"one-vs-rest (ovr) machines on as many vectors would take {then:,} bytes, these take {now:,}"
+
+
+def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
+    """Bytes of a one-vs-one model and of one-vs-rest machines on as many vectors, where that is less."""
+    converted = as_expansion(model)
+    if not isinstance(converted, ExpansionClassifier) or converted.decoding != "ovo":
+        return None
+    expansion, k = converted.expansion_, len(converted.classes_)
+    if callable(expansion.kernel) or k < 4:
+        return None
+    now = _core.stored_bytes(expansion.core_parts)
+    m, B = expansion.n_vectors, expansion.coefficients
+    alone = expansion.replaced(coefficients=np.sqrt(2.0 + np.arange(m)), intercepts=[0.0])
+    vectors = _core.stored_bytes(alone.core_parts) - 8 * (m + 1)
+    each = 1 if now - vectors < 4 * np.count_nonzero(B) else 8
+    then = vectors + each * m * k + 8 * k
+    return (now, then) if then < now else None
 
 
 def read_model_and_data(
     model_path: Path,
     files: list[tuple[Path, DataOptions]],
     progress: ProgressCallback | None = None,
-) -> tuple[ExpansionClassifier, list[Data]]:
-    """Read a classifier and data with as many columns.
+) -> tuple[ExpansionModel, list[Data]]:
+    """Read a model and data with its columns.
 
+    Columns of a CSV file with a header are taken by their names, where the model knows names.
     A safetensors model knows its number of columns, which the data must have. A LIBSVM model does not: like
     ``svm-predict``, take columns that are in one file only as zeros in the others.
     """
-    model = read_classifier(model_path)
+    model = with_meaning(model_path, read_model(model_path))
     if not is_libsvm_model(model_path):
+        names = None if model.feature_names is None else tuple(map(str, model.feature_names_in_))
         columns = model.n_features_in_
-        return model, [_read(path, options, columns, progress) for path, options in files]
+        return model, [
+            read_data(path, replace(options, n_features=columns, names=names), progress)
+            for path, options in files
+        ]
     data = [read_data(path, options, progress) for path, options in files]
     widest = max([model.n_features_in_, *(part.X.shape[1] for part in data)])
-    wide = _classifier(model_path, load_libsvm_model(model_path, widest))
+    wide = with_meaning(model_path, load_libsvm_model(model_path, widest))
     return wide, [with_columns(part, widest) for part in data]
-
-
-def _read(path: Path, options: DataOptions, columns: int, progress: ProgressCallback | None) -> Data:
-    return read_data(path, replace(options, n_features=columns), progress)
 
 
 def describe(path: Path, model: Any) -> dict[str, Any]:
@@ -128,6 +195,13 @@ def _of_expansion(converted: Any) -> dict[str, Any]:
         facts["n_features"] = converted.n_features_in_
         facts["decoding"] = converted.decoding
         facts["classes"] = converted.classes_.tolist()
+        smaller = bytes_one_vs_rest(converted)
+        if smaller is not None:
+            facts["note"] = smaller_as_one_vs_rest(*smaller)
+    if getattr(converted, "preparation", None) is not None:
+        facts["preparation"] = repr(converted.preparation)
+    if getattr(converted, "feature_names", None) is not None:
+        facts["columns"] = [str(name) for name in converted.feature_names_in_]
     return facts
 
 

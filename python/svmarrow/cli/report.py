@@ -66,6 +66,8 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with warnings.catch_warnings():
+                # Files have their columns in order when they come here.
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
                 warnings.showwarning = lambda message, *_, **__: warn(str(message))
                 return command(*args, **kwargs)
         except KeyboardInterrupt:

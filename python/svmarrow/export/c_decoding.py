@@ -13,7 +13,7 @@ from svmarrow.export.c_kernels import number, table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.export.reading import Reading
+    from svmarrow.models.reading import Reading
 
 __all__ = ["labels_text", "prediction"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,12 +15,15 @@ from svmarrow._support.parameters import Rule, check, one_of
 from svmarrow._support.rows import as_rows
 from svmarrow.export.c_decoding import labels_text, prediction
 from svmarrow.export.c_kernels import Outputs, number, outputs_in_bytes, outputs_in_floats
-from svmarrow.export.reading import Reading, dense_vectors, facts, reading_of
+from svmarrow.export.c_steps import StepText
+from svmarrow.export.reading import dense_vectors, facts, kernel_columns, reading_of
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.models.reading import Reading
 
 __all__ = ["CHeader", "to_c"]
 
@@ -139,12 +142,21 @@ def to_c(
     if X is None and y is not None:
         raise ValueError("y is given without X")
     reading = reading_of(model)
-    rows = None if X is None else _dense(X, reading.n_features)
+    rows = None if X is None else _prepared(X, reading)
     made = (
         outputs_in_floats(reading, prefix) if dtype == "float32" else outputs_in_bytes(reading, prefix, rows)
     )
     after, more = prediction(reading, prefix)
-    text = _header(reading, made, prefix, dtype, after, calls_exp=made.needs_math or more)
+    steps = StepText(prefix)
+    before = "" if reading.preparation is None else steps.text(reading.preparation)
+    made = replace(
+        made,
+        flash=made.flash + steps.flash,
+        stack=made.stack + steps.stack,
+        multiplications=made.multiplications + steps.multiplications,
+    )
+    needs_math = made.needs_math or more or steps.needs_math
+    text = _header(reading, made, prefix, dtype, before, after, needs_math=needs_math)
     if path is not None:
         write_text(path, text)
     calls = made.exponentials + (2 * reading.expansion.n_outputs if more else 0)
@@ -155,10 +167,11 @@ def to_c(
     return CHeader(text, **cost, **_losses(reading, made, rows, y))
 
 
-def _dense(X: ArrayLike, n_features: int) -> NDArray[Any]:
-    rows = as_rows(X)
-    if rows.shape[1] != n_features:
-        raise ValueError(f"X has {rows.shape[1]} columns, the model has {n_features}")
+def _prepared(X: ArrayLike, reading: Reading) -> NDArray[Any]:
+    """Rows as the kernel sees them, dense."""
+    rows = as_rows(X) if reading.preparation is None else reading.preparation.rows(X)
+    if rows.shape[1] != kernel_columns(reading):
+        raise ValueError(f"X has {rows.shape[1]} columns, the model has {kernel_columns(reading)}")
     dense: NDArray[Any] = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
     return dense
 
@@ -193,16 +206,25 @@ def _losses(reading: Reading, made: Outputs, rows: NDArray[Any], y: ArrayLike | 
     return found
 
 
-def _header(reading: Reading, made: Outputs, prefix: str, dtype: str, after: str, *, calls_exp: bool) -> str:
+def _header(
+    reading: Reading, made: Outputs, prefix: str, dtype: str, before: str, after: str, *, needs_math: bool
+) -> str:
     expansion, big, said = reading.expansion, prefix.upper(), facts(reading.expansion)
     sizes = {"FEATURES": reading.n_features, "OUTPUTS": expansion.n_outputs, "VECTORS": expansion.n_vectors}
     label = ""
     if reading.classes is not None:
         sizes["CLASSES"] = len(reading.classes)
         label = labels_text(np.asarray(reading.classes), prefix) + "\n"
+    declare = f"static inline void {prefix}_outputs(const float *x, float *out) {{\n{made.body}"
+    if before:
+        sizes["COLUMNS"] = kernel_columns(reading)
+        body = made.body.replace(f"{big}_FEATURES", f"{big}_COLUMNS")
+        declare = f"""static inline void {prefix}_outputs(const float *row_, float *out) {{
+    float x[{big}_COLUMNS];
+{_after_declarations(body, f"    {prefix}_prepare(row_, x);")}"""
     macros = "\n".join(f"#define {big}_{name} {size}" for name, size in sizes.items())
-    whole = "_t " in made.tables + made.body + after
-    includes = [*(["#include <math.h>"] if calls_exp else []), *(["#include <stdint.h>"] if whole else [])]
+    whole = "_t " in made.tables + made.body + before + after
+    includes = [*(["#include <math.h>"] if needs_math else []), *(["#include <stdint.h>"] if whole else [])]
     lines = "\n".join(includes)
     return f"""/* A kernel machine, written by {said["producer"]}.
  *
@@ -223,10 +245,9 @@ extern "C" {{
 
 {macros}
 
-{made.tables}
+{made.tables}{before}
 /* The outputs of a row. */
-static inline void {prefix}_outputs(const float *x, float *out) {{
-{made.body}
+{declare}
 }}
 
 {after}
@@ -239,20 +260,33 @@ static inline void {prefix}_outputs(const float *x, float *out) {{
 """
 
 
+def _after_declarations(body: str, statement: str) -> str:
+    """A body with a statement behind its first declarations, one a line."""
+    lines = body.split("\n")
+    first = next(i for i, line in enumerate(lines) if line.startswith("    for ("))
+    return "\n".join([*lines[:first], statement, *lines[first:]])
+
+
 def _self_test(reading: Reading, made: Outputs, prefix: str) -> str:
     """A row, its outputs, and the function that compares them."""
     expansion, big = reading.expansion, prefix.upper()
     row = np.zeros((1, reading.n_features), dtype=np.float32)
-    if expansion.kernel != "precomputed" and expansion.n_vectors:
+    if reading.preparation is not None:
+        # Zeros, which a pipeline takes too; its own numbers are tested with it.
+        seen = reading.preparation.rows(row.astype(np.float64))
+        seen = np.asarray(seen.toarray() if hasattr(seen, "toarray") else seen)
+    elif expansion.kernel != "precomputed" and expansion.n_vectors:
         # Between the first vector and the mean of all, so that several vectors count.
         Z = dense_vectors(expansion)
         row[0] = 0.5 * (Z[0] + Z.mean(axis=0))
     elif expansion.n_vectors:
         row[0] = 1.0 / (1.0 + np.arange(reading.n_features))
-    outputs = np.asarray(made.wanted(row.astype(np.float64)))[0]
+    if reading.preparation is None:
+        seen = row.astype(np.float64)
+    outputs = np.asarray(made.wanted(seen))[0]
     # What single precision may lose of the sum of the terms' sizes.
     sizes = (
-        np.abs(expansion.coefficients).sum(axis=0) * _largest_value(reading, row) + np.abs(outputs) + 1e-30
+        np.abs(expansion.coefficients).sum(axis=0) * _largest_value(reading, seen) + np.abs(outputs) + 1e-30
     )
     near = 1e-4 * sizes
     shown = ", ".join(number(value) for value in row[0])
@@ -277,11 +311,11 @@ static inline int {prefix}_self_test(void) {{
 """
 
 
-def _largest_value(reading: Reading, row: NDArray[np.float32]) -> float:
+def _largest_value(reading: Reading, row: NDArray[np.float64]) -> float:
     """The largest kernel value at a row."""
     expansion = reading.expansion
     if expansion.n_vectors == 0:
         return 0.0
     m = expansion.n_vectors
     values = expansion.replaced(coefficients=np.eye(m), intercepts=np.zeros(m))
-    return float(np.abs(values.decision_function(row.astype(np.float64))).max())
+    return float(np.abs(values.decision_function(row)).max())

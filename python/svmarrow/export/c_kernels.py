@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.export.reading import dense_vectors, linear_weights
+from svmarrow.export.reading import dense_vectors, kernel_columns, linear_weights
 from svmarrow.reduced_set.rounding import (
     ByteCoefficients,
     ByteVectors,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.export.reading import Reading
+    from svmarrow.models.reading import Reading
 
 __all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats", "table"]
 
@@ -179,7 +179,7 @@ def _multiplications(expansion: KernelExpansion) -> int:
 
 def outputs_in_floats(reading: Reading, prefix: str) -> Outputs:
     """Everything in single precision."""
-    expansion, d = reading.expansion, reading.n_features
+    expansion, d = reading.expansion, kernel_columns(reading)
     big, q = prefix.upper(), expansion.n_outputs
     b = _checked("intercepts", expansion.intercepts)
     end = f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
@@ -260,9 +260,9 @@ def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs
             tables + table("uint16_t", f"{prefix}_powers", POWERS.shape, POWERS),
             whole,
             flash + 2 * POWERS.size,
-            _multiplications(expansion) + reading.n_features + 2 * expansion.n_vectors,
+            _multiplications(expansion) + Z.codes.shape[1] + 2 * expansion.n_vectors,
             0,
-            2 * reading.n_features + more * (q + 1),
+            2 * Z.codes.shape[1] + more * (q + 1),
             _Whole(expansion, Z, B),
         )
     z = f"{number(Z.step)} * (float)({low} + (int){prefix}_vectors[i][j])"

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.export.reading import Reading
+    from svmarrow.models.reading import Reading
 
 __all__ = ["decoding"]
 

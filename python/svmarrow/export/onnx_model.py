@@ -14,7 +14,8 @@ from svmarrow._support.files import write_bytes
 from svmarrow._support.parameters import refuse
 from svmarrow.export.onnx_decoding import decoding, label_type
 from svmarrow.export.onnx_kernels import kernel_function
-from svmarrow.export.reading import facts, reading_of
+from svmarrow.export.onnx_steps import StepText
+from svmarrow.export.reading import facts, kernel_columns, reading_of
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +42,8 @@ def to_onnx(
     ----------
     model : object
         What `svmarrow.as_expansion` takes: an estimator, a compressed model, a file, a machine of
-        scikit-learn. Every built-in kernel and every way to decode outputs is expressed.
+        scikit-learn, a pipeline. Every built-in kernel, every way to decode outputs and every preparation of
+        rows of numbers is expressed; a category that is not known, where the pipeline raises, gives NaN.
     path : str or path-like, default=None
         File to write, all or nothing. None writes none.
     dtype : {"float32", "float64"}, default=None
@@ -99,17 +101,23 @@ def to_onnx(
     if size > LARGEST:
         raise ValueError(f"the model takes {size} bytes: an ONNX file has at most {LARGEST}; compress it")
     onnx = _onnx()
-    body, arrays, scalars = kernel_function(expansion, reading.n_features, kind)
+    body, arrays, scalars = kernel_function(expansion, kernel_columns(reading), kind)
     constants = {name: _tensor(name, array, dtype) for name, array in arrays.items()}
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
     function = onnx.parser.parse_function(
         f'<opset_import: ["" : {OPSET}], domain: "{DOMAIN}">\n'
         f"KernelExpansion (X, {', '.join(constants)}) => (F) {{\n{body}\n}}"
     )
+    inner = tuple(constants)
+    steps, rows = StepText(), "X"
+    if reading.preparation is not None:
+        rows = steps.add(reading.preparation, rows)
+        constants |= {name: _tensor(name, array, dtype) for name, array in steps.arrays.items()}
     after, arrays, scalars, results = decoding(reading, kind)
+    before = "\n".join(steps.lines)
     graph = onnx.parser.parse_graph(
         f"svmarrow ({kind}[n, {reading.n_features}] X) => ({', '.join(results)}) {{\n"
-        f"F = {DOMAIN}.KernelExpansion (X, {', '.join(constants)})\n{after}\n}}"
+        f"{before}\nF = {DOMAIN}.KernelExpansion ({rows}, {', '.join(inner)})\n{after}\n}}"
     )
     constants |= {name: _tensor(name, array, dtype) for name, array in arrays.items()}
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
@@ -141,7 +149,7 @@ def _tensor(name: str, array: NDArray[Any], dtype: str) -> Any:
     elif array.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             array = np.ascontiguousarray(array, dtype=dtype)
-        if not np.isfinite(array).all():
+        if np.isinf(array).any():
             raise ValueError(
                 f"{name} of the model holds numbers beyond {dtype}: export it with dtype='float64'"
             )

@@ -24,10 +24,12 @@ from svmarrow._support.decoding import (
     code_class_indices,
     code_decision_values,
     decision_margins,
+    pair_matrix,
 )
 from svmarrow._support.parameters import Rule, boolean, refuse
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.decoded import LabelledOutputs
+from svmarrow.models.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,6 +183,31 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     @property
     def _decoding(self) -> Decoding:
         return self.decoding
+
+    def _reading(self) -> Reading:
+        matrix, n_classes = self._matrix, len(self.classes_)
+        if self.decoding == "binary":
+            winner, scores = "sign", "flat"
+        elif self.decoding == "ovr":
+            winner, scores = "largest", "outputs"
+        elif self.decoding == "ovo":
+            matrix = pair_matrix(n_classes)
+            winner = "confidence" if self.break_ties else "votes"
+            scores = "confidence" if self.decision_function_shape == "ovr" else "outputs"
+        else:
+            assert matrix is not None
+            winner = str(self.decoder)
+            scores = "column" if matrix.shape == (2, 1) else "difference" if n_classes == 2 else winner
+        return Reading(
+            self.expansion,
+            "classes",
+            self.n_features_in_,
+            self.preparation,
+            classes=self.classes_,
+            winner=winner,
+            scores=scores,
+            matrix=matrix,
+        )
 
     def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """What `decision_function` makes of outputs (n, q)."""

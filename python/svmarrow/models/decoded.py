@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
+from svmarrow.models.compiled import CompiledModel
+from svmarrow.models.reading import Reading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +31,45 @@ class WithOutputs:
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         """Outputs (n, q) of rows as the user gives them."""
         raise NotImplementedError
+
+    def _reading(self) -> Reading:
+        """The fitted model as one expansion whose outputs are read in a way that has a name."""
+        as_expansion = getattr(self, "as_expansion", None)
+        if as_expansion is None:
+            raise TypeError(f"a {type(self).__name__} is not one kernel expansion: it cannot be compiled")
+        reading: Reading = as_expansion()._reading()
+        return reading
+
+    def compiled(self) -> CompiledModel:
+        """The fitted model for one row at a time, in microseconds.
+
+        Returns
+        -------
+        CompiledModel
+            Its ``predict(row)`` and ``decision_function(row)`` take a list, a tuple or a vector and give what
+            the methods here give for it, in double precision. It does not follow later fits.
+
+        Raises
+        ------
+        TypeError
+            If the model is not one kernel expansion, or its kernel is a Python function.
+        sklearn.exceptions.NotFittedError
+            If it is not fitted.
+        """
+        check_is_fitted(self)
+        return CompiledModel(self._reading())
+
+
+def _one_expansion(model: Any) -> KernelExpansion:
+    found = getattr(model, "expansion_", None)
+    if found is None:
+        raise TypeError(f"a {type(model).__name__} is not one kernel expansion: it cannot be compiled")
+    expansion: KernelExpansion = found
+    return expansion
+
+
+def _columns(model: Any) -> int:
+    return int(model.n_features_in_)
 
 
 class Labels(ClassifierMixin):
@@ -124,6 +166,11 @@ class NumberOutputs(RegressorMixin, WithOutputs):
         """What `predict` makes of outputs (..., n, q)."""
         return outputs[..., 0] if self._single else outputs
 
+    def _reading(self) -> Reading:
+        of = _one_expansion(self)
+        flat = self._single and of.n_outputs == 1
+        return Reading(of, "numbers", _columns(self), getattr(self, "preparation", None), flat=flat)
+
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions.
 
@@ -149,6 +196,10 @@ class InsideOutputs(OutlierMixin, WithOutputs):
     """One output, positive inside a region."""
 
     expansion_: KernelExpansion
+
+    def _reading(self) -> Reading:
+        columns, step = _columns(self), getattr(self, "preparation", None)
+        return Reading(_one_expansion(self), "inside", columns, step, scores="flat")
 
     @property
     def offset_(self) -> NDArray[np.float64]:

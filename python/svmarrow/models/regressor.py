@@ -88,6 +88,10 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
 
     _shaped = shaped
 
+    @property
+    def _single(self) -> bool:  # type: ignore[override]  # read-only here
+        return self.flat
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.expansion.n_outputs > 1

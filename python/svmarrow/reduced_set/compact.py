@@ -1,7 +1,8 @@
-"""A model in fewer bytes: vectors in single precision, coefficients rounded to eight bits, and what it costs.
+"""A model in fewer bytes: vectors in single precision or eight bits, coefficients in eight; what it costs.
 
-Each output's coefficients become multiples of one step, at most 256 different ones with 0 among them, so that
-zero coefficients stay zero. The model stays an ordinary one; files keep such coefficients as bytes.
+Each output's coefficients become multiples of one step, at most 256 different ones with 0 among them, so
+that zero coefficients stay zero. Vectors of eight bits are multiples of one step, at most 256 neighbours in a
+column. The model stays an ordinary one; files keep such numbers as bytes.
 """
 
 from __future__ import annotations
@@ -10,24 +11,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import sparse
 
-from svmarrow._support.parameters import check, one_of
+from svmarrow import _core
+from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.reduced_set.rounding import byte_coefficients, byte_vectors, tuned
 from svmarrow.reduced_set.score import Score, of_kind, rows_for, without_kind
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["Compaction", "compact"]
 
 RULES = {
-    "vectors": one_of("float32", "same"),
+    "vectors": one_of("float32", "uint8", "same"),
     "coefficients": one_of("uint8", "same"),
+    "dtype": either(none, one_of("int8")),
 }
+#: Kernels that are functions of the difference of two rows.
+BY_DIFFERENCE = ("rbf", "laplacian")
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,9 @@ class Compaction:
 def compact(
     model: Any,
     *,
-    vectors: Literal["float32", "same"] = "float32",
+    vectors: Literal["float32", "uint8", "same"] = "float32",
     coefficients: Literal["uint8", "same"] = "uint8",
+    dtype: Literal["int8"] | None = None,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -76,12 +82,17 @@ def compact(
     ----------
     model : object
         As for `svmarrow.compress`.
-    vectors : {"float32", "same"}, default="float32"
-        Round float64 vectors to single precision, or leave them. Vectors of bytes stay bytes.
+    vectors : {"float32", "uint8", "same"}, default="float32"
+        Round float64 vectors to single precision, round dense ones to numbers of one byte, on one step for
+        all columns, or leave them. Vectors of bytes stay bytes. After "uint8" the coefficients are tuned
+        again, so that outputs differ least on the rows of X, or without X in feature space.
     coefficients : {"uint8", "same"}, default="uint8"
         Round each output's coefficients to at most 256 equally spaced numbers, or leave them.
+    dtype : {"int8"}, default=None
+        "int8" is short for ``vectors="uint8", coefficients="uint8"``, as in `svmarrow.export.to_c`.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows on which both are compared, best some that training has not seen. None takes the vectors.
+        Rows on which both are compared, best some that training has not seen. None takes the vectors. With
+        ``vectors="uint8"`` coefficients are tuned on every other row, and the others compared.
     y : array-like of shape (n,) or (n, q), default=None
         Their labels, or numbers for a bare expansion: scores are measured too.
     n_jobs : int, default=None
@@ -114,7 +125,9 @@ def compact(
     >>> compaction.bytes_after < 0.5 * compaction.bytes_before, compaction.disagreement < 0.02
     (True, True)
     """
-    check({"vectors": vectors, "coefficients": coefficients}, RULES)
+    check({"vectors": vectors, "coefficients": coefficients, "dtype": dtype}, RULES)
+    if dtype == "int8":
+        vectors = coefficients = "uint8"
     source = as_expansion(model)
     full = without_kind(source)
     if X is None and y is not None:
@@ -123,13 +136,14 @@ def compact(
         raise ValueError(
             "kernel='precomputed' needs X: the kernel values of the vectors are not in the model"
         )
-    fewer: dict[str, Any] = {}
-    if vectors == "float32" and full.kernel != "precomputed":
-        fewer["vectors"] = _single(full.vectors)
-    if coefficients == "uint8":
-        fewer["coefficients"] = rounded(full.coefficients)
-    small = full.replaced(**fewer)
-    rows = full.vectors if X is None else rows_for(source, X)
+    rows = None if X is None else rows_for(source, X)
+    targets = None if y is None else np.asarray(y)
+    tuning, judged = (None if rows is None else rows[::2]), slice(None)
+    if vectors == "uint8" and rows is not None and rows.shape[0] > 1:
+        judged = slice(1, None, 2)
+    small = _rounded(full, vectors, coefficients, tuning, n_jobs)
+    rows = full.vectors if rows is None else rows[judged]
+    y = None if targets is None else targets[judged]
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
     spread = float(np.sqrt(((before - before.mean(axis=0)) ** 2).mean())) if before.size else 0.0
     error = float(np.sqrt(((after - before) ** 2).mean())) if before.size else 0.0
@@ -140,13 +154,10 @@ def compact(
         score_before, score_after = (float(value) for value in score.result())
     if isinstance(source, ExpansionClassifier) and before.size:
         disagreement = float((source.decode(before) != source.decode(after)).mean())
-    # A byte a coefficient; a step and the place of zero for each output.
-    coded = full.coefficients.size + 9 * full.n_outputs
-    held = full.coefficients.nbytes
     return Compaction(
         model=of_kind(source, small),
-        bytes_before=stored_bytes(full, held),
-        bytes_after=stored_bytes(small, min(coded, held) if coefficients == "uint8" else held),
+        bytes_before=stored_bytes(full),
+        bytes_after=stored_bytes(small),
         largest_difference=float(np.abs(after - before).max(initial=0.0)),
         relative_difference=error / spread if spread > 0 else error,
         disagreement=disagreement,
@@ -155,33 +166,30 @@ def compact(
     )
 
 
-def rounded(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each column rounded to multiples of a step, at most 256 different ones with 0 among them.
-
-    The step has 24 bits, so that its multiples are exact and a file of bytes gives them back to the last
-    digit.
-    """
-    low = np.minimum(coefficients.min(axis=0, initial=0.0), 0.0)
-    high = np.maximum(coefficients.max(axis=0, initial=0.0), 0.0)
-    step = ((high - low) / 255).astype(np.float32)
-    # The rounded step must not be too small for the range.
-    step = np.where(step * np.float64(255) < high - low, np.nextafter(step, np.float32(np.inf)), step)
-    step = step.astype(np.float64)
-    safe = np.where(step > 0, step, 1.0)
-    zero = np.round(-low / safe)
-    codes = np.clip(np.round(coefficients / safe), -zero, 255 - zero)
-    return np.ascontiguousarray(codes * step + 0.0)
+def stored_bytes(expansion: KernelExpansion) -> int:
+    """Bytes of the numbers of an expansion in a file of `svmarrow.save`."""
+    return _core.stored_bytes(expansion.core_parts)
 
 
-def stored_bytes(expansion: KernelExpansion, coefficients: int) -> int:
-    """Bytes of an expansion in a file, its coefficients taking so many."""
-    rows = expansion.vectors
-    if sparse.issparse(rows):
-        # Files have indices of eight bytes.
-        held = rows.data.nbytes + 8 * (rows.indices.size + rows.indptr.size)
-    else:
-        held = rows.nbytes
-    return int(held + coefficients + expansion.intercepts.nbytes)
+def _rounded(
+    full: KernelExpansion, vectors: str, coefficients: str, rows: Any, n_jobs: int | None
+) -> KernelExpansion:
+    """The expansion with numbers of fewer bits."""
+    fewer: dict[str, Any] = {}
+    best, H = full.coefficients, None
+    if vectors == "uint8" and full.kernel != "precomputed" and full.n_vectors:
+        if hasattr(full.vectors, "toarray"):
+            raise refuse("vectors", vectors, "'float32' or 'same' for sparse vectors")
+        kind = np.uint8 if full.vectors.dtype == np.uint8 else np.float32
+        new = byte_vectors(full.vectors, from_zero=full.kernel not in BY_DIFFERENCE)
+        fewer["vectors"] = new.values(kind)
+        H, best = tuned(full, fewer["vectors"], rows, n_jobs)
+        fewer["coefficients"] = best
+    elif vectors == "float32" and full.kernel != "precomputed":
+        fewer["vectors"] = _single(full.vectors)
+    if coefficients == "uint8":
+        fewer["coefficients"] = byte_coefficients(best, H).values()
+    return full.replaced(**fewer)
 
 
 def _single(vectors: Any) -> Any:

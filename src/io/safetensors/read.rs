@@ -7,18 +7,19 @@ use std::path::Path;
 use ndarray::Array2;
 use serde_json::Value;
 
-use super::{Array, Dtype, ModelFile, VERSION, check_vectors, kernel_json, part};
+use super::{Array, Dtype, ModelFile, VERSION, check_vectors, kernel_json, part, too_many};
 use crate::control::{Monitor, Silent};
-use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows};
+use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
+use crate::io::byte_rows::ByteRows;
 use crate::io::container::{self, Container, Metadata, Tensor};
 use crate::io::grid::Grid;
 use crate::io::lines::MOST_COLUMNS;
 use crate::io::trouble::Trouble;
 use crate::io::watched;
 use crate::kernels::Kernel;
-use crate::memory::room;
+use crate::memory::{self, room};
 
 /// Characters of the longest text that describes a kernel or a shape.
 const LONGEST_TEXT: usize = 1000;
@@ -100,7 +101,9 @@ fn expansion(
     let steps = part(name, "coefficients.steps");
     let coded = tensors.contains_key(&steps);
     let codes = if coded { Dtype::U8 } else { Dtype::F64 };
-    let coefficients = take(tensors, &part(name, "coefficients"), &[codes], 2)?;
+    let present = take_if(tensors, &part(name, "coefficients.present"), Dtype::U8)?;
+    let dimensions = if present.is_some() { 1 } else { 2 };
+    let coefficients = take(tensors, &part(name, "coefficients"), &[codes], dimensions)?;
     let grid = if coded {
         let steps = take(tensors, &steps, &[Dtype::F64], 1)?.f64s(monitor)?;
         let zeros = take(tensors, &part(name, "coefficients.zeros"), &[Dtype::U8], 1)?.bytes(monitor)?;
@@ -118,7 +121,15 @@ fn expansion(
         None
     };
     let whole = part(name, "vectors");
-    let vectors = if tensors.contains_key(&whole) {
+    let of_vectors = |(key, tensor): (&String, &Tensor<'_>)| {
+        let bytes = tensor.dtype.bytes() * tensor.shape.iter().product::<usize>();
+        key.starts_with(&whole).then_some(bytes)
+    };
+    let vector_bytes: usize = tensors.iter().filter_map(of_vectors).sum();
+    let vectors = if let Some(step) = take_if(tensors, &format!("{whole}.step"), Dtype::F64)? {
+        let kind = metadata.text(&format!("{whole}.dtype"))?;
+        byte_rows(tensors, &whole, &step, &kind, monitor)?
+    } else if tensors.contains_key(&whole) {
         dense(&take(tensors, &whole, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?, monitor)?
     } else {
         let shape =
@@ -127,14 +138,38 @@ fn expansion(
     };
     let view = vectors.view();
     let expected = (view.rows(), intercepts.len());
-    if coefficients.shape != [expected.0, expected.1] {
-        let shape = &coefficients.shape;
-        return Err(format!("coefficients have shape {shape:?}, expected {expected:?}").into());
-    }
+    let places = match &present {
+        Some(bits) => {
+            let bits = bits.bytes(monitor)?;
+            check_places(&bits, expected, &coefficients, view, vector_bytes)?;
+            Some(bits)
+        }
+        None if coefficients.shape != [expected.0, expected.1] => {
+            let shape = &coefficients.shape;
+            return Err(format!("coefficients have shape {shape:?}, expected {expected:?}").into());
+        }
+        None => None,
+    };
     check_vectors(kernel, view, monitor)?;
-    let numbers = match grid {
-        Some((steps, zeros)) => Grid { codes: coefficients.bytes(monitor)?, steps, zeros }.values()?,
-        None => coefficients.f64s(monitor)?,
+    let all = expected.0 * expected.1;
+    let numbers = match (grid, places) {
+        (Some((steps, zeros)), None) => {
+            Grid { codes: coefficients.bytes(monitor)?, steps, zeros }.values()?
+        }
+        (None, None) => coefficients.f64s(monitor)?,
+        (Some((steps, zeros)), Some(places)) => {
+            let mut codes: Vec<u8> = memory::zeros("the codes of the coefficients", all)?;
+            codes.iter_mut().enumerate().for_each(|(i, code)| *code = zeros[i % zeros.len()]);
+            marked(&places).zip(coefficients.bytes(monitor)?).for_each(|(place, code)| codes[place] = code);
+            Grid { codes, steps, zeros }.values()?
+        }
+        (None, Some(places)) => {
+            let mut numbers: Vec<f64> = memory::zeros("the coefficients", all)?;
+            marked(&places)
+                .zip(coefficients.f64s(monitor)?)
+                .for_each(|(place, value)| numbers[place] = value);
+            numbers
+        }
     };
     let numbers = Array2::from_shape_vec(expected, numbers).map_err(|error| error.to_string())?;
     Ok(KernelExpansion::new(kernel, vectors, numbers, intercepts)?)
@@ -157,6 +192,75 @@ fn take<'a>(
         return Err(format!("tensor {name:?} has shape {shape:?}, expected {dimensions} sizes").into());
     }
     Ok(tensor)
+}
+
+/// A vector that may be missing.
+fn take_if<'a>(
+    tensors: &mut BTreeMap<String, Tensor<'a>>,
+    name: &str,
+    dtype: Dtype,
+) -> Result<Option<Tensor<'a>>, Trouble> {
+    tensors.contains_key(name).then(|| take(tensors, name, &[dtype], 1)).transpose()
+}
+
+/// The places of the bits that are 1.
+fn marked(bits: &[u8]) -> impl Iterator<Item = usize> {
+    (0..8 * bits.len()).filter(|i| bits[i / 8] >> (i % 8) & 1 == 1)
+}
+
+/// Refuses bits that are not those of the coefficients that are stored, out of (m, q).
+fn check_places(
+    bits: &[u8],
+    (m, q): (usize, usize),
+    coefficients: &Tensor<'_>,
+    vectors: Rows<'_>,
+    vector_bytes: usize,
+) -> Result<(), Trouble> {
+    let all = m.checked_mul(q).ok_or("there are more coefficients than any memory holds")?;
+    if bits.len() != all.div_ceil(8) {
+        let found = bits.len();
+        return Err(format!("coefficients.present has {found} bytes for {all} coefficients").into());
+    }
+    let stored = coefficients.shape[0];
+    if too_many(all, vectors, bits.len() + stored * coefficients.dtype.bytes() + vector_bytes) {
+        return Err(format!(
+            "{all} coefficients, nearly all of them 0, are too many for the size of the file"
+        )
+        .into());
+    }
+    let ones = marked(bits).take_while(|i| *i < all).count();
+    if ones != stored || marked(bits).any(|i| i >= all) {
+        return Err(format!("coefficients.present marks {ones} of {all}, and {stored} are stored").into());
+    }
+    Ok(())
+}
+
+/// Vectors of bytes on a grid.
+fn byte_rows(
+    tensors: &mut BTreeMap<String, Tensor<'_>>,
+    name: &str,
+    step: &Tensor<'_>,
+    kind: &str,
+    monitor: &dyn Monitor,
+) -> Result<OwnedRows, Trouble> {
+    let tensor = take(tensors, name, &[Dtype::U8], 2)?;
+    let lows = take(tensors, &format!("{name}.lows"), &[Dtype::I16], 1)?.i16s(monitor)?;
+    let (m, d, steps) = (tensor.shape[0], tensor.shape[1], step.f64s(monitor)?);
+    let [step] = steps[..] else {
+        return Err(format!("vectors.step has {} numbers, expected one", steps.len()).into());
+    };
+    if !step.is_finite() || step <= 0.0 {
+        return Err(format!("vectors.step is {step}, expected a positive number").into());
+    }
+    if lows.len() != 1 && lows.len() != d || d == 0 {
+        return Err(format!("vectors.lows has {} numbers for {d} columns", lows.len()).into());
+    }
+    let rows = ByteRows { codes: tensor.bytes(monitor)?, lows, step };
+    match kind {
+        "F32" => Ok(rows.values::<f32>(m, d)?.into()),
+        "F64" => Ok(rows.values::<f64>(m, d)?.into()),
+        _ => Err(format!("vectors.dtype is {kind:?}, expected F32 or F64").into()),
+    }
 }
 
 fn dense(tensor: &Tensor<'_>, monitor: &dyn Monitor) -> Result<OwnedRows, Trouble> {

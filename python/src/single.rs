@@ -1,0 +1,247 @@
+//! One row at a time: an expansion with the affine map before it and the decoder behind it.
+//!
+//! Numbers come from a list, a tuple, a vector of NumPy or any other sequence and a label goes back, with no array made
+//! on the way: a prediction of some dozen vectors takes a few microseconds, where arrays and their checks take a hundred.
+
+use numpy::ndarray::ArrayView2;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyList, PyTuple};
+use svmarrow::control::Par;
+use svmarrow::kernels::Evaluator;
+use svmarrow::multiclass::{self, CodeMatrix, Decoder};
+
+use crate::array::{matrix_view, vector};
+use crate::error::to_python;
+use crate::expansion::ExpansionArg;
+use crate::multiclass::code_matrix;
+use crate::run::{Cost, run};
+
+/// `((x - centre) / scale) @ matrix + offset`.
+struct Map {
+    centre: Vec<f64>,
+    scale: Vec<f64>,
+    /// Columns after and the matrix, row-major.
+    matrix: Option<(usize, Vec<f64>)>,
+    offset: Option<Vec<f64>>,
+}
+
+impl Map {
+    fn apply(&self, row: &mut Vec<f64>) {
+        for ((x, centre), scale) in row.iter_mut().zip(&self.centre).zip(&self.scale) {
+            *x = (*x - centre) / scale;
+        }
+        if let Some((columns, matrix)) = &self.matrix {
+            let mut mapped = vec![0.0; *columns];
+            for (x, line) in row.iter().zip(matrix.chunks_exact(*columns)) {
+                mapped.iter_mut().zip(line).for_each(|(sum, weight)| *sum += x * weight);
+            }
+            *row = mapped;
+        }
+        if let Some(offset) = &self.offset {
+            row.iter_mut().zip(offset).for_each(|(x, offset)| *x += offset);
+        }
+    }
+}
+
+/// A map as Python has it.
+#[derive(FromPyObject)]
+struct MapArg<'py>(
+    PyReadonlyArray1<'py, f64>,
+    PyReadonlyArray1<'py, f64>,
+    Option<PyReadonlyArray2<'py, f64>>,
+    Option<PyReadonlyArray1<'py, f64>>,
+);
+
+impl MapArg<'_> {
+    fn map(&self) -> PyResult<Map> {
+        let matrix = match &self.2 {
+            Some(matrix) => {
+                let view = matrix_view(matrix)?;
+                Some((view.ncols(), view.iter().copied().collect()))
+            }
+            None => None,
+        };
+        let offset = self.3.as_ref().map(vector).transpose()?.map(<[f64]>::to_vec);
+        Ok(Map { centre: vector(&self.0)?.to_vec(), scale: vector(&self.1)?.to_vec(), matrix, offset })
+    }
+}
+
+/// What outputs become.
+enum Reading {
+    /// As they are.
+    Outputs,
+    /// The only one, times a sign.
+    First(f64),
+    /// The second class from 0 on, of two.
+    Sign,
+    /// The class of the largest.
+    Largest,
+    /// 1 above 0, else -1.
+    Inside,
+    /// By a decoder.
+    Decoded(Decoder),
+    /// The second score of a decoder less the first.
+    Difference(Decoder),
+}
+
+impl Reading {
+    fn new(name: &str, code: Option<&CodeMatrix>) -> PyResult<Self> {
+        Ok(match (name.split_once(' '), code) {
+            (None, _) if name == "outputs" => Self::Outputs,
+            (None, _) if name == "flat" => Self::First(1.0),
+            (None, Some(code)) if name == "column" => Self::First(f64::from(code.row(1)[0])),
+            (None, _) if name == "sign" => Self::Sign,
+            (None, _) if name == "largest" => Self::Largest,
+            (None, _) if name == "inside" => Self::Inside,
+            (Some(("difference", decoder)), Some(_)) => {
+                Self::Difference(Decoder::from_name(decoder).map_err(to_python)?)
+            }
+            (None, Some(_)) => Self::Decoded(Decoder::from_name(name).map_err(to_python)?),
+            _ => return Err(PyValueError::new_err(format!("{name} is no way to read outputs"))),
+        })
+    }
+}
+
+/// A model for single rows.
+#[pyclass(frozen, module = "svmarrow._core")]
+pub(crate) struct Single {
+    evaluator: Evaluator,
+    columns: usize,
+    map: Option<Map>,
+    answer: Reading,
+    scores: Reading,
+    code: Option<CodeMatrix>,
+    labels: Vec<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Single {
+    #[new]
+    #[pyo3(signature = (expansion, columns, before, answer, scores, code, labels))]
+    fn new(
+        expansion: ExpansionArg<'_>,
+        columns: usize,
+        before: Option<MapArg<'_>>,
+        answer: &str,
+        scores: &str,
+        code: Option<PyReadonlyArray2<'_, i8>>,
+        labels: Vec<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let evaluator = Evaluator::new(&expansion.view()?).map_err(to_python)?;
+        let code = code.as_ref().map(code_matrix).transpose()?;
+        let (answer, scores) = (Reading::new(answer, code.as_ref())?, Reading::new(scores, code.as_ref())?);
+        let map = before.as_ref().map(MapArg::map).transpose()?;
+        Ok(Self { evaluator, columns, map, answer, scores, code, labels })
+    }
+
+    /// The label of a row, or its prediction.
+    fn predict<'py>(&self, row: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.read(&self.answer, row, true)
+    }
+
+    /// The scores of a row.
+    fn decision_function<'py>(&self, row: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.read(&self.scores, row, false)
+    }
+}
+
+impl Single {
+    fn read<'py>(
+        &self,
+        reading: &Reading,
+        row: &Bound<'py, PyAny>,
+        is_label: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = row.py();
+        let outputs = self.outputs(row)?;
+        let class = |class: usize| Ok(self.labels[class].bind(py).clone());
+        let decoded = |decoder: Decoder| {
+            let code = self.code.as_ref().expect("a reading by a decoder has its code");
+            let view = ArrayView2::from_shape((1, outputs.len()), &outputs).expect("one row");
+            (view, code, decoder)
+        };
+        match *reading {
+            Reading::Outputs => Ok(PyTuple::new(py, &outputs)?.into_any()),
+            Reading::First(sign) => Ok(PyFloat::new(py, sign * outputs[0]).into_any()),
+            Reading::Sign => class(usize::from(outputs[0] >= 0.0)),
+            Reading::Largest => class(largest(&outputs)),
+            Reading::Inside => Ok((if outputs[0] > 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any()),
+            Reading::Decoded(decoder) => {
+                let (view, code, decoder) = decoded(decoder);
+                let scores = run(py, 1, Cost::About(0), None, |monitor, _| {
+                    multiclass::scores(view, code, decoder, monitor, Par::Sequential)
+                })?;
+                let scores = scores.into_raw_vec_and_offset().0;
+                if is_label { class(largest(&scores)) } else { Ok(PyTuple::new(py, &scores)?.into_any()) }
+            }
+            Reading::Difference(decoder) => {
+                let (view, code, decoder) = decoded(decoder);
+                let scores = run(py, 1, Cost::About(0), None, |monitor, _| {
+                    multiclass::scores(view, code, decoder, monitor, Par::Sequential)
+                })?;
+                Ok(PyFloat::new(py, scores[(0, 1)] - scores[(0, 0)]).into_any())
+            }
+        }
+    }
+
+    fn outputs(&self, row: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+        let mut values = numbers(row, self.columns)?;
+        if values.len() != self.columns {
+            let found = values.len();
+            return Err(PyValueError::new_err(format!(
+                "a row of {found} numbers: the model has {} columns",
+                self.columns
+            )));
+        }
+        if let Some(column) = values.iter().position(|value| !value.is_finite()) {
+            let value = values[column];
+            return Err(PyValueError::new_err(format!(
+                "column {column} of the row is {value}: it must be finite"
+            )));
+        }
+        if let Some(map) = &self.map {
+            map.apply(&mut values);
+        }
+        let cost = Cost::of(1, self.evaluator.len(), values.len());
+        let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
+        let rows = rows.try_into().map_err(to_python)?;
+        let outputs = run(row.py(), 1, cost, None, |monitor, _| {
+            self.evaluator.evaluate_watched(rows, monitor, Par::Sequential)
+        })?;
+        Ok(outputs.into_raw_vec_and_offset().0)
+    }
+}
+
+/// The first place of the largest.
+fn largest(values: &[f64]) -> usize {
+    let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
+    (1..values.len()).fold(0, better)
+}
+
+/// The numbers of a row.
+fn numbers(row: &Bound<'_, PyAny>, columns: usize) -> PyResult<Vec<f64>> {
+    let mut values = Vec::with_capacity(columns);
+    if let Ok(list) = row.cast::<PyList>() {
+        for item in list.iter() {
+            values.push(item.extract()?);
+        }
+    } else if let Ok(tuple) = row.cast::<PyTuple>() {
+        for item in tuple.iter_borrowed() {
+            values.push(item.extract()?);
+        }
+    } else if let Ok(array) = row.extract::<PyReadonlyArray1<'_, f64>>() {
+        values.extend(array.as_array());
+    } else if let Ok(array) = row.extract::<PyReadonlyArray1<'_, f32>>() {
+        values.extend(array.as_array().iter().map(|&value| f64::from(value)));
+    } else if let Ok(array) = row.extract::<PyReadonlyArray1<'_, u8>>() {
+        values.extend(array.as_array().iter().map(|&value| f64::from(value)));
+    } else {
+        let refused = || PyTypeError::new_err("a row is a list, a tuple or another sequence of numbers");
+        for item in row.try_iter().map_err(|_| refused())? {
+            values.push(item?.extract().map_err(|_| refused())?);
+        }
+    }
+    Ok(values)
+}

@@ -1,0 +1,93 @@
+"""The command that writes a model in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads annotations when it runs
+from typing import Annotated
+
+import typer
+
+from svmarrow._support.progress import progress as shown_progress
+from svmarrow.cli import report
+from svmarrow.cli.data import DataOptions, check_writable
+from svmarrow.cli.models import c_name, model_format, read_model, read_model_and_data, write_model
+from svmarrow.cli.options import DataFormat, Format, Header, ModelFormat, Numbers, Target, TestKeys
+from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
+from svmarrow.export import to_c, to_onnx
+
+__all__ = ["convert"]
+
+
+@fail_cleanly
+def convert(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="File to write: .onnx, .h, .model, .safetensors.", show_default=False
+        ),
+    ],
+    model_format_: Annotated[
+        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+    ] = ModelFormat.auto,
+    dtype: Annotated[
+        Numbers | None,
+        typer.Option("--dtype", help="ONNX: float32 or float64. C: float32 or int8.", show_default=False),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix", help="C: what all names begin with. Default: the file's name.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="C: rows to tune int8 on and to measure it on.", show_default=False),
+    ] = None,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    test: TestKeys = False,
+) -> None:
+    """Write a model in another format: ONNX, a C header, LIBSVM's text, safetensors.
+
+    [bold]Examples[/bold]
+
+      svmarrow convert small.safetensors -o small.onnx
+      svmarrow convert small.safetensors -o small.h --dtype int8 --data train.svm
+      svmarrow convert svm-train.model -o model.safetensors
+    """
+    kind = model_format(output, model_format_.value)
+    if dtype is not None and kind not in ("onnx", "c"):
+        raise typer.BadParameter(f"--dtype is for ONNX and C, {output} is written as {kind}")
+    if (prefix is not None or data is not None) and kind != "c":
+        raise typer.BadParameter(f"--prefix and --data are for C, {output} is written as {kind}")
+    check_writable(output)
+    rows = None
+    if data is None:
+        whole = read_model(model)
+    else:
+        options = DataOptions(data_format.value, target, header, test)
+        with shown_progress(on_terminal()) as shown:
+            whole, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
+    if kind == "onnx":
+        to_onnx(whole, output, dtype=dtype.value if dtype else None)  # type: ignore[arg-type]
+    elif kind == "c":
+        made = to_c(
+            whole,
+            output,
+            prefix=prefix or c_name(output),
+            dtype=dtype.value if dtype else "float32",  # type: ignore[arg-type]
+            X=None if rows is None else rows.X,
+            y=None if rows is None else rows.y,
+        )
+        say(f"{made.flash:,} bytes of tables, {made.multiplications:,} multiplications a row")
+        if made.disagreement is not None:
+            say(f"another label on {percent(made.disagreement)} of {data}")
+        if made.score_before is not None and made.score_after is not None:
+            say(f"score on {data}: {made.score_before:.4f} before, {made.score_after:.4f} after")
+    else:
+        write_model(whole, output, kind)
+    say(f"wrote {output}, {report.size(output.stat().st_size)}")

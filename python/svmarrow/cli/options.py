@@ -1,0 +1,149 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DATA_PANEL",
+    "Candidates",
+    "DataFormat",
+    "Format",
+    "Header",
+    "Jobs",
+    "Kernel",
+    "Method",
+    "ModelFormat",
+    "MultiClass",
+    "Numbers",
+    "Scale",
+    "SinglePrecision",
+    "Target",
+    "Task",
+    "TestKeys",
+]
+
+
+class DataFormat(StrEnum):
+    """Formats of data files."""
+
+    auto = "auto"
+    svmlight = "svmlight"
+    csv = "csv"
+    npz = "npz"
+
+
+class ModelFormat(StrEnum):
+    """Formats of model files."""
+
+    auto = "auto"
+    safetensors = "safetensors"
+    libsvm = "libsvm"
+    onnx = "onnx"
+    c = "c"
+
+
+class Task(StrEnum):
+    """What is learnt."""
+
+    classification = "classification"
+    regression = "regression"
+
+
+class Scale(StrEnum):
+    """What is done to columns before the kernel sees them."""
+
+    none = "none"
+    standard = "standard"
+    minmax = "minmax"
+
+
+class Numbers(StrEnum):
+    """Numbers of an exported model."""
+
+    float32 = "float32"
+    float64 = "float64"
+    int8 = "int8"
+
+
+class Kernel(StrEnum):
+    """Kernels that need no function."""
+
+    linear = "linear"
+    poly = "poly"
+    rbf = "rbf"
+    sigmoid = "sigmoid"
+    laplacian = "laplacian"
+    chi2 = "chi2"
+
+
+class MultiClass(StrEnum):
+    """How several classes become two."""
+
+    ovo = "ovo"
+    ovr = "ovr"
+
+
+class Method(StrEnum):
+    """How vectors are chosen or made."""
+
+    pursuit = "pursuit"
+    prefit = "prefit"
+    basic = "basic"
+    rank = "rank"
+    l0 = "l0"
+    l1 = "l1"
+    lars = "lars"
+    gradient = "gradient"
+
+
+class Candidates(StrEnum):
+    """Where compressed vectors come from."""
+
+    vectors = "vectors"
+    rows = "rows"
+
+
+DATA_PANEL = "Reading data"
+Format = Annotated[
+    DataFormat,
+    typer.Option("--format", help="Format of data files; auto goes by the name.", rich_help_panel=DATA_PANEL),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="CSV: label column, by name or index (-1 is the last); 'none' for no labels. Default: the last.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="CSV: the first line holds names. Default: look.",
+        rich_help_panel=DATA_PANEL,
+        show_default=False,
+    ),
+]
+TestKeys = Annotated[
+    bool,
+    typer.Option(
+        "--test",
+        help="npz: take the test arrays, X_test or test_data, ..., and y_test.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+SinglePrecision = Annotated[
+    bool,
+    typer.Option(
+        "--float32", help="Keep numbers in single precision: half the memory.", rich_help_panel=DATA_PANEL
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use."),
+]

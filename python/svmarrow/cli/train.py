@@ -1,0 +1,157 @@
+"""The command that fits a support vector machine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path  # noqa: TC003 - typer reads annotations when it runs
+from typing import Annotated, Any, Literal
+
+import typer
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+from svmarrow._support.progress import progress as shown_progress
+from svmarrow.cli import report
+from svmarrow.cli.data import DataOptions, check_writable, read_data
+from svmarrow.cli.models import bytes_one_vs_rest, smaller_as_one_vs_rest, write_model
+from svmarrow.cli.options import (
+    DataFormat,
+    Format,
+    Header,
+    Jobs,
+    Kernel,
+    ModelFormat,
+    MultiClass,
+    Scale,
+    SinglePrecision,
+    Target,
+    Task,
+    TestKeys,
+)
+from svmarrow.cli.report import fail_cleanly, on_terminal, say
+from svmarrow.interop import as_expansion
+from svmarrow.svm import SVC, SVR
+
+__all__ = ["train"]
+
+#: Scalers by what they do; sparse rows are not centred.
+SCALERS: dict[str, Any] = {
+    "none": lambda sparse_rows: None,  # noqa: ARG005 - the same arguments for all
+    "standard": lambda sparse_rows: StandardScaler(with_mean=not sparse_rows),
+    "minmax": lambda sparse_rows: MaxAbsScaler() if sparse_rows else MinMaxScaler(),
+}
+
+
+def _gamma(text: str) -> str | float:
+    if text in ("scale", "auto"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor 'scale' nor 'auto'") from None
+
+
+@fail_cleanly
+def train(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled rows.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
+    kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
+    C: Annotated[float, typer.Option("--C", "-C", help="Price of an error.")] = 1.0,
+    gamma: Annotated[
+        str, typer.Option("--gamma", "-g", help="The kernel's gamma: a number, scale or auto.")
+    ] = "scale",
+    degree: Annotated[int, typer.Option(help="Exponent of the poly kernel.")] = 3,
+    coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
+    task: Annotated[
+        Task, typer.Option("--task", help="Learn labels, or numbers (epsilon-regression).")
+    ] = Task.classification,
+    epsilon: Annotated[float, typer.Option(help="Regression: errors up to this size cost nothing.")] = 0.1,
+    scale: Annotated[
+        Scale,
+        typer.Option(
+            "--scale",
+            help="Columns to mean 0 and deviation 1 (standard) or to 0 ... 1 (minmax); kept in the model.",
+        ),
+    ] = Scale.none,
+    multi_class: Annotated[
+        MultiClass, typer.Option(help="More than two classes: one-vs-one or one-vs-rest.")
+    ] = MultiClass.ovo,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Small classes weigh as much as large ones.")
+    ] = False,
+    tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
+    cache_size: Annotated[
+        float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
+    ] = None,
+    max_time: Annotated[
+        float | None, typer.Option(help="End after so many seconds with the model reached.")
+    ] = None,
+    n_jobs: Jobs = None,
+    model_format_: Annotated[
+        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+    ] = ModelFormat.auto,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    test: TestKeys = False,
+    float32: SinglePrecision = False,
+) -> None:
+    """Fit a support vector machine and save it.
+
+    The optimum is reached up to --tol; the duality gap that is printed bounds
+    how much better the objective could be.
+
+    [bold]Examples[/bold]
+
+      svmarrow train train.svm -o model.safetensors -C 10 --gamma 0.02
+      svmarrow train iris.csv --target species --scale standard -o iris.safetensors
+      svmarrow train prices.csv.gz --task regression -o prices.safetensors
+      svmarrow train usps.npz --multi-class ovr -o usps.safetensors
+      svmarrow train train.svm -o for-svm-predict.model
+    """
+    width = _gamma(gamma)
+    check_writable(output)
+    options = DataOptions(data_format.value, target, header, test, single_precision=float32)
+    with shown_progress(on_terminal()) as shown:
+        rows = read_data(data, options, shown.callback)
+    common: dict[str, Any] = {
+        "C": C,
+        "kernel": kernel.value,
+        "gamma": width,
+        "degree": degree,
+        "coef0": coef0,
+        "tol": tol,
+        "cache_size": cache_size,
+        "max_time": max_time,
+        "n_jobs": n_jobs,
+        "verbose": on_terminal(),
+    }
+    targets = rows.labels
+    machine: SVC | SVR
+    if task is Task.regression:
+        if targets.dtype.kind not in "iuf":
+            raise ValueError(f"{data}: the targets are no numbers, which --task regression needs")
+        machine = SVR(epsilon=epsilon, **common)
+    else:
+        weights: Literal["balanced"] | None = "balanced" if balanced else None
+        machine = SVC(multi_class=multi_class.value, class_weight=weights, **common)
+    scaler = SCALERS[scale](sparse.issparse(rows.X))
+    started = time.perf_counter()
+    machine.fit(rows.X if scaler is None else scaler.fit_transform(rows.X), targets)
+    elapsed = time.perf_counter() - started
+    machine.set_params(verbose=False)  # the file is not for this terminal
+    if scaler is None and rows.names is None:
+        write_model(machine, output, model_format_.value)
+    else:
+        steps = [] if scaler is None else [scaler]
+        whole = as_expansion(make_pipeline(*steps, machine))
+        write_model(whole.set_params(feature_names=rows.names), output, model_format_.value)
+    n, d = rows.X.shape
+    what = f"{len(machine.classes_)} classes" if isinstance(machine, SVC) else "numbers"
+    say(f"{n:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} support vectors")
+    say(f"trained in {report.seconds(elapsed)}: {report.describe_certificate(machine.certificate_)}")
+    say(f"wrote {output}, {report.size(output.stat().st_size)}")
+    smaller = bytes_one_vs_rest(machine)
+    if smaller is not None:
+        say(smaller_as_one_vs_rest(*smaller))

@@ -1,0 +1,164 @@
+"""What happens to a row before the kernel sees it, in C99: ``PREFIX_prepare``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svmarrow.export.c_kernels import number, table
+from svmarrow.models.categories import Impute
+from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow.models.preparation import Step
+
+__all__ = ["StepText"]
+
+
+class StepText:
+    """Tables and statements of steps.
+
+    Every step reads a local array of floats and writes another; the compiler keeps what it needs of them.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.tables = ""
+        self.statements = ""
+        self.flash = self.multiplications = self.stack = 0
+        self.needs_math = False
+        self._count = 0
+
+    def text(self, step: Step) -> str:
+        """``PREFIX_prepare`` with its tables."""
+        last = self._add(step, "row")
+        return f"""{self.tables}
+/* What happens to a row before the kernel sees it. */
+static inline void {self.prefix}_prepare(const float *row, float *x) {{
+    int j;
+{self.statements}    for (j = 0; j < {step.n_out}; ++j) {{
+        x[j] = {last}[j];
+    }}
+}}
+"""
+
+    def _add(self, step: Step, rows: str) -> str:
+        match step:
+            case Chain():
+                for one in step.steps:
+                    rows = self._add(one, rows)
+                return rows
+            case Affine():
+                return self._affine(step, rows)
+            case Clip():
+                low, high, of = number(step.low), number(step.high), f"{rows}[j]"
+                return self._loop(step.n_in, f"{of} < {low} ? {low} : {of} > {high} ? {high} : {of}")
+            case Normalize():
+                return self._normalize(step, rows)
+            case Parts():
+                return self._parts(step, rows)
+            case Impute() if not step.mixed:
+                return self._impute(step, rows)
+        raise ValueError(
+            f"{step!r} is not written as C: encode categories as numbers before the pipeline, or export ONNX"
+        )
+
+    def _new(self, size: int) -> str:
+        self._count += 1
+        self.stack += 4 * size
+        name = f"r{self._count}"
+        self.statements += f"    float {name}[{size}];\n"
+        return name
+
+    def _constants(self, values: NDArray[np.float64]) -> str:
+        name = f"{self.prefix}_step{self._count}_{len(self.tables)}"
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32)
+        if not np.isfinite(single).all():
+            raise ValueError("the preparation holds numbers beyond single precision: scale the columns")
+        self.tables += table("float", name, values.shape, single.ravel())
+        self.flash += 4 * values.size
+        return name
+
+    def _loop(self, size: int, value: str) -> str:
+        name = self._new(size)
+        self.statements += f"    for (j = 0; j < {size}; ++j) {{\n        {name}[j] = {value};\n    }}\n"
+        return name
+
+    def _affine(self, step: Affine, rows: str) -> str:
+        centre, scale = self._constants(step.centre), self._constants(1.0 / step.scale)
+        scaled = self._loop(step.n_in, f"({rows}[j] - {centre}[j]) * {scale}[j]")
+        self.multiplications += step.n_in
+        if step.matrix is None:
+            return scaled
+        matrix, size = self._constants(step.matrix), step.n_out
+        start = "0.0f" if step.offset is None else f"{self._constants(step.offset)}[j]"
+        mapped = self._loop(size, start)
+        self.multiplications += step.n_in * size
+        self.statements += f"""    for (j = 0; j < {step.n_in}; ++j) {{
+        int i;
+        for (i = 0; i < {size}; ++i) {{
+            {mapped}[i] += {scaled}[j] * {matrix}[j][i];
+        }}
+    }}
+"""
+        return mapped
+
+    def _normalize(self, step: Normalize, rows: str) -> str:
+        self._count += 1
+        length, size = f"length{self._count}", f"({rows}[j] < 0.0f ? -{rows}[j] : {rows}[j])"
+        grow = {
+            "l1": f"{length} += {size};",
+            "l2": f"{length} += {rows}[j] * {rows}[j];",
+            "max": f"{length} = {size} > {length} ? {size} : {length};",
+        }[step.norm]
+        self.statements += f"""    float {length} = 0.0f;
+    for (j = 0; j < {step.n_in}; ++j) {{
+        {grow}
+    }}
+"""
+        if step.norm == "l2":
+            self.needs_math = True
+            self.statements += f"    {length} = sqrtf({length});\n"
+        self.statements += f"    {length} = {length} > 0.0f ? 1.0f / {length} : 1.0f;\n"
+        self.multiplications += 2 * step.n_in
+        return self._loop(step.n_in, f"{rows}[j] * {length}")
+
+    def _parts(self, step: Parts, rows: str) -> str:
+        blocks = []
+        for taken, one in zip(step.columns, step.steps, strict=True):
+            name = f"{self.prefix}_step{self._count}_{len(self.tables)}"
+            self.tables += table("int32_t", name, taken.shape, taken)
+            self.flash += 4 * taken.size
+            block = self._loop(taken.size, f"{rows}[{name}[j]]")
+            blocks.append(
+                (taken.size if one is None else one.n_out, block if one is None else self._add(one, block))
+            )
+        whole, start = self._new(step.n_out), 0
+        for size, block in blocks:
+            self.statements += (
+                f"    for (j = 0; j < {size}; ++j) {{\n        {whole}[{start} + j] = {block}[j];\n    }}\n"
+            )
+            start += size
+        return whole
+
+    def _impute(self, step: Impute, rows: str) -> str:
+        values = self._constants(np.array(step.values, dtype=np.float64))
+        gap = "{0} != {0}" if step.missing is None else "{0} == " + number(float(step.missing))
+        filled = self._loop(step.n_in, f"{gap.format(f'{rows}[j]')} ? {values}[j] : {rows}[j]")
+        if step.flags is None:
+            return filled
+        name = f"{self.prefix}_step{self._count}_{len(self.tables)}"
+        self.tables += table("int32_t", name, step.flags.shape, step.flags)
+        whole, n = self._new(step.n_out), step.n_in
+        self.statements += f"""    for (j = 0; j < {n}; ++j) {{
+        {whole}[j] = {filled}[j];
+    }}
+    for (j = 0; j < {step.flags.size}; ++j) {{
+        {whole}[{n} + j] = {gap.format(f"{rows}[{name}[j]]")} ? 1.0f : 0.0f;
+    }}
+"""
+        return whole

@@ -1,0 +1,117 @@
+"""What happens to a row before the kernel sees it, in ONNX's operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow.models.preparation import Step
+
+__all__ = ["StepText"]
+
+
+class StepText:
+    """Statements of steps; `arrays` are the constants that they name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.arrays: dict[str, NDArray[Any]] = {"step_columns": np.array([1], dtype=np.int64)}
+        self._count = 0
+
+    def add(self, step: Step, rows: str) -> str:
+        """The name of the rows that a step makes of the rows of a name."""
+        if step.mixed:
+            raise ValueError(
+                "the model takes columns of text, and an exported one takes numbers alone: encode them as "
+                "numbers before the pipeline"
+            )
+        match step:
+            case Chain():
+                for one in step.steps:
+                    rows = self.add(one, rows)
+                return rows
+            case Affine():
+                shifted = self._do(f"Sub ({rows}, {self._constant(step.centre)})")
+                rows = self._do(f"Div ({shifted}, {self._constant(step.scale)})")
+                if step.matrix is not None:
+                    rows = self._do(f"MatMul ({rows}, {self._constant(step.matrix)})")
+                if step.offset is not None:
+                    rows = self._do(f"Add ({rows}, {self._constant(step.offset)})")
+                return rows
+            case Clip():
+                low, high = self._constant(np.array(step.low)), self._constant(np.array(step.high))
+                return self._do(f"Clip ({rows}, {low}, {high})")
+            case Normalize():
+                return self._normalize(step, rows)
+            case Parts():
+                blocks = []
+                for taken, part in zip(step.columns, step.steps, strict=True):
+                    block = self._do(f"Gather <axis = 1> ({rows}, {self._constant(taken)})")
+                    blocks.append(block if part is None else self.add(part, block))
+                return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")
+            case Impute():
+                return self._impute(step, rows)
+            case Encode():
+                return self._encode(step, rows)
+        raise TypeError(f"{step!r} has no counterpart in ONNX")
+
+    def _do(self, operation: str) -> str:
+        self._count += 1
+        name = f"row{self._count}"
+        self.lines.append(f"{name} = {operation}")
+        return name
+
+    def _constant(self, array: NDArray[Any]) -> str:
+        name = f"step{len(self.arrays)}"
+        self.arrays[name] = array
+        return name
+
+    def _normalize(self, step: Normalize, rows: str) -> str:
+        if step.norm == "l2":
+            length = self._do(f"ReduceL2 <keepdims = 1> ({rows}, step_columns)")
+        else:
+            size = self._do(f"Abs ({rows})")
+            reduce = "ReduceSum" if step.norm == "l1" else "ReduceMax"
+            length = self._do(f"{reduce} <keepdims = 1> ({size}, step_columns)")
+        nothing, one = self._constant(np.array(0.0)), self._constant(np.array(1.0))
+        empty = self._do(f"Equal ({length}, {nothing})")
+        return self._do(f"Div ({rows}, {self._do(f'Where ({empty}, {one}, {length})')})")
+
+    def _impute(self, step: Impute, rows: str) -> str:
+        if step.missing is None:
+            gap = self._do(f"IsNaN ({rows})")
+        else:
+            gap = self._do(f"Equal ({rows}, {self._constant(np.array(float(step.missing)))})")
+        values = self._constant(np.array(step.values, dtype=np.float64))
+        filled = self._do(f"Where ({gap}, {values}, {rows})")
+        if step.flags is None:
+            return filled
+        flags = self._do(f"CastLike ({gap}, {rows})")
+        flags = self._do(f"Gather <axis = 1> ({flags}, {self._constant(step.flags)})")
+        return self._do(f"Concat <axis = 1> ({filled}, {flags})")
+
+    def _encode(self, step: Encode, rows: str) -> str:
+        """A row of a table is a product of zeros and a one with it; others give NaN or `unknown`."""
+        blocks = []
+        for number, table in enumerate(step.tables):
+            place = self._constant(np.array([number]))
+            column = self._do(f"Gather <axis = 1> ({rows}, {place})")
+            categories = table.categories.astype(np.float64)
+            same = self._do(f"Equal ({column}, {self._constant(categories[np.newaxis])})")
+            same = self._do(f"CastLike ({same}, {rows})")
+            if len(table.numbers) > categories.size:
+                gap = self._do(f"CastLike ({self._do(f'IsNaN ({column})')}, {rows})")
+                same = self._do(f"Concat <axis = 1> ({same}, {gap})")
+            found = self._do(f"MatMul ({same}, {self._constant(table.numbers)})")
+            any_ = self._do(f"ReduceMax <keepdims = 1> ({same}, step_columns)")
+            there = self._do(f"Greater ({any_}, {self._constant(np.array(0.0))})")
+            other = np.full(table.numbers.shape[1], np.nan) if table.unknown is None else table.unknown
+            blocks.append(self._do(f"Where ({there}, {found}, {self._constant(other)})"))
+        return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")

@@ -1,0 +1,149 @@
+"""The command line with scaling, regression, columns by name, packed files and other formats."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from typer.testing import CliRunner
+
+import svmarrow
+from svmarrow.cli.app import app
+
+runner = CliRunner()
+
+
+def run(*arguments, code=0):
+    result = runner.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    return result.output
+
+
+def write(path, names, columns):
+    rows = [",".join(names), *(",".join(map(str, row)) for row in zip(*columns, strict=True))]
+    text = "\n".join(rows) + "\n"
+    opened = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix)
+    with opened(path, "wt") if opened else path.open("w") as file:
+        file.write(text)
+
+
+@pytest.fixture
+def iris(tmp_path):
+    """Columns of very different sizes, with names; the same in another order, with one more; packed."""
+    X, y = load_iris(return_X_y=True)
+    columns = {"a": X[:, 0], "b": 1000.0 * X[:, 1], "c": X[:, 2] / 100.0, "d": X[:, 3]}
+    kind = np.array(["x", "y", "z"])[y]
+    write(tmp_path / "train.csv", [*columns, "kind"], [*columns.values(), kind])
+    other = ["d", "b", "id", "kind", "a", "c"]
+    values = {**columns, "id": np.arange(150), "kind": kind}
+    write(tmp_path / "other.csv", other, [values[name] for name in other])
+    write(tmp_path / "train.csv.gz", [*columns, "kind"], [*columns.values(), kind])
+    write(tmp_path / "train.csv.bz2", [*columns, "kind"], [*columns.values(), kind])
+    return tmp_path
+
+
+def test_version():
+    assert run("--version").strip() == f"svmarrow {svmarrow.__version__}"
+
+
+def test_columns_are_scaled_and_found_by_name(iris):
+    model = iris / "m.safetensors"
+    run("train", iris / "train.csv", "--scale", "standard", "-o", model)
+    plain = run("predict", model, iris / "train.csv")
+    right = float(plain.split("accuracy ")[1].split(" ")[0])
+    assert right > 96.0
+    # The label is named, or it would be one of two columns that the model does not know.
+    again = run("predict", model, iris / "other.csv", "--target", "kind")
+    assert again.split("accuracy ")[1].split(",")[0] == plain.split("accuracy ")[1].split(",")[0]
+    facts = json.loads(run("info", model, "--json"))
+    assert facts["columns"] == ["a", "b", "c", "d"]
+    assert "Affine" in facts["preparation"]
+    small = iris / "small.safetensors"
+    run("compress", model, "-n", 10, "-o", small, "--data", iris / "train.csv")
+    assert (
+        float(run("predict", small, iris / "other.csv", "--target", "kind").split("accuracy ")[1][:5]) > 90.0
+    )
+    text = (iris / "train.csv").read_text().replace("a,b,c,d,kind", "a,b,C,d,kind")
+    (iris / "renamed.csv").write_text(text)
+    assert "'c'" in run("predict", model, iris / "renamed.csv", code=1)
+    # Without the scaler the widest column drowns the others.
+    run("train", iris / "train.csv", "-o", iris / "raw.safetensors")
+    assert (
+        float(run("predict", iris / "raw.safetensors", iris / "train.csv").split("accuracy ")[1][:5]) < right
+    )
+    run("train", iris / "train.csv", "--scale", "minmax", "-o", model)
+    assert float(run("predict", model, iris / "train.csv").split("accuracy ")[1][:5]) > 95.0
+
+
+@pytest.mark.parametrize("name", ["train.csv.gz", "train.csv.bz2"])
+def test_packed_files(iris, name):
+    run("train", iris / name, "-o", iris / "m.safetensors", "--scale", "standard")
+    assert "accuracy" in run("predict", iris / "m.safetensors", iris / name)
+    (iris / "bad.csv.gz").write_bytes(b"this is no gzip file")
+    told = run("predict", iris / "m.safetensors", iris / "bad.csv.gz", code=1)
+    assert "bad.csv.gz" in told
+    cut = iris / f"cut-{name}"
+    cut.write_bytes((iris / name).read_bytes()[:-40])
+    told = run("predict", iris / "m.safetensors", cut, code=1)
+    assert f"cut-{name}" in told
+    with gzip.open(iris / "letters.csv.gz", "wt") as file:
+        file.write("a,b,c,d,kind\n1,2,?,4,x\n")
+    told = run("predict", iris / "m.safetensors", iris / "letters.csv.gz", code=1)
+    assert "letters.csv.gz:2" in told
+    assert "/svmarrow-" not in told
+
+
+def test_regression(tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    write(tmp_path / "d.csv", [*"abcdefghij", "target"], [*X.T, y])
+    model, labels = tmp_path / "m.safetensors", tmp_path / "out.txt"
+    common = ("--task", "regression", "--scale", "standard", "-C", 50, "--epsilon", 5)
+    assert "numbers" in run("train", tmp_path / "d.csv", *common, "-o", model)
+    told = run("predict", model, tmp_path / "d.csv", "-o", labels)
+    found = np.loadtxt(labels)
+    fit = 1 - np.square(y - found).sum() / np.square(y - y.mean()).sum()
+    assert fit > 0.5
+    assert f"R^2 {fit:.4f}" in told
+    write(tmp_path / "text.csv", ["a", "b"], [X[:, 0], ["u"] * len(X)])
+    assert "no numbers" in run("train", tmp_path / "text.csv", "--task", "regression", "-o", model, code=1)
+
+
+def test_convert(iris):
+    pytest.importorskip("onnx")
+    model = iris / "m.safetensors"
+    run("train", iris / "train.csv", "--scale", "standard", "-o", model)
+    assert "wrote" in run("convert", model, "-o", iris / "m.onnx", "--dtype", "float64")
+    import onnx  # noqa: PLC0415
+
+    assert [one.name for one in onnx.load(iris / "m.onnx").graph.output] == ["label", "scores"]
+    told = run("convert", model, "-o", iris / "small-one.h", "--dtype", "int8", "--data", iris / "train.csv")
+    assert "bytes of tables" in told
+    assert "score on" in told
+    assert "small_one_predict" in (iris / "small-one.h").read_text()
+    run("convert", model, "-o", iris / "two.h", "--prefix", "q")
+    assert "q_predict" in (iris / "two.h").read_text()
+    assert "LIBSVM" in run("convert", model, "-o", iris / "m.model", code=1)
+    X, y = load_iris(return_X_y=True)
+    svmarrow.io.save_libsvm_model(svmarrow.SVC().fit(X, y), iris / "plain.model")
+    run("convert", iris / "plain.model", "-o", iris / "plain.safetensors")
+    again = svmarrow.load(iris / "plain.safetensors")
+    assert (again.predict(X) == svmarrow.SVC().fit(X, y).predict(X)).mean() > 0.98
+    assert "--dtype is for" in run("convert", model, "-o", iris / "x.safetensors", "--dtype", "int8", code=2)
+    assert "--prefix" in run("convert", model, "-o", iris / "x.onnx", "--prefix", "q", code=2)
+
+
+def test_info_says_where_one_vs_rest_is_smaller(tmp_path, digits):
+    X, y, _, _ = digits
+    X = X + 0.01 * np.sin(X + np.arange(64))
+    file = tmp_path / "m.safetensors"
+    svmarrow.compress(svmarrow.SVC(gamma=0.05).fit(X, y), 30, X, y).save(file)
+    now = svmarrow.load(file).expansion_
+    note = json.loads(run("info", file, "--json"))["note"]
+    then = int(note.split("would take ")[1].split(" ")[0].replace(",", ""))
+    assert then == pytest.approx(now.vectors.nbytes + 8 * 10 * (now.n_vectors + 1), rel=0.05)
+    svmarrow.compress(svmarrow.SVC(gamma=0.05, multi_class="ovr").fit(X, y), 30, X, y).save(file)
+    assert "note" not in json.loads(run("info", file, "--json"))
