@@ -122,7 +122,7 @@ def compact(
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
     >>> small = compress(svc, 100, X[:1000], y[:1000])
     >>> compaction = compact(small, X=X[1000:], y=y[1000:])
-    >>> compaction.bytes_after < 0.5 * compaction.bytes_before, compaction.disagreement < 0.02
+    >>> compaction.bytes_after < 0.6 * compaction.bytes_before, compaction.disagreement < 0.02
     (True, True)
     """
     check({"vectors": vectors, "coefficients": coefficients, "dtype": dtype}, RULES)
