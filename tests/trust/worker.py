@@ -142,12 +142,10 @@ def _faults(run: Run, current: list[Any], files: list[Any], folder: str, sane: s
                 found.append(f"the object is not as it was: {', '.join(sorted(changed)) or 'its parts'}")
         else:
             found += _usable(run, thing)
-    # What was not there may be there whole: the signal came when the file was done. Half a file has a name of its own.
-    after = _files(folder)
-    names = {name for name, *_ in files}
-    if [file for file in after if file[0] in names] != files or any(
-        name.startswith(".") for name, *_ in after
-    ):
+    # A new file may be there, whole: the signal came when it was done. Half a file has a name with a dot.
+    after, names = _files(folder), {name for name, *_ in files}
+    half = [name for name, *_ in after if name.startswith(".")]
+    if half or [file for file in after if file[0] in names] != files:
         found.append(f"files are not as they were: {[name for name, *_ in after]}")
     try:
         if _small() != sane:
