@@ -234,7 +234,23 @@ fn collect(
     task: &Classification<'_>,
 ) -> Result<SvcModel> {
     let (q, order) = (machines.len(), &columns.order);
-    let mut coefficient_of = vec![Vec::new(); order.len()];
+    let mut is_used = vec![false; order.len()];
+    for machine in machines {
+        for (first, positions) in machine.parts() {
+            for (beta, position) in machine.problem().beta[first..].iter().zip(positions) {
+                is_used[position] |= *beta != 0.0;
+            }
+        }
+    }
+    let mut used: Vec<usize> = (0..order.len()).filter(|&position| is_used[position]).collect();
+    used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
+    let mut line_of = vec![0; order.len()];
+    let mut class_counts = vec![0; task.classes];
+    for (line, &position) in used.iter().enumerate() {
+        line_of[position] = line;
+        class_counts[task.labels[order[position]]] += 1;
+    }
+    let mut coefficients = memory::zero_matrix("the coefficients", (used.len(), q))?;
     let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let mut estimates = Vec::new();
@@ -248,25 +264,14 @@ fn collect(
         // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };
         for (first, positions) in machine.parts() {
-            for (offset, position) in positions.enumerate() {
-                let beta = machine.problem().beta[first + offset];
+            for (&beta, position) in machine.problem().beta[first..].iter().zip(positions) {
                 if beta != 0.0 {
-                    coefficient_of[position].push((j, scale * beta));
+                    coefficients[[line_of[position], j]] = scale * beta;
                 }
             }
         }
         intercepts.push(scale * b);
         certificates.push(certificate);
-    }
-    let mut used: Vec<usize> = (0..order.len()).filter(|&p| !coefficient_of[p].is_empty()).collect();
-    used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
-    let (mut coefficients, mut class_counts) =
-        (memory::zero_matrix("the coefficients", (used.len(), q))?, vec![0; task.classes]);
-    for (line, &position) in used.iter().enumerate() {
-        class_counts[task.labels[order[position]]] += 1;
-        for &(j, beta) in &coefficient_of[position] {
-            coefficients[[line, j]] = beta;
-        }
     }
     let support: Vec<usize> = used.into_iter().map(|position| order[position]).collect();
     for (b, excess) in intercepts.iter_mut().zip(columns.excess(&support, coefficients.view())) {
