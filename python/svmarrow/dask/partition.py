@@ -6,14 +6,15 @@ part.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import cache_bytes, core_rows
 from svmarrow.dask.blocks import Sent
 from svmarrow.dask.cluster import all_threads
@@ -30,10 +31,12 @@ __all__ = [
     "Change",
     "Found",
     "Machines",
+    "Outputs",
     "Report",
     "advance",
     "again",
     "begin",
+    "begun_size",
     "chosen",
     "evaluate",
     "report",
@@ -135,6 +138,18 @@ class Report(Sent):
     #: How many rows violate, and the worst of them.
     violators: int
     worst: Found
+    #: Processor seconds of the evaluation.
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outputs(Sent):
+    """Outputs of a partition's rows."""
+
+    #: Without intercepts (rows, q).
+    values: NDArray[np.float64]
+    #: Processor seconds of their last change.
+    seconds: float
 
 
 def chosen(part: Part, local: NDArray[np.int64], outputs: int) -> Found:
@@ -144,8 +159,16 @@ def chosen(part: Part, local: NDArray[np.int64], outputs: int) -> Found:
     return Found(whole, local, part.X[local], part.labels[local], part.upper[local], beta)
 
 
-def begin(part: Part, machines: Machines, max_time: float | None) -> Found:
-    """The support vectors of the partition alone (Graf et al. 2005), and a row at least of each class."""
+def begin(part: Part, machines: Machines, max_time: float | None) -> tuple[Found, float]:
+    """The support vectors of the partition alone (Graf et al. 2005), a row at least of each class, and
+    seconds.
+    """
+    with all_threads() as jobs:
+        started = time.process_time()
+        return _begun(part, machines, max_time, jobs), time.process_time() - started
+
+
+def _begun(part: Part, machines: Machines, max_time: float | None, jobs: int) -> Found:
     q, n = int(machines.matrix.shape[1]), int(part.labels.size)
     if n == 0:
         return chosen(part, np.empty(0, dtype=np.int64), q)
@@ -159,8 +182,7 @@ def begin(part: Part, machines: Machines, max_time: float | None) -> Found:
     own = replace(machines, matrix=np.ascontiguousarray(sub[:, live]))
     every = chosen(part, np.arange(n), 0)
     try:
-        with all_threads() as jobs:
-            fitted = own.fit(replace(every, labels=numbers.reshape(-1)), jobs, max_time=max_time)
+        fitted = own.fit(replace(every, labels=numbers.reshape(-1)), jobs, max_time=max_time)
     except ValueError:
         # Rows of one partition may be ones that no machine tells apart; whether all are so, the driver sees.
         return evenly
@@ -183,9 +205,12 @@ def again(part: Part, rows: NDArray[np.int64], beta: NDArray[np.float64]) -> Fou
 
 def size_of(found: Found) -> tuple[int, int]:
     """How many rows, and their bytes."""
-    X = found.X
-    held = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
-    return found.size, int(held)
+    return found.size, bytes_of_rows(found.X)
+
+
+def begun_size(begun: tuple[Found, float]) -> tuple[int, int, float]:
+    """How many rows a partition begins with, their bytes, and the seconds it took."""
+    return (*size_of(begun[0]), begun[1])
 
 
 def evaluate(expansion: KernelExpansion, X: Any, jobs: int) -> NDArray[np.float64]:
@@ -197,22 +222,21 @@ def evaluate(expansion: KernelExpansion, X: Any, jobs: int) -> NDArray[np.float6
     return out
 
 
-def advance(
-    part: Part, before: NDArray[np.float64] | None, change: Change | None, q: int
-) -> NDArray[np.float64]:
-    """Outputs (rows, q) without intercepts after a change; from nothing where there are none before."""
+def advance(part: Part, before: Outputs | None, change: Change | None, q: int) -> Outputs:
+    """Outputs after a change; from nothing where there are none before."""
     if change is None or part.labels.size == 0:
-        return np.zeros((part.labels.size, q)) if before is None else before
+        return Outputs(np.zeros((part.labels.size, q)) if before is None else before.values, 0.0)
     with all_threads() as jobs:
-        outputs = evaluate(change.expansion, part.X, jobs)
-    if before is not None:
-        outputs += before
-    return outputs
+        started = time.process_time()
+        values = evaluate(change.expansion, part.X, jobs)
+        if before is not None:
+            values += before.values
+        return Outputs(values, time.process_time() - started)
 
 
 def report(
     part: Part,
-    outputs: NDArray[np.float64],
+    found: Outputs,
     machines: Machines,
     here: tuple[NDArray[np.int64], NDArray[np.float64], int],
 ) -> Report:
@@ -222,6 +246,7 @@ def report(
     many violators to tell at most. A row without coefficients violates a machine by what its margin lacks.
     """
     members, intercepts, most = here
+    outputs = found.values
     q = int(machines.matrix.shape[1])
     away = np.ones(part.labels.size, dtype=bool)
     away[members] = False
@@ -248,4 +273,5 @@ def report(
         outputs[members],
         int(violating.size),
         chosen(part, np.sort(order).astype(np.int64), q),
+        found.seconds,
     )

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.certificate import MachineCertificate
 from svmarrow._support.rows import core_rows
-from svmarrow.dask.partition import Change, Found, advance, begin, report, size_of
+from svmarrow.dask.partition import Change, Found, advance, begin, begun_size, report, size_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -72,9 +72,13 @@ class Round:
     #: Bytes of vectors and rows that went to each worker and came from all of them.
     sent: int
     received: int
-    #: Seconds of the driver's solver, and of the workers.
+    #: Processor seconds of the driver's solver; of the workers' evaluation, all together; of the machines
+    #: that the partitions begin with, in the first round.
     driver: float
     workers: float
+    begin: float
+    #: Seconds of the round on the clock, since the end of the one before.
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Rounds:
         self._jobs, self._told = jobs, told
         self._max_iter = max_iter
         self._max_time = max_time
-        self._begin = time.monotonic()
+        self._begin, self._beginning = time.monotonic(), 0.0
         self._q = int(machines.matrix.shape[1])
         self._counts = np.zeros((self._q, 2), dtype=np.int64)
         self._effort = np.zeros(3, dtype=np.int64)
@@ -130,9 +134,10 @@ class Rounds:
         """The support vectors of the partitions; ``check(rows, bytes)`` is asked before they come."""
         left = self._left()
         found = [self._cluster.submit(begin, part, self._shared, left) for part in self._parts]
-        sizes = self._cluster.gather(self._cluster.each(size_of, found), "the machine")
-        check(sum(rows for rows, _ in sizes), sum(held for _, held in sizes))
-        return joined(self._cluster.gather(found, "the machine"))
+        sizes = self._cluster.gather(self._cluster.each(begun_size, found), "the machine")
+        check(sum(rows for rows, *_ in sizes), sum(held for _, held, _ in sizes))
+        self._beginning = sum(seconds for *_, seconds in sizes)
+        return joined([rows for rows, _ in self._cluster.gather(found, "the machine")])
 
     def run(self, rows: Found) -> Solved:
         """Rounds until no row violates, or the fit is stopped."""
@@ -141,9 +146,9 @@ class Rounds:
         outputs: list[Any] = [None] * len(self._parts)
         chain, dual = 0, -np.inf
         while True:
-            started = time.monotonic()
+            started = time.process_time()
             rows, intercepts = self._solve(rows)
-            solving, started = time.monotonic() - started, time.monotonic()
+            solving = time.process_time() - started
             while True:
                 fresh = chain == 0
                 change, changed, size = self._change(rows, rows.beta if fresh else rows.beta - sent)
@@ -167,11 +172,13 @@ class Rounds:
                         size,
                         received,
                         solving,
-                        time.monotonic() - started,
+                        sum(each.seconds for each in reports),
+                        0.0 if self.log else self._beginning,
+                        time.monotonic() - self._begin - sum(each.seconds for each in self.log),
                     )
                 )
                 self._tell()
-                solving, started = 0.0, time.monotonic()
+                solving = 0.0
                 ended = violators == 0 or self._over(dual)
                 if not ended or chain == 1 or self._late:
                     break
