@@ -73,11 +73,12 @@ def _ends():
 
 @pytest.fixture
 def kill(mortal):
-    """Kills the first worker that is there, for good: its nanny makes another."""
+    """Kills the first worker that is there, or all: their nannies make others."""
 
-    def now():
+    def now(*, everyone=False):
         pids = mortal.run(os.getpid)
-        os.kill(pids[min(pids)], signal.SIGKILL)
+        for address in sorted(pids) if everyone else [min(pids)]:
+            os.kill(pids[address], signal.SIGKILL)
 
     return now
 

@@ -121,8 +121,7 @@ def test_a_partition_that_kills_everyone_is_named(scheduler, rows, model):
 
 def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     X, y = make_moons(600, noise=0.25, random_state=3)
-    first_to_die = min(mortal.scheduler_info()["workers"])
-    held = [mortal.scatter(X[first : first + 150], workers=[first_to_die]) for first in range(0, 600, 150)]
+    held = [mortal.scatter(X[first : first + 150]) for first in range(0, 600, 150)]
     rows = da.concatenate([da.from_delayed(each, (150, 2), float) for each in held])
     labels = da.from_array(y, chunks=150)
     tell = Rounds._tell
@@ -130,7 +129,7 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     def tell_and_kill(rounds):
         tell(rounds)
         if len(rounds.log) == 1:
-            kill()
+            kill(everyone=True)
 
     monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
     model = DaskSVC(C=10.0)

@@ -33,7 +33,6 @@ __all__ = [
     "class_weights",
     "core_rows",
     "default_gamma",
-    "in_order",
     "moments",
     "rows_of",
     "sample_weights",
@@ -41,6 +40,7 @@ __all__ = [
     "shown",
     "threads",
     "validated",
+    "well_aligned",
 ]
 
 #: What the extension module takes as rows: an array, or ``(data, indices, indptr, shape)``.
@@ -229,7 +229,7 @@ def _rows_are_contiguous(X: NDArray[Any]) -> bool:
     )
 
 
-def in_order(value: Any) -> Any:
+def well_aligned(value: Any) -> Any:
     """An array or a CSR matrix whose numbers lie at places that the processor likes: itself, or a copy.
 
     What comes out of a message of another process may lie anywhere.

@@ -14,7 +14,7 @@ from dask.base import is_dask_collection
 
 from dask import delayed
 from svmarrow._support.parameters import refuse
-from svmarrow._support.rows import as_rows, in_order, sample_weights, validated
+from svmarrow._support.rows import as_rows, sample_weights, validated, well_aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Sent:
     """Of arrays that go from process to process, and lie in order when they arrive."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: in_order(value) for name, value in state.items()})
+        self.__dict__.update({name: well_aligned(value) for name, value in state.items()})
 
 
 @dataclass(frozen=True)
@@ -207,4 +207,4 @@ def _column(values: Any) -> Any:
     """Labels, targets or weights: a vector, or columns of several targets."""
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     single = array.ndim == 2 and array.shape[1] == 1 and hasattr(values, "columns")
-    return in_order(np.ascontiguousarray(array[:, 0] if single else array))
+    return well_aligned(np.ascontiguousarray(array[:, 0] if single else array))

@@ -20,7 +20,7 @@ from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse
-from svmarrow._support.rows import core_rows, in_order
+from svmarrow._support.rows import core_rows, well_aligned
 from svmarrow.dask.blocks import aligned, is_lazy, remember_columns
 from svmarrow.dask.cluster import all_threads, tree
 from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
@@ -123,7 +123,7 @@ class Additive(DaskEstimator):
         added = cluster.result(tree(cluster, _added, futures), "the sums")
         if added is None:
             raise ValueError("no row of X counts: every partition is empty or of weight 0")
-        return _in_order(added)
+        return _well_aligned(added)
 
     def _parts(
         self, cluster: Cluster, X: Any, y: Any, sample_weight: Any, known: NDArray[Any] | None
@@ -311,7 +311,7 @@ def sums_of(part: Part, shared: tuple[Any, tuple[Any, float, float, int]], class
         return _core.low_rank_sums(
             core_rows(part.X),
             (np.ascontiguousarray(targets), part.weights),
-            (core_rows(in_order(points)), spec),
+            (core_rows(well_aligned(points)), spec),
             None,
             None,
             jobs,
@@ -325,5 +325,5 @@ def _added(a: Any, b: Any) -> Any:
     return {name: a[name] + b[name] for name in a}
 
 
-def _in_order(sums: Any) -> Any:
-    return {name: in_order(value) for name, value in sums.items()}
+def _well_aligned(sums: Any) -> Any:
+    return {name: well_aligned(value) for name, value in sums.items()}

@@ -17,7 +17,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check
-from svmarrow._support.rows import core_rows, in_order, threads
+from svmarrow._support.rows import core_rows, threads, well_aligned
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import prepare, solve
@@ -140,7 +140,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
 def _features(shared: tuple[Any, tuple[str, float, float, int]], jobs: int) -> _core.Features:
     points, spec = shared
     try:
-        return _core.Features((core_rows(in_order(points)), spec), None, jobs)
+        return _core.Features((core_rows(well_aligned(points)), spec), None, jobs)
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(
             f"the kernel matrix of the points is not positive definite: kernel={spec[0]!r} must be, and "

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.kernel_function import KernelFunction, evaluate
 from svmarrow._support.parameters import KERNELS, check, either, function, integer, one_of, real
-from svmarrow._support.rows import as_rows, core_rows, in_order, rows_of, threads
+from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, well_aligned
 from svmarrow._support.saving import Savable
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class KernelExpansion(Savable):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name in _FIELDS:
-            object.__setattr__(self, name, in_order(state[name]))
+            object.__setattr__(self, name, well_aligned(state[name]))
         object.__setattr__(self, "_handle", None)
 
     def __eq__(self, other: object) -> bool:
