@@ -8,7 +8,9 @@ from sklearn.preprocessing import StandardScaler
 
 from svmarrow import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     BudgetPerceptron,
@@ -43,6 +45,8 @@ EVERY = [
     SVC(),
     NuSVC(nu=0.2),
     SVR(),
+    SVCCV(Cs=3, gammas=3, cv=3),
+    SVRCV(Cs=3, gammas=3, cv=3),
     NuSVR(),
     OneClassSVM(),
     LowRankSVC(20),
@@ -73,4 +77,8 @@ FINISHED = {"ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"}
 
 
 def target(estimator):
-    return NUMBER if isinstance(estimator, SVR | NuSVR) or "Regressor" in type(estimator).__name__ else KIND
+    return (
+        NUMBER
+        if isinstance(estimator, SVR | NuSVR | SVRCV) or "Regressor" in type(estimator).__name__
+        else KIND
+    )

@@ -17,7 +17,9 @@ from sklearn.datasets import load_iris, make_moons
 
 from svmarrow import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     BudgetPerceptron,
@@ -107,6 +109,13 @@ EXAMPLES = {
     "SVR": (lambda: SVR().fit(FRAME, NUMBERS, WEIGHTS), FRAME),
     "NuSVR": (lambda: NuSVR(nu=np.float64(0.3), C=2).fit(SPARSE, NUMBERS), SPARSE),
     "OneClassSVM": (lambda: OneClassSVM(nu=0.2).fit(IRIS), IRIS),
+    "SVCCV": (lambda: SVCCV(Cs=3, gammas=[0.1, 1.0]).fit(FRAME, WORDS, WEIGHTS), FRAME),
+    "SVCCV racing": (
+        lambda: SVCCV(Cs=3, gammas=3, search="racing", multi_class="ovr").fit(SPARSE, KIND),
+        SPARSE,
+    ),
+    "SVCCV gram": (lambda: SVCCV(Cs=[1, 10.0], kernel="precomputed", cv=3).fit(GRAM, KIND), GRAM),
+    "SVRCV": (lambda: SVRCV(Cs=3, gammas=2, cv=3).fit(FRAME, NUMBERS), FRAME),
     "LowRankSVC": (lambda: LowRankSVC(20, random_state=np.random.RandomState(3)).fit(IRIS, WORDS), IRIS),
     "LowRankSVC points": (lambda: LowRankSVC(selection=IRIS[::9].copy()).fit(FRAME, KIND), FRAME),
     "RLSClassifier": (lambda: RLSClassifier(0.1).fit(FRAME, WORDS, WEIGHTS), FRAME),

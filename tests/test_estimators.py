@@ -15,7 +15,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import svmarrow
 from svmarrow import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     BudgetPerceptron,
@@ -56,6 +58,7 @@ _WEIGHTS = {
 _NEGATIVE = {
     "check_class_weight_classifiers": "its data has negative values, which the chi2 kernel does not take"
 }
+_SEARCH = dict.fromkeys(_WEIGHTS, "a repeated row falls into other folds than a weighted one")
 _NU = {"check_class_weight_classifiers": "extreme class weights leave no feasible nu"}
 # A repeated row may be drawn, dealt out or held out, a heavy one is or is not.
 _DRAWN = dict.fromkeys(_WEIGHTS, "rows are drawn, so repeated rows differ from weighted ones")
@@ -86,6 +89,8 @@ CONTRACT = [
     (SVR(), _WEIGHTS),
     (NuSVR(), _WEIGHTS),
     (OneClassSVM(), _WEIGHTS),
+    (SVCCV(Cs=3, gammas=3, cv=2), _SEARCH),
+    (SVRCV(Cs=3, gammas=3, cv=2), _SEARCH),
     (LowRankSVC(10), _DRAWN),
     (LowRankSVC(10, multi_class="ovr", class_weight="balanced"), _DRAWN),
     (RLSClassifier(), {}),

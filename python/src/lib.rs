@@ -37,6 +37,7 @@ mod perceptron_tree;
 mod reduced_set;
 mod reserve;
 mod run;
+mod search;
 mod single;
 mod svm;
 
@@ -86,6 +87,8 @@ mod _core {
     use crate::reduced_set::selection::{estimate_selection_memory, select_vectors};
     #[pymodule_export]
     use crate::reduced_set::threshold::{threshold_binary, threshold_joint};
+    #[pymodule_export]
+    use crate::search::search_svm;
     #[pymodule_export]
     use crate::single::Single;
     #[pymodule_export]

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use svmarrow::Error;
 use svmarrow::control::{Budget, Monitor, Par};
 use svmarrow::kernels::KernelFunction;
+use svmarrow::multiclass::CodeMatrix;
 use svmarrow::svm::{
     Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, OneClass,
     Regression, RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class,
@@ -43,6 +44,63 @@ pub(crate) struct ClassificationArg<'py> {
     fit_intercept: bool,
 }
 
+/// A classification as it was given, in the core's types.
+pub(crate) struct GivenClassification<'a> {
+    labels: Vec<usize>,
+    classes: usize,
+    upper: &'a [f64],
+    /// The matrix of a code, or whether there is a machine for each pair.
+    coding: Result<CodeMatrix, bool>,
+    loss: ClassifierLoss,
+    fit_intercept: bool,
+}
+
+impl ClassificationArg<'_> {
+    pub(crate) fn read(&self) -> PyResult<GivenClassification<'_>> {
+        let coding = match &self.coding {
+            CodingArg::Named(name) => match name.as_str() {
+                "ovo" => Err(true),
+                "ovr" => Err(false),
+                _ => {
+                    let rule = "\"ovo\", \"ovr\" or a matrix of a row for each class";
+                    return Err(to_python(Error::param("coding", name, rule)));
+                }
+            },
+            CodingArg::Matrix(matrix) => Ok(code_matrix(matrix)?),
+        };
+        let loss = match self.loss.as_str() {
+            "hinge" => ClassifierLoss::Hinge,
+            "squared_hinge" => ClassifierLoss::SquaredHinge,
+            "nu" => ClassifierLoss::Nu(self.nu.unwrap_or_default()),
+            other => {
+                let rule = "\"hinge\", \"squared_hinge\" or \"nu\"";
+                return Err(to_python(Error::param("loss", other, rule)));
+            }
+        };
+        Ok(GivenClassification {
+            labels: indices("labels", &self.labels)?,
+            classes: self.n_classes,
+            upper: vector(&self.upper)?,
+            coding,
+            loss,
+            fit_intercept: self.fit_intercept,
+        })
+    }
+}
+
+impl GivenClassification<'_> {
+    /// As the core takes it, from nothing.
+    pub(crate) fn task(&self) -> Classification<'_> {
+        let &Self { ref labels, classes, upper, ref coding, loss, fit_intercept } = self;
+        let coding = match coding {
+            Ok(code) => Coding::Code(code),
+            Err(true) => Coding::OneVsOne,
+            Err(false) => Coding::OneVsRest,
+        };
+        Classification { labels, classes, upper, coding, loss, fit_intercept, start: None }
+    }
+}
+
 /// What a regression is fitted to: by epsilon-SVR, or nu-SVR where `nu` is given. `upper` is the C of each row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -51,6 +109,14 @@ pub(crate) struct RegressionArg<'py> {
     upper: PyReadonlyArray1<'py, f64>,
     epsilon: f64,
     nu: Option<f64>,
+}
+
+impl RegressionArg<'_> {
+    /// As the core takes it, from nothing.
+    pub(crate) fn read(&self) -> PyResult<Regression<'_>> {
+        let loss = self.nu.map_or(RegressionLoss::Epsilon(self.epsilon), RegressionLoss::Nu);
+        Ok(Regression { targets: vector(&self.targets)?, upper: vector(&self.upper)?, loss, start: None })
+    }
 }
 
 /// How a fit is run.
@@ -128,34 +194,9 @@ pub(crate) fn fit_svc<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let labels = indices("labels", &task.labels)?;
-    let (classes, upper, fit_intercept) = (task.n_classes, vector(&task.upper)?, task.fit_intercept);
-    let code;
-    let coding = match &task.coding {
-        CodingArg::Named(name) => match name.as_str() {
-            "ovo" => Coding::OneVsOne,
-            "ovr" => Coding::OneVsRest,
-            _ => {
-                let rule = "\"ovo\", \"ovr\" or a matrix of a row for each class";
-                return Err(to_python(Error::param("coding", name, rule)));
-            }
-        },
-        CodingArg::Matrix(matrix) => {
-            code = code_matrix(matrix)?;
-            Coding::Code(&code)
-        }
-    };
-    let loss = match task.loss.as_str() {
-        "hinge" => ClassifierLoss::Hinge,
-        "squared_hinge" => ClassifierLoss::SquaredHinge,
-        "nu" => ClassifierLoss::Nu(task.nu.unwrap_or_default()),
-        other => {
-            return Err(to_python(Error::param("loss", other, "\"hinge\", \"squared_hinge\" or \"nu\"")));
-        }
-    };
+    let given = task.read()?;
     let (model, interrupted) = solver.fit(py, &kernel, |kernel, start, params, monitor, par| {
-        let start = start.map(Start::reborrow);
-        let task = Classification { labels: &labels, classes, upper, coding, loss, fit_intercept, start };
+        let task = Classification { start: start.map(Start::reborrow), ..given.task() };
         fit_classifier(kernel, rows, &task, params, monitor, par)
     })?;
     let result = fields!(
@@ -186,11 +227,10 @@ pub(crate) fn fit_svr<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let (targets, upper) = (vector(&task.targets)?, vector(&task.upper)?);
-    let loss = task.nu.map_or(RegressionLoss::Epsilon(task.epsilon), RegressionLoss::Nu);
+    let given = task.read()?;
     let (model, interrupted) = solver.fit(py, &kernel, |kernel, start, params, monitor, par| {
-        let start = start.map(Start::reborrow);
-        fit_regression(kernel, rows, &Regression { targets, upper, loss, start }, params, monitor, par)
+        let task = Regression { start: start.map(Start::reborrow), ..given };
+        fit_regression(kernel, rows, &task, params, monitor, par)
     })?;
     machine_model(py, model, interrupted)
 }

@@ -11,6 +11,7 @@ from importlib.metadata import version as _version
 
 from svmarrow import export
 from svmarrow._support.boundary import DecisionVectorsDisplay
+from svmarrow._support.grid_scores import GridScoresDisplay
 from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.expansion import KernelExpansion
@@ -27,6 +28,7 @@ from svmarrow.least_squares import (
     RLSRegressor,
 )
 from svmarrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
+from svmarrow.model_selection import SVCCV, SVRCV
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import CodedClassifier
 from svmarrow.patch import patch_sklearn, unpatch_sklearn
@@ -53,7 +55,9 @@ from svmarrow.svm import SVC, SVR, LowRankSVC, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
+    "SVCCV",
     "SVR",
+    "SVRCV",
     "BaggedKernelClassifier",
     "BaggedKernelRegressor",
     "BudgetPerceptron",
@@ -68,6 +72,7 @@ __all__ = [
     "ExpansionRegressor",
     "Forgetron",
     "GradientSettings",
+    "GridScoresDisplay",
     "KMPClassifier",
     "KMPRegressor",
     "KernelExpansion",

@@ -56,6 +56,7 @@ __all__ = [
     "read_libsvm_model",
     "read_model",
     "read_svmlight",
+    "search_svm",
     "select_points_by_kernel",
     "select_vectors",
     "simd_level",
@@ -182,6 +183,27 @@ class _Regression(TypedDict):
     epsilon: float
     nu: float | None
 
+class _Grid(TypedDict):
+    kernels: list[_FitKernel]
+    costs: _Floats
+    wanted: NDArray[np.bool_]
+    folds: list[tuple[_Indices, _Floats, _Indices]]
+
+class _SearchSolver(TypedDict):
+    tol: float
+    cache_bytes: int
+    max_iter: int | None
+    max_time: float | None
+    progress: ProgressCallback | None
+    n_jobs: int
+
+def search_svm(
+    x: _Rows,
+    task: _Classification | _Regression,
+    grid: _Grid,
+    solver: _SearchSolver,
+    judge: Callable[[int, int, int, _Floats, float, int, int, str], None],
+) -> str | None: ...
 def fit_svc(x: _Rows, kernel: _FitKernel, task: _Classification, solver: _Solver) -> _Fit: ...
 def fit_svr(x: _Rows, kernel: _FitKernel, task: _Regression, solver: _Solver) -> _MachineFit: ...
 def fit_one_class_svm(

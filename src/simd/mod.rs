@@ -14,6 +14,7 @@
 //! | `epilogue` | from pairwise sums to kernel values |
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
+//! | `gather` | entries of rows at given places, side by side |
 //! | `inner` | many long rows times a few vectors |
 //! | `panel` | register tiles and triangles of the dense factorisations |
 //! | `scan` | the decomposition solver's pair selection |
@@ -24,6 +25,7 @@ pub(crate) mod adam;
 pub(crate) mod blas;
 pub(crate) mod epilogue;
 mod exp;
+pub(crate) mod gather;
 pub(crate) mod inner;
 pub(crate) mod micro;
 pub(crate) mod panel;

@@ -37,7 +37,7 @@ pub enum Coding<'a> {
 
 impl<'a> Coding<'a> {
     /// The matrix for so many classes.
-    fn matrix(self, classes: usize) -> Result<Cow<'a, CodeMatrix>> {
+    pub(super) fn matrix(self, classes: usize) -> Result<Cow<'a, CodeMatrix>> {
         Ok(match self {
             Self::OneVsOne => Cow::Owned(CodeMatrix::one_vs_one(classes)?),
             Self::OneVsRest => Cow::Owned(CodeMatrix::one_vs_rest(classes)?),
@@ -142,15 +142,9 @@ pub fn fit_classifier<'a>(
     for (j, segments) in segments.of_machine.iter().enumerate() {
         let positions = || segments.iter().flat_map(|&s| columns.segments[s].positions.clone());
         let rows: Vec<usize> = positions().map(|position| columns.order[position]).collect();
-        let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).collect();
-        let signs: Vec<bool> = rows.iter().map(|&row| code.entry(labels[row], j) > 0).collect();
         let diagonal = positions().map(|position| columns.diagonal[position]).collect();
-        let mut problem = match task.loss {
-            ClassifierLoss::Hinge => DualProblem::hinge(&signs, &upper, diagonal),
-            ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, &upper, diagonal),
-            ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, &upper, nu, diagonal)?,
-        };
-        problem.anchored = !task.fit_intercept;
+        let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).collect();
+        let mut problem = problem(task, &code, j, (&rows, &upper), diagonal)?;
         if let Some(start) = task.start {
             problem.start_from(&start.of_machine(n, j, q, &rows)?);
         }
@@ -160,7 +154,25 @@ pub fn fit_classifier<'a>(
     collect(&machines, &columns, &training, task)
 }
 
-fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
+/// The problem of machine j over some rows with their upper bounds, and their K_ii.
+pub(super) fn problem(
+    task: &Classification<'_>,
+    code: &CodeMatrix,
+    j: usize,
+    (rows, upper): (&[usize], &[f64]),
+    diagonal: Vec<f64>,
+) -> Result<DualProblem> {
+    let signs: Vec<bool> = rows.iter().map(|&row| code.entry(task.labels[row], j) > 0).collect();
+    let mut problem = match task.loss {
+        ClassifierLoss::Hinge => DualProblem::hinge(&signs, upper, diagonal),
+        ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, upper, diagonal),
+        ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, upper, nu, diagonal)?,
+    };
+    problem.anchored = !task.fit_intercept;
+    Ok(problem)
+}
+
+pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
     let &Classification { labels, classes, loss, fit_intercept, .. } = task;
     Error::check_len("labels", rows, labels.len())?;
     if classes < 2 {
@@ -185,15 +197,15 @@ fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
 }
 
 /// Classes that take part in the same machines.
-struct Segments {
+pub(super) struct Segments {
     /// Classes of each segment, rising.
-    classes: Vec<Vec<usize>>,
+    pub(super) classes: Vec<Vec<usize>>,
     /// Segments of each machine, rising.
-    of_machine: Vec<Vec<usize>>,
+    pub(super) of_machine: Vec<Vec<usize>>,
 }
 
 impl Segments {
-    fn of(code: &CodeMatrix) -> Self {
+    pub(super) fn of(code: &CodeMatrix) -> Self {
         let takes_part = |class: usize| code.row(class).iter().map(|entry| *entry != 0);
         let mut classes: Vec<Vec<usize>> = Vec::new();
         let mut known = HashMap::new();
@@ -212,7 +224,7 @@ impl Segments {
 }
 
 /// Rows in the order of the segments, within them of their classes.
-fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Vec<usize> {
+pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Vec<usize> {
     let mut next = vec![0; counts.len()];
     let mut start = 0;
     for &class in segments.classes.iter().flatten() {

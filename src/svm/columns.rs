@@ -1,9 +1,11 @@
 //! The columns of all machines of a fit: training rows packed for kernel values, cut into *segments* (the classes of a
 //! one-vs-one problem), each with a cache of kernel rows where a value costs more than to store it and to read it back.
+//! A search that fits machines to the same rows many times has one matrix of all values instead.
 //!
 //! Rows and columns are *positions* in the order in which the fit has put the training rows. Every segment's cache holds
 //! the same number of rows. Cost: the packed rows, and of the cache what they leave of the budget.
 
+use super::matrix::KernelMatrix;
 use super::params::SvmParams;
 use super::training::Training;
 use crate::cache::RowCache;
@@ -38,12 +40,23 @@ pub(super) struct Segment<'a> {
     pub(super) positions: Range<usize>,
     pub(super) source: KernelRows<'a>,
     pub(super) cache: Option<RowCache>,
+    /// All values there are, by position, in the place of a cache.
+    matrix: Option<&'a KernelMatrix>,
 }
 
 impl Segment<'_> {
-    /// A cached row.
+    /// A kernel row that is kept.
     pub(super) fn row(&self, position: usize) -> &[f32] {
-        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
+        match (self.matrix, &self.cache) {
+            (Some(matrix), _) => &matrix.row(position)[self.positions.clone()],
+            (None, Some(cache)) => cache.row(position),
+            (None, None) => &[],
+        }
+    }
+
+    /// Whether kernel rows are kept, else values are computed again.
+    pub(super) fn is_kept(&self) -> bool {
+        self.cache.is_some() || self.matrix.is_some()
     }
 }
 
@@ -75,7 +88,7 @@ impl<'a> Columns<'a> {
             end += size;
             let positions = end - size..end;
             let source = none.with_columns(&order[positions.clone()], par)?;
-            Ok(Segment { positions, source, cache: None })
+            Ok(Segment { positions, source, cache: None, matrix: None })
         });
         let mut segments = packed.collect::<Result<Vec<Segment<'_>>>>()?;
         let depth = depth(kernel, rows);
@@ -91,6 +104,28 @@ impl<'a> Columns<'a> {
         Ok(Self { segments, order, diagonal, depth, start })
     }
 
+    /// Columns whose kernel values are all there: those of `matrix`, whose positions stand for the rows of `order`.
+    pub(super) fn of_matrix(
+        training: &Training<'a>,
+        precision: Precision,
+        order: Vec<usize>,
+        sizes: &[usize],
+        matrix: &'a KernelMatrix,
+    ) -> Result<Self> {
+        let start = Instant::now();
+        let &Training { kernel, rows, par, sums, .. } = training;
+        let none = KernelRows::for_sums(kernel, rows, &[], precision, sums, par)?;
+        let mut end = 0;
+        let segments = sizes.iter().map(|&size| {
+            end += size;
+            let source = none.with_columns(&[], par)?;
+            Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
+        });
+        let segments = segments.collect::<Result<Vec<Segment<'_>>>>()?;
+        let diagonal = none.diagonal(&order);
+        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), start })
+    }
+
     /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
     /// those of the listed training rows.
     pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {
@@ -103,9 +138,9 @@ impl<'a> Columns<'a> {
         self.depth
     }
 
-    /// Whether kernel rows are cached, else values are computed again.
-    pub(super) fn are_cached(&self) -> bool {
-        self.segments[0].cache.is_some()
+    /// Whether kernel rows are kept, else values are computed again.
+    pub(super) fn are_kept(&self) -> bool {
+        self.segments[0].is_kept()
     }
 
     /// Computes the rows that are wanted of each segment and missing, in batches between which the monitor is asked.

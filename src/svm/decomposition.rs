@@ -34,11 +34,23 @@ pub(super) fn solve<'a>(
     columns: &mut Columns<'a>,
     training: &Training<'a>,
 ) -> Result<()> {
-    let memory = Arenas::default();
+    solve_in(machines, columns, training, &Arenas::default())
+}
+
+/// As [`solve`], with the blocks' memory from elsewhere.
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory).
+pub(super) fn solve_in<'a>(
+    machines: &mut [Machine<'a>],
+    columns: &mut Columns<'a>,
+    training: &Training<'a>,
+    memory: &Arenas,
+) -> Result<()> {
     let mut sharing = Sharing::new(machines, columns.segments.len());
     // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
     // the live rows few, and the memory they take is used again.
-    let window = if columns.segments.len() > 1 && columns.are_cached() && sharing.is_single() {
+    let window = if columns.segments.len() > 1 && columns.are_kept() && sharing.is_single() {
         4.max(2 * training.par.threads())
     } else {
         usize::MAX
@@ -52,7 +64,7 @@ pub(super) fn solve<'a>(
         }
         let ended = match checked {
             ControlFlow::Break(reason) => ControlFlow::Break(reason),
-            ControlFlow::Continue(worst) => round(machines, &unfinished, columns, training, &memory, worst)?,
+            ControlFlow::Continue(worst) => round(machines, &unfinished, columns, training, memory, worst)?,
         };
         if let ControlFlow::Break(reason) = ended {
             for machine in machines.iter_mut() {
@@ -149,7 +161,7 @@ fn round<'a>(
                 stopped.get_or_init(|| reason);
                 return Ok(());
             }
-            if training.params.shrinking && !columns.are_cached() {
+            if training.params.shrinking && !columns.are_kept() {
                 machine.shrink(columns, training.par)?;
             }
             Ok(())

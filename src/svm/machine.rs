@@ -28,6 +28,7 @@ use crate::control::{Par, StopReason};
 use crate::error::{Error, Result};
 use crate::memory::Arenas;
 use crate::simd::blas::add_rows;
+use crate::simd::gather::Indices;
 use std::ops::{ControlFlow, Range};
 
 /// Entries scanned in one block before control goes back: a few tenths of a second.
@@ -120,6 +121,15 @@ impl<'a> Machine<'a> {
             machine.renew_gradients(columns, training)?;
         }
         Ok(machine)
+    }
+
+    /// Goes on with another problem of the same variables, whose coefficients have their gradients; only for machines that
+    /// do not shrink.
+    pub(super) fn go_on(&mut self, problem: DualProblem) {
+        self.survey = problem.survey();
+        self.variables.problem = problem;
+        (self.iterations, self.rounds, self.stop) = (0, 0, None);
+        self.stall = Stall::new();
     }
 
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.
@@ -242,7 +252,7 @@ impl<'a> Machine<'a> {
         let is_whole = members.len() == self.problem().len();
         let share_of_gap = |share: f64| (share * self.survey.violation()).max(0.5 * tolerance);
         let (Solved { beta, steps, promised }, gradients, stopped) =
-            if !columns.are_cached() && members.len() > self.tuning.nested {
+            if !columns.are_kept() && members.len() > self.tuning.nested {
                 let source = &columns.segments[self.parts[0].segment].source;
                 let goal = Goal { tolerance: share_of_gap(NESTED_SHARE), max_steps };
                 let problem = self.problem().select(members);
@@ -282,28 +292,37 @@ impl<'a> Machine<'a> {
     fn block(&self, columns: &Columns<'_>, memory: &Arenas, par: Par) -> Result<Subproblem> {
         let members = &self.set.members;
         Subproblem::new(self.problem(), members, memory, |kernel, stride, slots| {
-            if !columns.are_cached() {
+            if !columns.are_kept() {
                 let source = &columns.segments[self.parts[0].segment].source;
                 return write_block(source, &self.rows_of(members), kernel, stride, slots, par);
             }
             let segments = &columns.segments;
-            // For each part: the slots of the members that lie in it, and where in a row of its segment they stand.
-            let mut places: Vec<Vec<(u32, u32)>> = vec![Vec::new(); self.parts.len()];
+            // Runs of members in one part and at consecutive slots: the first slot, and where they stand in a row of the
+            // part's segment.
+            let mut runs: Vec<(usize, usize, Vec<usize>)> = Vec::new();
             let mut member_of = vec![None; stride];
             for (&v, &slot) in members.iter().zip(slots) {
                 let part = self.part_of(v);
-                places[part].push((slot as u32, (v - self.parts[part].first) as u32));
+                let column = v - self.parts[part].first;
+                match runs.last_mut() {
+                    Some((of, first, columns)) if *of == part && *first + columns.len() == slot => {
+                        columns.push(column);
+                    }
+                    _ => runs.push((part, slot, vec![column])),
+                }
                 member_of[slot] = Some(v);
             }
+            let runs: Vec<(usize, usize, Indices)> = runs
+                .iter()
+                .map(|(part, first, columns)| (self.parts[*part].segment, *first, Indices::new(columns)))
+                .collect();
             par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
                     let Some(member) = member_of[chunk * 64 + i] else { continue };
                     let position = self.position(member);
-                    for (part, places) in self.parts.iter().zip(&places) {
-                        let row = segments[part.segment].row(position);
-                        for &(slot, column) in places {
-                            line[slot as usize] = row[column as usize];
-                        }
+                    for (segment, first, columns) in &runs {
+                        let out = &mut line[*first..][..columns.len()];
+                        columns.gather(segments[*segment].row(position), out);
                     }
                 }
             });
@@ -336,16 +355,16 @@ impl<'a> Machine<'a> {
                 let segment = &columns.segments[part.segment];
                 let range = part.first..part.first + part.positions.len();
                 let gradient = &mut self.variables.problem.gradient[range];
-                if segment.cache.is_none() {
-                    stopped = training.add_product(&segment.source, depth, (&rows, &changes), gradient)?;
-                    if stopped.is_break() {
-                        break;
-                    }
-                } else {
+                if segment.is_kept() {
                     let rows: Vec<&[f32]> = positions.iter().map(|&position| segment.row(position)).collect();
                     par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
                         add_rows(&changes, &rows, chunk * CHUNK, gradient);
                     });
+                } else {
+                    stopped = training.add_product(&segment.source, depth, (&rows, &changes), gradient)?;
+                    if stopped.is_break() {
+                        break;
+                    }
                 }
             }
         }

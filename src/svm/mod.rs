@@ -30,6 +30,8 @@
 //! | `certificate` | objectives, duality gap, violation |
 //! | `leave_one_out` | bounds for the errors on rows left out |
 //! | `memory` | what a fit will take |
+//! | `matrix` | all kernel values of the rows, once, for many fits |
+//! | `search` | a grid of C and kernels over folds as one job |
 //! | `features` | features of a kernel that is projected on a few points |
 //! | `classifier` | the machines of a code on shared kernel rows |
 //! | `single` | the members of the family that are one machine of one output: regression, one-class |
@@ -42,11 +44,13 @@ mod features;
 mod intercept;
 mod leave_one_out;
 mod machine;
+mod matrix;
 mod memory;
 mod nested;
 mod newton;
 mod params;
 mod problem;
+mod search;
 mod sharing;
 mod shrinking;
 mod single;
@@ -63,5 +67,6 @@ pub use features::Features;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
 pub use params::{SvmParams, Tuning};
+pub use search::{Fold, Grid, Judge, Point, Searched, search};
 pub use single::{MachineModel, OneClass, Regression, RegressionLoss, fit_one_class, fit_regression};
 pub use start::Start;

@@ -196,6 +196,41 @@ impl DualProblem {
         }
     }
 
+    /// The same problem amid variables that cannot move, `len` in all with these K_ii; `variables` are where its own stand.
+    /// The gradients of the others are what the machine's outputs without intercept are for them.
+    pub(super) fn spread(&self, variables: &[usize], diagonal: Vec<f64>) -> Self {
+        let len = diagonal.len();
+        let of = |values: &[f64]| {
+            let mut all = vec![0.0; len];
+            variables.iter().zip(values).for_each(|(&v, &value)| all[v] = value);
+            all
+        };
+        let mut group = vec![0; len];
+        variables.iter().zip(&self.group).for_each(|(&v, &of)| group[v] = of);
+        let mut diagonal = diagonal;
+        variables.iter().zip(&self.diagonal).for_each(|(&v, &value)| diagonal[v] = value);
+        Self {
+            linear: of(&self.linear),
+            lower: of(&self.lower),
+            upper: of(&self.upper),
+            beta: of(&self.beta),
+            gradient: of(&self.gradient),
+            diagonal,
+            ridge: of(&self.ridge),
+            kink: self.kink,
+            group,
+            anchored: self.anchored,
+        }
+    }
+
+    /// Whether a larger C has the same solution: no coefficient is at a bound that moves with it.
+    pub(super) fn is_settled(&self) -> bool {
+        (0..self.len()).all(|v| {
+            let b = self.beta[v];
+            self.ridge[v] == 0.0 && (b == 0.0 || (b < self.upper[v] && b > self.lower[v]))
+        })
+    }
+
     /// Gives the members their new coefficients; which of them changed, and by how much. Gradients are left as they are,
     /// but for the ridge.
     pub(super) fn move_to(&mut self, members: &[usize], beta: &[f64]) -> (Vec<usize>, Vec<f64>) {

@@ -102,23 +102,31 @@ pub fn fit_regression<'a>(
     let &Regression { targets, upper, loss, start } = task;
     let precision = training.check(upper)?;
     let n = rows.rows();
-    Error::check_len("targets", n, targets.len())?;
-    if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
-        return Err(Error::NotFinite { what: "y", row });
-    }
+    check_regression(n, task)?;
     match loss {
         RegressionLoss::Epsilon(epsilon) => {
-            if !(epsilon >= 0.0 && epsilon.is_finite()) {
-                return Err(Error::param("epsilon", epsilon, "finite and not negative"));
-            }
             let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
             fit_single(&training, precision, (0..n).collect(), start, build)
         }
         RegressionLoss::Nu(nu) => {
-            check_nu(nu)?;
             let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
             fit_single(&training, precision, (0..n).chain(0..n).collect(), start, build)
         }
+    }
+}
+
+/// Checks targets and loss.
+pub(super) fn check_regression(rows: usize, task: &Regression<'_>) -> Result<()> {
+    Error::check_len("targets", rows, task.targets.len())?;
+    if let Some(row) = task.targets.iter().position(|y| !y.is_finite()) {
+        return Err(Error::NotFinite { what: "y", row });
+    }
+    match task.loss {
+        RegressionLoss::Epsilon(epsilon) if !(epsilon >= 0.0 && epsilon.is_finite()) => {
+            Err(Error::param("epsilon", epsilon, "finite and not negative"))
+        }
+        RegressionLoss::Epsilon(_) => Ok(()),
+        RegressionLoss::Nu(nu) => check_nu(nu),
     }
 }
 

@@ -6,6 +6,9 @@ use super::problem::{DualProblem, GROUPS};
 use crate::error::{Error, Result};
 use ndarray::ArrayView2;
 
+/// Share of the ratio of two C from which on the whole of it is taken, so that bounded coefficients stay bounded.
+const SNAP: f64 = 0.5;
+
 /// Coefficients to start from, of a machine or of all machines of a classifier.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
@@ -76,6 +79,30 @@ impl DualProblem {
             if up > down { (true, down / up) } else { (false, up / down.max(f64::MIN_POSITIVE)) };
         for b in self.beta.iter_mut().filter(|b| (**b > 0.0) == heavy) {
             *b *= scale;
+        }
+    }
+
+    /// Goes on from the solution of the same machine with a smaller C, `ratio` times larger here: from that multiple of its
+    /// coefficients, of those between 1 and the ratio, whose objective is best. The gradients follow without a kernel value.
+    pub(super) fn follow(&mut self, solved: &Self, ratio: f64) {
+        let products: Vec<f64> = (0..self.len())
+            .map(|v| solved.gradient[v] - solved.linear[v] - solved.ridge[v] * solved.beta[v])
+            .collect();
+        let (mut slope, mut curvature) = (0.0, 0.0);
+        for (v, &b) in solved.beta.iter().enumerate() {
+            slope += b * self.linear[v] + self.kink * b.abs();
+            curvature += b * (products[v] + self.ridge[v] * b);
+        }
+        let best = if curvature > 0.0 { -slope / curvature } else { ratio };
+        let times = if best >= SNAP * ratio { ratio } else { best.max(1.0) };
+        for (v, &b) in solved.beta.iter().enumerate() {
+            // A bound stays a bound, exactly.
+            self.beta[v] = match b {
+                _ if times == ratio && b == solved.upper[v] => self.upper[v],
+                _ if times == ratio && b == solved.lower[v] => self.lower[v],
+                _ => (times * b).clamp(self.lower[v], self.upper[v]),
+            };
+            self.gradient[v] = times * products[v] + self.linear[v] + self.ridge[v] * self.beta[v];
         }
     }
 

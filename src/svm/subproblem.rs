@@ -112,31 +112,43 @@ impl Subproblem {
         };
         let kernel = &mut block.kernel.values_mut()[..stride * stride];
         fill(kernel, stride, &block.slots)?;
-        for (&v, &slot) in members.iter().zip(&block.slots) {
-            // The exact diagonal, with the ridge, so that a step changes a variable's own gradient rightly.
-            kernel[slot * stride + slot] = problem.diagonal[v] as f32;
-            block.diagonal[slot] = problem.diagonal[v];
-            block.lower[slot] = problem.lower[v];
-            block.upper[slot] = problem.upper[v];
-            block.beta[slot] = problem.beta[v];
-            block.gradient[slot] = problem.gradient[v];
-        }
         if problem.anchored {
             kernel[first * stride..(first + 1) * stride].fill(0.0);
             kernel.iter_mut().skip(first).step_by(stride).for_each(|value| *value = 0.0);
             (block.lower[first], block.upper[first]) = (f64::NEG_INFINITY, f64::INFINITY);
             (block.up[first], block.low[first]) = (0.0, 0.0);
         }
-        for k in 0..members.len() {
-            block.note_bounds(block.slots[k]);
-        }
+        block.renew(problem, members);
         Ok(block)
     }
 
-    /// The members' coefficients and gradients; the matrix's memory goes back.
-    pub(super) fn finish(self, memory: &Arenas) -> (Vec<f64>, Vec<f64>) {
-        memory.put(self.kernel);
+    /// Goes on with another problem of the same members, whose coefficients have their gradients.
+    pub(super) fn renew(&mut self, problem: &DualProblem, members: &[usize]) {
+        let kernel = self.kernel.values_mut();
+        for (&v, &slot) in members.iter().zip(&self.slots) {
+            // The exact diagonal, with the ridge, so that a step changes a variable's own gradient rightly.
+            kernel[slot * self.stride + slot] = problem.diagonal[v] as f32;
+            self.diagonal[slot] = problem.diagonal[v];
+            self.lower[slot] = problem.lower[v];
+            self.upper[slot] = problem.upper[v];
+            self.beta[slot] = problem.beta[v];
+            self.gradient[slot] = problem.gradient[v];
+        }
+        for k in 0..members.len() {
+            self.note_bounds(self.slots[k]);
+        }
+    }
+
+    /// The members' coefficients and gradients.
+    pub(super) fn state(&self) -> (Vec<f64>, Vec<f64>) {
         self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
+    }
+
+    /// As [`Subproblem::state`]; the matrix's memory goes back.
+    pub(super) fn finish(self, memory: &Arenas) -> (Vec<f64>, Vec<f64>) {
+        let state = self.state();
+        memory.put(self.kernel);
+        state
     }
 
     fn note_bounds(&mut self, i: usize) {

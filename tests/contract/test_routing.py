@@ -21,7 +21,9 @@ from sklearn.utils.validation import has_fit_parameter
 import svmarrow
 from svmarrow import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     CalibratedCascade,
@@ -63,6 +65,8 @@ PLAIN = [
     LowRankRLSRegressor(20, random_state=0),
     KMPRegressor(n_vectors=8),
     OneClassSVM(),
+    SVCCV(Cs=2, gammas=2, cv=2),
+    SVRCV(Cs=2, gammas=2, cv=2),
 ]
 #: Meta-estimators around a learner.
 META = [

@@ -19,7 +19,9 @@ from sklearn.utils.validation import has_fit_parameter
 import svmarrow
 from svmarrow import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     CalibratedCascade,
@@ -67,6 +69,8 @@ CASES = [
     (SVR(epsilon=0.05, **S), SVM),
     (NuSVR(**S), SVM),
     (OneClassSVM(nu=0.3, **S), SVM),
+    (SVCCV(Cs=[3.0], gammas=[0.3], cv=2, tol=1e-8), SVM),
+    (SVRCV(Cs=[3.0], gammas=[0.3], cv=2, tol=1e-8), SVM),
     (LowRankSVC(selection=POINTS, **S), SVM),
     (RLSClassifier(0.1, **K), EXACT),
     (RLSClassifier(0.1, fit_intercept=True, class_weight="balanced", **K), EXACT),

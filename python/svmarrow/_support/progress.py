@@ -37,6 +37,8 @@ class Progress:
 
     #: The phase that callbacks may end early, and how much of it makes a model.
     stops_in: tuple[str, int] | None = None
+    #: What is told beside the numbers, such as the best so far.
+    note = ""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -57,7 +59,8 @@ class Progress:
     def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if time.monotonic() - self._last >= _LINE_INTERVAL:
             self._last = time.monotonic()
-            print(f"{phase}: {_describe(done, total, gap, steps)}", file=sys.stderr, flush=True)
+            told = _describe(done, total, gap, steps, self.note)
+            print(f"{phase}: {told}", file=sys.stderr, flush=True)
         return None
 
 
@@ -101,7 +104,7 @@ class _Bar(Progress):
             return super()._tell(phase, done, total, gap, steps)
         if phase not in self._tasks:
             self._tasks[phase] = self._bar.add_task(phase, total=total, state="")
-        state = _describe(done, total, gap, steps)
+        state = _describe(done, total, gap, steps, self.note)
         self._bar.update(self._tasks[phase], completed=done, total=total, state=state)
         return None
 
@@ -125,7 +128,7 @@ class _Told(Progress):
             self._phases.end()
 
     def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
-        shown = self._shown.callback
+        shown, self._shown.note = self._shown.callback, self.note
         if shown is not None:
             shown(phase, done, total, gap, steps)
         self._phases.tell(phase, done, total)
@@ -135,12 +138,14 @@ class _Told(Progress):
         return self._phases.stopped and phase == stopping and done >= least
 
 
-def _describe(done: int, total: int | None, gap: float, steps: int) -> str:
+def _describe(done: int, total: int | None, gap: float, steps: int, note: str) -> str:
     parts = [f"{done:,}" if total is None else f"{done:,} of {total:,}"]
     if steps:
         parts.append(f"{steps:,} steps")
     if not math.isnan(gap):
         parts.append(f"gap {gap:.3g}")
+    if note:
+        parts.append(note)
     return ", ".join(parts)
 
 

@@ -1,0 +1,160 @@
+//! `svmarrow::svm::search`: a grid of kernels and C over folds.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+use numpy::ndarray::Array2;
+use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use svmarrow::Error;
+use svmarrow::control::{Budget, Monitor, Progress, StopReason};
+use svmarrow::svm::{Fold, Grid, Judge, Point, Searched, SvmParams, search};
+
+use crate::array::{RowsArg, indices, matrix_view, vector};
+use crate::error::to_python;
+use crate::function::FunctionArg;
+use crate::svm::{ClassificationArg, RegressionArg, duration};
+
+/// What is fitted at every point.
+#[derive(FromPyObject)]
+pub(crate) enum TaskArg<'py> {
+    /// A classifier.
+    Classes(ClassificationArg<'py>),
+    /// A regression.
+    Numbers(RegressionArg<'py>),
+}
+
+type FoldArg<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, i64>);
+
+/// The grid; a kernel that is a function stands alone.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GridArg<'py> {
+    kernels: Vec<FunctionArg>,
+    costs: PyReadonlyArray1<'py, f64>,
+    /// (kernels, costs)
+    wanted: PyReadonlyArray2<'py, bool>,
+    /// Rows of the fit, their weights, and rows that are held out, for each fold.
+    folds: Vec<FoldArg<'py>>,
+}
+
+/// How a search is run.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct SearchSolverArg<'py> {
+    tol: f64,
+    cache_bytes: usize,
+    max_iter: Option<u64>,
+    max_time: Option<f64>,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+}
+
+/// Calls a Python function with what a fit says; what it raises ends the search.
+struct Caller {
+    function: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Caller {
+    fn call(&self, py: Python<'_>, point: Point, outputs: Array2<f64>) -> PyResult<()> {
+        let Point { kernel, cost, fold, seconds, iterations, support, stop } = point;
+        let outputs = PyArray2::from_owned_array(py, outputs);
+        self.function
+            .call1(py, (kernel, cost, fold, outputs, seconds, iterations, support, stop.name()))
+            .map(drop)
+    }
+
+    fn raised(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Judge for Caller {
+    fn judge(&self, point: Point, outputs: Array2<f64>) {
+        if self.raised().is_none()
+            && let Err(error) = Python::attach(|py| self.call(py, point, outputs))
+        {
+            self.raised().get_or_insert(error);
+        }
+    }
+}
+
+/// A monitor that also ends the work when the function has raised.
+struct WithCaller<'a> {
+    monitor: &'a dyn Monitor,
+    caller: &'a Caller,
+}
+
+impl Monitor for WithCaller<'_> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+        self.monitor.tick(progress)?;
+        match *self.caller.raised() {
+            Some(_) => ControlFlow::Break(StopReason::Interrupted),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Fits machines at every point of a grid on every fold, and calls
+/// `judge(kernel, cost, fold, outputs, seconds, iterations, support, stop)` with the outputs of each for its held-out rows.
+///
+/// Returns why it ended early, or None: "max_time", "callback" where the progress answers true, "interrupted" for Ctrl-C,
+/// which is not raised.
+#[pyfunction]
+#[pyo3(signature = (x, task, grid, solver, judge))]
+pub(crate) fn search_svm(
+    py: Python<'_>,
+    x: RowsArg<'_>,
+    task: TaskArg<'_>,
+    grid: GridArg<'_>,
+    solver: SearchSolverArg<'_>,
+    judge: Py<PyAny>,
+) -> PyResult<Option<&'static str>> {
+    let rows = x.view()?;
+    let (classes, numbers) = match &task {
+        TaskArg::Classes(task) => (Some(task.read()?), None),
+        TaskArg::Numbers(task) => (None, Some(task.read()?)),
+    };
+    let searched = match (&classes, numbers) {
+        (Some(given), _) => Searched::Classes(given.task()),
+        (None, Some(task)) => Searched::Numbers(task),
+        (None, None) => unreachable!("a task is one of the two"),
+    };
+    let (costs, wanted) = (vector(&grid.costs)?, matrix_view(&grid.wanted)?);
+    let mut folds = Vec::with_capacity(grid.folds.len());
+    for (train, weights, test) in &grid.folds {
+        folds.push((indices("train", train)?, vector(weights)?, indices("test", test)?));
+    }
+    let folds: Vec<Fold<'_>> =
+        folds.iter().map(|(train, weights, test)| Fold { train, weights, test }).collect();
+    let Some(first) = grid.kernels.first() else {
+        return Err(to_python(Error::param("kernels", "none", "at least one")));
+    };
+    let params = SvmParams {
+        tolerance: solver.tol,
+        cache_bytes: solver.cache_bytes,
+        max_iterations: solver.max_iter,
+        ..SvmParams::default()
+    };
+    let max_time = duration(solver.max_time)?;
+    let caller = Caller { function: judge, raised: Mutex::default() };
+    let outcome = first.run(py, solver.n_jobs, solver.progress.as_ref(), |_, monitor, par| {
+        let monitor = WithCaller { monitor, caller: &caller };
+        let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect();
+        let grid = Grid { kernels: &kernels, costs, wanted: wanted.reborrow(), folds: &folds };
+        search(rows, &searched, &grid, &params, &caller, &Budget::new(&monitor, None, max_time), par)
+    });
+    if let Some(raised) = caller.raised().take() {
+        return Err(raised);
+    }
+    let (stopped, raised) = outcome?;
+    match raised {
+        Some(raised) if !raised.is_instance_of::<PyKeyboardInterrupt>(py) => Err(raised),
+        Some(_) => Ok(Some(StopReason::Interrupted.name())),
+        // Nothing was raised: a callback has asked for the end.
+        None if stopped == Some(StopReason::Interrupted) => Ok(Some("callback")),
+        None => Ok(stopped.map(StopReason::name)),
+    }
+}

@@ -1,0 +1,140 @@
+"""What a search has found: the choice, the numbers in `GridSearchCV`'s form, their picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow._support.grid_scores import GridScoresDisplay
+from svmarrow._support.parameters import refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Scored"]
+
+
+class Scored:
+    """Scores of a grid, (gammas, costs, folds); NaN where no fit was made."""
+
+    max_time: float | None
+
+    Cs_: NDArray[np.float64]
+    gammas_: NDArray[np.float64] | None
+    C_: float
+    gamma_: float | None
+    best_score_: float
+    best_index_: int
+    n_splits_: int
+    scores_: NDArray[np.float64]
+    fit_times_: NDArray[np.float64]
+    score_times_: NDArray[np.float64]
+    stop_: str
+
+    def _choose(self) -> None:
+        """C_, gamma_, best_score_ by what is scored."""
+        means, _ = self._means()
+        if np.isnan(means).all():
+            if self.stop_ == "max_time":
+                raise refuse("max_time", self.max_time, "long enough for one point of the grid on one fold")
+            if self.stop_ != "finished":
+                raise KeyboardInterrupt
+            raise ValueError("no point of the grid could be scored")
+        self.best_index_ = int(np.argmin(self._ranks()))
+        c, g = divmod(self.best_index_, means.shape[0])
+        self.best_score_ = float(means[g, c])
+        self.C_ = float(self.Cs_[c])
+        self.gamma_ = None if self.gammas_ is None else float(self.gammas_[g])
+
+    def _means(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Mean score of each point (gammas, costs) over the folds that it was tried on, and their number."""
+        tried = ~np.isnan(self.fit_times_)
+        counts = tried.sum(axis=2)
+        sums = np.where(tried, self.scores_, 0.0).sum(axis=2)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
+
+    def _ranks(self) -> NDArray[np.int32]:
+        """Rank of each point in the order of `cv_results_`: tried on most folds first, then by mean score."""
+        means, counts = self._means()
+        means = np.where(np.isnan(means), -np.inf, means)
+        best_of_fewer = np.zeros_like(means)
+        for count in np.unique(counts):
+            best_of_fewer[counts == count] = -float(count)
+        # Two keys as one order: the number of folds, then the score.
+        pairs = np.stack([best_of_fewer.T.ravel(), -means.T.ravel()], axis=1)
+        _, order = np.unique(pairs, axis=0, return_inverse=True)
+        ranks: NDArray[np.int32] = rankdata(order.reshape(-1), method="min").astype(np.int32)
+        return ranks
+
+    @property
+    def best_params_(self) -> dict[str, float]:
+        """The chosen point, ``{"C": ..., "gamma": ...}``."""
+        check_is_fitted(self, "C_")
+        return {"C": self.C_} if self.gamma_ is None else {"C": self.C_, "gamma": self.gamma_}
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """Scores and times of all points, with the keys and in the order of scikit-learn's `GridSearchCV`.
+
+        Fits that were not made are NaN; means are over the folds that were tried (`n_test_scores` of them).
+        Points that were tried on fewer folds rank behind the others.
+        """
+        check_is_fitted(self, "scores_")
+        by_point = [np.swapaxes(a, 0, 1).reshape(-1, a.shape[2]) for a in self._arrays()]
+        fits, judging, scores = by_point
+        tried = ~np.isnan(fits)
+        means, counts = self._means()
+        results: dict[str, Any] = {}
+        for name, times in (("fit", fits), ("score", judging)):
+            mean, std = _moments(times, tried)
+            results |= {f"mean_{name}_time": mean, f"std_{name}_time": std}
+        C = np.repeat(self.Cs_, means.shape[0])
+        results["param_C"] = np.ma.MaskedArray(C, mask=False)
+        params: list[dict[str, float]] = [{"C": float(value)} for value in C]
+        if self.gammas_ is not None:
+            gamma = np.tile(self.gammas_, self.Cs_.size)
+            results["param_gamma"] = np.ma.MaskedArray(gamma, mask=False)
+            for point, value in zip(params, gamma, strict=True):
+                point["gamma"] = float(value)
+        results["params"] = params
+        results |= {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
+        results["mean_test_score"] = means.T.ravel()
+        results["std_test_score"] = _moments(scores, tried)[1]
+        results["rank_test_score"] = self._ranks()
+        results["n_test_scores"] = counts.T.ravel()
+        return results
+
+    def _arrays(self) -> tuple[NDArray[np.float64], ...]:
+        return self.fit_times_, self.score_times_, self.scores_
+
+    def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
+        """Draw the scores over the grid, see `svmarrow.GridScoresDisplay`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw. None makes a figure.
+        **options : Any
+            Passed to ``ax.pcolormesh``, or to ``ax.semilogx`` for a kernel without a gamma.
+
+        Returns
+        -------
+        GridScoresDisplay
+            The display.
+        """
+        check_is_fitted(self, "scores_")
+        display = GridScoresDisplay(self._means()[0], self.Cs_, self.gammas_, (self.C_, self.gamma_))
+        return display.plot(ax, **options)
+
+
+def _moments(values: NDArray[np.float64], tried: NDArray[np.bool_]) -> tuple[NDArray[np.float64], ...]:
+    """Mean and standard deviation of each line over what was tried; NaN where nothing was."""
+    count = tried.sum(axis=1)
+    safe = np.maximum(count, 1)
+    mean = np.where(tried, values, 0.0).sum(axis=1) / safe
+    square = np.where(tried, (values - mean[:, np.newaxis]) ** 2, 0.0).sum(axis=1) / safe
+    nothing = np.where(count > 0, 0.0, np.nan)
+    return mean + nothing, np.sqrt(square) + nothing

@@ -1,0 +1,434 @@
+"""What `SVCCV` and `SVRCV` share: folds, the run over the grid, scores, the choice, the refit."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from svmarrow import _core
+from svmarrow._support.atomic import Kept, all_or_nothing
+from svmarrow._support.callbacks import fitting
+from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.parameters import (
+    MAX_ITER,
+    MAX_TIME,
+    THREADS,
+    VERBOSE,
+    Rule,
+    boolean,
+    check,
+    either,
+    function,
+    kernel_rules,
+    none,
+    one_of,
+    real,
+    refuse,
+)
+from svmarrow._support.progress import progress
+from svmarrow._support.routing import is_routing
+from svmarrow._support.rows import cache_bytes, core_rows, sample_weights, threads, validated
+from svmarrow.model_selection._grid import COSTS, GAMMAS, costs, gammas
+from svmarrow.model_selection._racing import survivors
+from svmarrow.model_selection._results import Scored
+from svmarrow.models.fitted import FittedExpansion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from svmarrow._support.certificate import Certificate
+
+__all__ = ["SEARCH_RULES", "Part", "Search"]
+
+#: Rules of the parameters that both have.
+SEARCH_RULES = {
+    "Cs": COSTS,
+    "gammas": GAMMAS,
+    "search": one_of("full", "racing"),
+    "alpha": Rule("a number between 0 and 1", lambda value: real(above=0.0).holds(value) and value < 1.0),
+    "refit": boolean,
+    **{name: rule for name, rule in kernel_rules().items() if name != "gamma"},
+    "kernel": either(kernel_rules()["kernel"], function),
+    "tol": real(above=0.0),
+    "cache_size": either(none, real(above=0.0)),
+    "max_iter": MAX_ITER,
+    "max_time": MAX_TIME,
+    "n_jobs": THREADS,
+    "verbose": VERBOSE,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A fold: rows of the fit with their weights, and rows that are held out."""
+
+    train: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    test: NDArray[np.int64]
+
+
+@dataclass
+class _Found:
+    """What is known of the grid, (gammas, costs, folds); NaN where nothing is."""
+
+    scores: NDArray[np.float64]
+    fit_times: NDArray[np.float64]
+    score_times: NDArray[np.float64]
+    #: Losses of the held-out rows of each fold where the score is a mean over rows.
+    losses: list[NDArray[np.float32]] | None
+
+    @property
+    def is_scored(self) -> NDArray[np.bool_]:
+        """Fits that were judged, whatever the score."""
+        scored: NDArray[np.bool_] = ~np.isnan(self.fit_times)
+        return scored
+
+
+class Search(Scored, FittedExpansion):
+    """Base of the searches."""
+
+    Cs: Any
+    gammas: Any
+    cv: Any
+    scoring: Any
+    search: Literal["full", "racing"]
+    alpha: float
+    refit: bool
+    degree: int
+    coef0: float
+    tol: float
+    cache_size: float | None
+    max_iter: int
+    verbose: bool | int
+
+    certificate_: Certificate
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Try every point of the grid on every fold, and fit the best to all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
+            Rows.
+        y : array-like of shape (n,)
+            Labels, or targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weight of each row in every fit, and in the score where the scorer knows weights; with
+            scikit-learn's metadata routing where it asks for them.
+        groups : array-like of shape (n,) or None, default=None
+            Groups of the rows, for splitters that want them.
+
+        Returns
+        -------
+        self : object
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, lengths that disagree, folds that cannot be
+            made, or where `max_time` is over before any point has its scores.
+        MemoryError
+            If the memory that is free cannot hold even what a fit needs with the smallest cache.
+        KeyboardInterrupt
+            On Ctrl-C, within a second: scores and choice so far are kept, without a fit of the best.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_time` ended the search: the best so far is fitted; or if fits ended before the tolerance.
+        FitFailedWarning
+            If the rows of a fold have a single class: its scores are NaN.
+        """
+        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+            return self._fit(X, y, sample_weight, groups)
+
+    # --- what the two say ---
+
+    def _task(self, target: Any) -> Any:
+        """The task of the core, its upper bounds all 1."""
+        raise NotImplementedError
+
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
+        """The checked target."""
+        raise NotImplementedError
+
+    def _cost_unit(self, target: Any) -> float:
+        """What a number of C is spread in units of, beside the kernel's."""
+        raise NotImplementedError
+
+    def _weights_of(
+        self, target: Any, train: NDArray[np.int64], own: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Weights of the rows of a fit, of which the own ones are given."""
+        raise NotImplementedError
+
+    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> Any:
+        """An estimator that answers for the held-out rows; None where there is none."""
+        raise NotImplementedError
+
+    def _losses(self, y: Any, answers: Any, weights: Any) -> tuple[NDArray[np.float32], float]:
+        """What each held-out row costs, times its weight, and the score that `score` gives."""
+        raise NotImplementedError
+
+    def _machine(self, C: float, gamma: float | None) -> Any:
+        """An estimator of a point."""
+        raise NotImplementedError
+
+    def _default_scoring(self) -> str:
+        """The name of the score that `score` gives."""
+        raise NotImplementedError
+
+    # --- the search ---
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        check(self.get_params(deep=False), self._rules)
+        X, y = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=True)
+        self._check_training_rows(X)
+        n = int(X.shape[0])
+        own = sample_weights(1.0 if sample_weight is None else sample_weight, n)
+        assert own is not None
+        if not own.any():
+            raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
+        target = self._target(y, own)
+        split, judged = self._routed(sample_weight, groups)
+        parts = self._parts(X, y, target, own, split)
+        self.gammas_ = gammas(self.gammas, X, self.kernel)
+        middle = 1.0 if self.gammas_ is None else float(np.median(self.gammas_))
+        grid = costs(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
+        self.Cs_ = grid * self._cost_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
+        self.n_splits_ = len(parts)
+        found, stop = self._run(X, y, target, parts, judged)
+        self.scores_, self.fit_times_, self.score_times_ = found.scores, found.fit_times, found.score_times
+        self.stop_ = stop
+        self._choose()
+        return self._refit(X, y, sample_weight)
+
+    def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What goes to the splitter, and to the scorer."""
+        if is_routing() and (groups is not None or sample_weight is not None):
+            given = {"groups": groups, "sample_weight": sample_weight}
+            routed = process_routing(self, "fit", **{k: v for k, v in given.items() if v is not None})
+            judged = dict(routed["scorer"]["score"]) if self.scoring is not None else {}
+            return dict(routed["splitter"]["split"]), judged
+        # As GridSearchCV has it from scikit-learn 1.9 on.
+        weighs = sample_weight is not None and _takes_weights(self._scorer())
+        return {"groups": groups}, {"sample_weight": sample_weight} if weighs else {}
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What `fit` hands on: groups to the splitter, weights to a scorer that asks for them.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+            The routes, see scikit-learn's user guide on metadata routing.
+        """
+        own = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        to_score = MethodMapping().add(caller="fit", callee="score")
+        router = own.add(splitter=check_cv(self.cv), method_mapping=to_split)
+        # The score that there is without a scorer asks for nothing.
+        return router if self.scoring is None else router.add(scorer=self._scorer(), method_mapping=to_score)
+
+    def _scorer(self) -> Any:
+        return check_scoring(self._machine(1.0, None), self.scoring or self._default_scoring())
+
+    def _parts(
+        self, X: Any, y: Any, target: Any, own: NDArray[np.float64], split: dict[str, Any]
+    ) -> list[Part]:
+        splitter = check_cv(self.cv, y, classifier=self.__sklearn_tags__().estimator_type == "classifier")
+        parts = []
+        for train, test in splitter.split(X, y, **split):
+            rows, held = np.arange(own.size)[train], np.arange(own.size)[test]
+            # Balanced classes count all rows, as in a fit to them.
+            weights = self._weights_of(target, rows, own[rows])
+            # A row that is named twice has twice the weight.
+            used, place = np.unique(rows[weights > 0.0], return_inverse=True)
+            weights = np.bincount(place.reshape(-1), weights[weights > 0.0], used.size).astype(np.float64)
+            if not used.size or not held.size:
+                raise refuse(
+                    "cv", self.cv, "such that every fold has rows to learn from and rows to judge by"
+                )
+            parts.append(Part(used.astype(np.int64), weights, held.astype(np.int64)))
+        if not parts:
+            raise refuse("cv", self.cv, "such that there is a fold")
+        return parts
+
+    def _run(
+        self, X: Any, y: Any, target: Any, parts: list[Part], judged: dict[str, Any]
+    ) -> tuple[_Found, str]:
+        """Scores, and why there are no more of them."""
+        shape = (1 if self.gammas_ is None else self.gammas_.size, self.Cs_.size, len(parts))
+        plain = set(judged) <= {"sample_weight"} and (
+            self.scoring is None or self.scoring == self._default_scoring()
+        )
+        found = _Found(
+            np.full(shape, np.nan),
+            np.full(shape, np.nan),
+            np.full(shape, np.nan),
+            [np.zeros((*shape[:2], part.test.size), np.float32) for part in parts] if plain else None,
+        )
+        scorer = None if plain else self._scorer()
+        unfinished: set[str] = set()
+        with progress(self.verbose) as told:
+            told.stops_in = ("search", 1)
+            tell = _Told(told, shape)
+
+            def judge(
+                fold: int, g: int, c: int, outputs: NDArray[np.float64], seconds: float, stop: str
+            ) -> None:
+                start = time.perf_counter()
+                answers = self._answers(target, parts[fold], outputs)
+                if answers is not None:
+                    held = parts[fold].test
+                    metadata = {k: np.asarray(v)[held] for k, v in judged.items()}
+                    if scorer is None:
+                        losses, score = self._losses(y[held], answers, metadata.get("sample_weight"))
+                        assert found.losses is not None
+                        found.losses[fold][g, c] = losses
+                    else:
+                        score = float(scorer(answers, X[held], y[held], **metadata))
+                    found.scores[g, c, fold] = score
+                found.fit_times[g, c, fold] = seconds
+                found.score_times[g, c, fold] = time.perf_counter() - start
+                if stop != "converged":
+                    unfinished.add(stop)
+                tell.scored(found, g, c)
+
+            run = self._runner(X, target, parts, judge, tell)
+            stop = self._race(run, found, shape) if self.search == "racing" else self._full(run, shape)
+        failed = int((np.isnan(found.scores) & found.is_scored).any(axis=(0, 1)).sum())
+        if failed:
+            warnings.warn(
+                f"{failed} of {len(parts)} folds have a single class to learn from: their scores are NaN",
+                FitFailedWarning,
+                stacklevel=6,
+            )
+        if unfinished:
+            warnings.warn(
+                "fits of the search ended before the tolerance was reached "
+                f"({', '.join(sorted(unfinished))}): "
+                "raise max_iter, or scale the data",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+        return found, stop
+
+    def _runner(
+        self, X: Any, target: Any, parts: list[Part], judge: Callable[..., None], tell: _Told
+    ) -> Callable[[NDArray[np.bool_], list[int]], str | None]:
+        """``run(wanted, folds)`` tries some points on some folds; why it ended early, or None."""
+        rows, task = core_rows(X), self._task(target)
+        kernels: list[Any]
+        if self.gammas_ is None:
+            function = TrainingKernel(self.kernel, X) if callable(self.kernel) else None
+            kernels = [function or self._kernel(1.0)]
+        else:
+            kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
+        # From the middle outwards: what a search that ends early has seen is where the best mostly is.
+        order = sorted(range(len(kernels)), key=lambda g: abs(g - (len(kernels) - 1) / 2))
+        deadline = None if self.max_time is None else time.monotonic() + float(self.max_time)
+        jobs, budget = threads(self.n_jobs), cache_bytes(self.cache_size)
+
+        def run(wanted: NDArray[np.bool_], folds: list[int]) -> str | None:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            grid: Any = {
+                "kernels": [kernels[g] for g in order],
+                "costs": self.Cs_,
+                "wanted": np.ascontiguousarray(wanted[order]),
+                "folds": [(parts[f].train, parts[f].weights, parts[f].test) for f in folds],
+            }
+            solver: Any = {
+                "tol": self._search_tol(),
+                "cache_bytes": budget,
+                "max_iter": None if self.max_iter == -1 else int(self.max_iter),
+                "max_time": left,
+                "progress": tell.callback,
+                "n_jobs": jobs,
+            }
+
+            def told(g: int, c: int, f: int, outputs: Any, seconds: float, *counts: Any) -> None:
+                judge(folds[f], order[g], c, outputs, seconds, counts[-1])
+
+            return _core.search_svm(rows, task, grid, solver, told)
+
+        return run
+
+    def _search_tol(self) -> float:
+        return float(self.tol)
+
+    def _kernel(self, gamma: float) -> tuple[Any, float, float, int]:
+        return (self.kernel, gamma, float(self.coef0), int(self.degree))
+
+    def _full(self, run: Callable[..., str | None], shape: tuple[int, int, int]) -> str:
+        return run(np.ones(shape[:2], dtype=bool), list(range(shape[2]))) or "finished"
+
+    def _race(self, run: Callable[..., str | None], found: _Found, shape: tuple[int, int, int]) -> str:
+        racing = np.ones(shape[:2], dtype=bool)
+        level = float(self.alpha) / (racing.size * max(1, shape[2] - 1))
+        for fold in range(shape[2]):
+            stop = run(racing, [fold])
+            if stop is not None:
+                return stop
+            losses = None if found.losses is None else np.concatenate(found.losses[: fold + 1], axis=2)
+            racing = survivors(racing, losses, found.scores[:, :, : fold + 1], level)
+            if racing.sum() == 1 and fold + 1 < shape[2]:
+                # One is left: its other scores are still wanted.
+                return run(racing, list(range(fold + 1, shape[2]))) or "finished"
+        return "finished"
+
+    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        for name in ("estimator_", "expansion_", "certificate_"):
+            self.__dict__.pop(name, None)
+        if self.stop_ == "interrupted":
+            raise Kept(self)
+        if self.stop_ == "max_time":
+            tried, asked = int((~np.isnan(self.fit_times_)).sum()), self.fit_times_.size
+            warnings.warn(
+                f"max_time={self.max_time:g} ended the search after {tried} of {asked} fits: "
+                "the best so far is chosen",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        if self.refit:
+            self.estimator_ = self._machine(self.C_, self.gamma_)
+            self.estimator_.fit(X, y, sample_weight)
+            self.expansion_ = self.estimator_.expansion_
+            self.certificate_ = self.estimator_.certificate_
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether a scorer's metric knows weights of rows."""
+    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
+
+
+class _Told:
+    """Keeps the best so far beside the progress."""
+
+    def __init__(self, told: Any, shape: tuple[int, int, int]) -> None:
+        self._told, self._folds, self._best = told, shape[2], -np.inf
+
+    @property
+    def callback(self) -> Any:
+        return self._told.callback
+
+    def scored(self, found: _Found, g: int, c: int) -> None:
+        scores = found.scores[g, c]
+        if not np.isnan(scores).any() and scores.mean() > self._best:
+            self._best = float(scores.mean())
+            self._told.note = f"best {self._best:.4f}"

@@ -1,0 +1,230 @@
+"""Choosing C and gamma of support vector regression: `SVRCV`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.metrics import r2_score
+
+from svmarrow._support.parameters import real
+from svmarrow.model_selection._held_out import NumberAnswers
+from svmarrow.model_selection._search import SEARCH_RULES, Part, Search
+from svmarrow.models.decoded import NumberOutputs
+from svmarrow.svm._fitted import CertifiedMachine
+from svmarrow.svm.regression import SVR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
+
+__all__ = ["SVRCV"]
+
+
+class SVRCV(NumberOutputs, CertifiedMachine, Search):
+    """`svmarrow.SVR` with C and gamma chosen by cross-validation, as one job; see `SVCCV`.
+
+    Parameters
+    ----------
+    Cs : int or array-like, default=10
+        Values of C, or how many: then from .1 to 1,000 at equal ratios, times the standard deviation of y,
+        divided by the mean of k(x, x).
+    gammas : int or array-like, default=10
+        Values of gamma, or how many: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
+        ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
+    cv : int, splitter or iterable, default=5
+        Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
+        held-out rows.
+    scoring : str, callable or None, default=None
+        A scorer of scikit-learn, the larger the better; None is R^2. It gets an estimator that answers for
+        the held-out rows with `predict`.
+    search : {"full", "racing"}, default="full"
+        "full" tries every point on every fold. "racing" tries all on one fold after the other, and drops
+        those that are worse than the best with confidence, see `alpha`.
+    alpha : float, default=0.05
+        For ``search="racing"``: most probability that the point which is best in truth is dropped, all tests
+        together. Where the score is R^2 squared errors on rows are compared in pairs, else scores of folds,
+        from three folds on.
+    refit : bool, default=True
+        Whether the best is fitted to all rows. Without there is no prediction.
+    epsilon : float, default=0.1
+        Half the width of the tube within which a deviation costs nothing.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf"; as in `svmarrow.SVR`.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of y, of all fits.
+    cache_size : float or None, default=None
+        Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
+        matrix do not fit, every fold keeps kernel rows of its own or computes them again.
+    max_iter : int, default=-1
+        Most steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the search. What is best by then is chosen and fitted, which takes its own time.
+        Values of gamma are tried from the middle outwards.
+    n_jobs : int or None, default=None
+        Threads. Fits run beside each other, and those of large problems share them. None is all cores that
+        this process may use.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr: fits done, best score so far.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    gamma_ : float or None
+        The chosen gamma; None for a kernel without one.
+    best_params_ : dict
+        Both.
+    best_score_ : float
+        The mean score of the chosen point.
+    best_index_ : int
+        Its place in `cv_results_`.
+    Cs_ : ndarray of shape (n_Cs,)
+        Values of C, rising.
+    gammas_ : ndarray of shape (n_gammas,) or None
+        Values of gamma, rising.
+    scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
+        Scores of all fits; NaN for those that were not made. One gamma for a kernel without.
+    fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
+        Seconds of each fit.
+    score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
+        Seconds of its scoring.
+    cv_results_ : dict
+        All this with the keys of `GridSearchCV`, in its order of points.
+    n_splits_ : int
+        Number of folds.
+    stop_ : {"finished", "max_time", "callback", "interrupted"}
+        Why the search ended.
+    estimator_ : SVR
+        The best, fitted to all rows.
+    expansion_ : KernelExpansion
+        Its model.
+    certificate_ : Certificate
+        Its certificate.
+    dual_coef_ : ndarray of shape (1, n_vectors)
+        Coefficients of the model.
+    intercept_ : ndarray of shape (1,)
+        Its intercept.
+    coef_ : ndarray or sparse matrix of shape (1, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : int
+        Steps of the fit to all rows.
+    fit_status_ : int
+        0 if that fit reached the tolerance, else 1.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    See Also
+    --------
+    SVCCV : The same for classification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import SVRCV
+    >>> X = np.linspace(0.0, 6.0, 90)[:, np.newaxis]
+    >>> search = SVRCV(Cs=4, gammas=3, epsilon=0.01, cv=[(range(0, 90, 2), range(1, 90, 2))])
+    >>> search.fit(X, np.sin(X[:, 0])).best_score_ > 0.99
+    True
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "epsilon": real(least=0.0)}
+
+    estimator_: SVR
+
+    def __init__(
+        self,
+        *,
+        Cs: int | ArrayLike = 10,
+        gammas: int | ArrayLike = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        search: Literal["full", "racing"] = "full",
+        alpha: float = 0.05,
+        refit: bool = True,
+        epsilon: float = 0.1,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.search = search
+        self.alpha = alpha
+        self.refit = refit
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _target(
+        self,
+        y: Any,
+        weights: NDArray[np.float64],  # noqa: ARG002 - what classification needs
+    ) -> NDArray[np.float64]:
+        return np.ascontiguousarray(y, dtype=np.float64)
+
+    def _cost_unit(self, target: NDArray[np.float64]) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = float(target.std())
+        return spread if np.isfinite(spread) and spread > 0.0 else 1.0
+
+    def _weights_of(
+        self,
+        target: Any,  # noqa: ARG002 - what classification needs
+        train: NDArray[np.int64],  # noqa: ARG002
+        own: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        return own
+
+    def _task(self, target: Any) -> Any:
+        upper = np.ones(target.size)
+        return {"targets": target, "upper": upper, "epsilon": float(self.epsilon), "nu": None}
+
+    def _answers(
+        self,
+        target: Any,  # noqa: ARG002 - what classification needs
+        part: Part,  # noqa: ARG002
+        outputs: NDArray[np.float64],
+    ) -> NumberAnswers:
+        return NumberAnswers(outputs)
+
+    def _losses(self, y: Any, answers: NumberAnswers, weights: Any) -> tuple[NDArray[np.float32], float]:
+        predicted = answers.predict(answers._known)
+        squares = (y - predicted) ** 2
+        if weights is not None:
+            squares = squares * weights
+        return squares.astype(np.float32), float(r2_score(y, predicted, sample_weight=weights))
+
+    def _default_scoring(self) -> str:
+        return "r2"
+
+    def _machine(self, C: float, gamma: float | None) -> SVR:
+        own = set(self.get_params(deep=False))
+        shared = {name: getattr(self, name) for name in SVR().get_params() if name in own}
+        shared.pop("max_time", None)
+        return SVR(**shared, C=C, gamma="scale" if gamma is None else gamma)

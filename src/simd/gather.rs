@@ -1,0 +1,71 @@
+//! Entries of a row at given places, side by side: how blocks are taken out of longer kernel rows.
+
+use super::{Isa, Operation, run};
+
+/// Places in rows.
+pub(crate) struct Indices {
+    places: Vec<u32>,
+    /// One more than the largest.
+    reach: usize,
+}
+
+impl Indices {
+    /// Of rows of at most 2^32 entries.
+    pub(crate) fn new(places: &[usize]) -> Self {
+        let reach = places.iter().map(|place| place + 1).max().unwrap_or(0);
+        assert!(u32::try_from(reach).is_ok());
+        Self { places: places.iter().map(|&place| place as u32).collect(), reach }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Writes the entries of `row` at the places, in their order.
+    pub(crate) fn gather(&self, row: &[f32], out: &mut [f32]) {
+        assert!(row.len() >= self.reach && out.len() == self.places.len());
+        // SAFETY: the row reaches as far as the places, of which there are as many as entries of `out`.
+        unsafe { run(Gather { places: &self.places, row, out }) };
+    }
+}
+
+struct Gather<'a> {
+    places: &'a [u32],
+    row: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Operation for Gather<'_> {
+    type Output = ();
+
+    // A plain loop: compilers make gather instructions of it where there are any.
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        for (out, &place) in self.out.iter_mut().zip(self.places) {
+            // SAFETY: `Indices::gather` has checked that all places lie in the row.
+            *out = unsafe { *self.row.get_unchecked(place as usize) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_stand_in_the_order_of_the_places() {
+        let row: Vec<f32> = (0..100).map(|i| i as f32).collect();
+        let places: Vec<usize> = (0..67).map(|i| (i * 37) % 100).collect();
+        let mut out = vec![0.0; places.len()];
+        Indices::new(&places).gather(&row, &mut out);
+        assert!(out.iter().zip(&places).all(|(value, &place)| *value == place as f32));
+        Indices::new(&[]).gather(&[], &mut []);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach")]
+    fn a_row_that_is_too_short_is_refused() {
+        Indices::new(&[3]).gather(&[0.0; 3], &mut [0.0]);
+    }
+}

@@ -1,0 +1,429 @@
+//! The machines of one fold and one kernel along C.
+//!
+//! Machines of a few thousand variables are one block each, whose kernel values are gathered once for all C: their pair
+//! steps read nothing else. Larger ones go through the rounds of the outer tier, each from where it was.
+//!
+//! Invariant: a fit is judged only when all its machines have come to their end. Cost: that of the fits, less what their
+//! starts save.
+
+use super::super::columns::Columns;
+use super::super::decomposition::solve_in;
+use super::super::intercept::intercept;
+use super::super::machine::Machine;
+use super::super::problem::DualProblem;
+use super::super::subproblem::{Goal, Subproblem, write_block};
+use super::super::training::Training;
+use super::grid::Point;
+use super::held_out::HeldOut;
+use super::work::{Prepared, Work};
+use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::error::Result;
+use crate::kernels::KernelRows;
+use crate::memory::{self, Arenas};
+use crate::simd::gather::Indices;
+use ndarray::Array2;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Most variables of a machine that is one block.
+const WHOLE: usize = 1500;
+
+/// A fold with a kernel.
+pub(super) struct Chain<'c, 'w> {
+    work: &'c Work<'w>,
+    prepared: &'c Prepared<'w>,
+    fold: usize,
+    memory: &'c Arenas,
+    /// Indices of the C that are wanted, rising.
+    costs: Vec<usize>,
+    /// Positions that take part in the fit, by segment.
+    train: Vec<Vec<usize>>,
+    /// Positions that are held out.
+    test: Vec<usize>,
+    /// Upper bounds by row for C = 1.
+    weights: Vec<f64>,
+}
+
+/// What a machine says of the held-out rows for one C.
+struct Said {
+    outputs: Vec<f64>,
+    seconds: f64,
+    iterations: u64,
+    support: usize,
+    stop: StopReason,
+}
+
+impl Said {
+    /// Of a machine that does not exist in this fold.
+    fn nothing(count: usize) -> Self {
+        let (seconds, iterations, support) = (0.0, 0, 0);
+        Self { outputs: vec![f64::NAN; count], seconds, iterations, support, stop: StopReason::Converged }
+    }
+}
+
+/// Which of several reasons tells most.
+fn worse(a: StopReason, b: StopReason) -> StopReason {
+    if a == StopReason::Converged { b } else { a }
+}
+
+impl<'c, 'w> Chain<'c, 'w> {
+    pub(super) fn new(
+        work: &'c Work<'w>,
+        prepared: &'c Prepared<'w>,
+        fold: usize,
+        memory: &'c Arenas,
+    ) -> Result<Self> {
+        let (plan, rows) = (work.plan, &work.grid.folds[fold]);
+        let mut position = vec![0; plan.order.len()];
+        for (place, &row) in plan.order.iter().enumerate() {
+            position[row] = place;
+        }
+        let mut in_fit = memory::filled("rows of a fold", position.len(), false)?;
+        let mut weights = memory::filled("weights of a fold", position.len(), 0.0)?;
+        for (&row, &weight) in rows.train.iter().zip(rows.weights) {
+            in_fit[position[row]] = true;
+            weights[row] = weight;
+        }
+        let mut end = 0;
+        let train = plan.sizes.iter().map(|&size| {
+            end += size;
+            (end - size..end).filter(|&place| in_fit[place]).collect()
+        });
+        let wanted = work.grid.wanted.row(prepared.index);
+        Ok(Self {
+            work,
+            prepared,
+            fold,
+            memory,
+            costs: (0..wanted.len()).filter(|&c| wanted[c]).collect(),
+            train: train.collect(),
+            test: rows.test.iter().map(|&row| position[row]).collect(),
+            weights,
+        })
+    }
+
+    /// Fits and judges.
+    pub(super) fn run(&self) -> Result<()> {
+        let (small, large): (Vec<usize>, Vec<usize>) =
+            (0..self.machines()).partition(|&j| self.members(j).len() <= WHOLE);
+        let source = self.source()?;
+        let of_small = if small.is_empty() {
+            Vec::new()
+        } else {
+            let held_out = self.held_out(&source)?;
+            self.par().map(small.len(), |k| self.along(small[k], &source, &held_out))
+        };
+        let mut said: Vec<Vec<Said>> = (0..self.machines()).map(|_| Vec::new()).collect();
+        for (j, of_machine) in small.into_iter().zip(of_small) {
+            said[j] = of_machine?;
+        }
+        if large.is_empty() {
+            (0..self.costs.len()).for_each(|place| self.judge(place, &said));
+            return Ok(());
+        }
+        self.run_machines(&large, &source, said)
+    }
+
+    fn machines(&self) -> usize {
+        self.work.plan.of_machine.len()
+    }
+
+    /// Positions of the rows that a machine is fitted to.
+    fn members(&self, machine: usize) -> Vec<usize> {
+        self.work.plan.of_machine[machine].iter().flat_map(|&s| self.train[s].iter().copied()).collect()
+    }
+
+    fn rows_of(&self, positions: &[usize]) -> Vec<usize> {
+        positions.iter().map(|&place| self.work.plan.order[place]).collect()
+    }
+
+    /// Upper bounds of some rows for the C of an index.
+    fn upper(&self, rows: &[usize], cost: usize) -> Vec<f64> {
+        let cost = self.work.grid.costs[cost];
+        rows.iter().map(|&row| cost * self.weights[row]).collect()
+    }
+
+    fn par(&self) -> Par {
+        self.work.par
+    }
+
+    /// Where kernel values come from where there is no matrix, and the exact K_ii.
+    fn source(&self) -> Result<KernelRows<'_>> {
+        let &Work { sums, .. } = self.work;
+        let &Prepared { kernel, precision, .. } = self.prepared;
+        KernelRows::for_sums(kernel, self.work.rows, &[], precision, sums, Par::Sequential)
+    }
+
+    fn held_out<'s>(&self, source: &KernelRows<'s>) -> Result<HeldOut<'s>> {
+        match &self.prepared.matrix {
+            Some(matrix) => {
+                let train: Vec<usize> = self.train.iter().flatten().copied().collect();
+                HeldOut::gather(matrix, self.work.plan.order.len(), &train, &self.test)
+            }
+            None => HeldOut::computed(source, &self.rows_of(&self.test), self.par()),
+        }
+    }
+
+    /// The ratio of the C at this place of the chain to the one before.
+    fn ratio(&self, place: usize) -> f64 {
+        let costs = self.work.grid.costs;
+        costs[self.costs[place]] / costs[self.costs[place - 1]]
+    }
+
+    /// Shows what the machines say for the C at a place of the chain, once all of them have come so far.
+    fn judge(&self, place: usize, said: &[Vec<Said>]) {
+        let cost = self.costs[place];
+        let said: Vec<&Said> = said.iter().filter_map(|said| said.get(place)).collect();
+        if said.len() < self.machines() {
+            return;
+        }
+        let mut outputs = Array2::zeros((self.test.len(), said.len()));
+        for (j, said) in said.iter().enumerate() {
+            outputs.column_mut(j).iter_mut().zip(&said.outputs).for_each(|(to, from)| *to = *from);
+        }
+        let point = Point {
+            kernel: self.prepared.index,
+            cost,
+            fold: self.fold,
+            seconds: said.iter().map(|said| said.seconds).sum(),
+            iterations: said.iter().map(|said| said.iterations).sum(),
+            support: said.iter().map(|said| said.support).sum(),
+            stop: said.iter().fold(StopReason::Converged, |stop, said| worse(stop, said.stop)),
+        };
+        self.work.told.done.fetch_add(1, Ordering::Relaxed);
+        self.work.judge.judge(point, outputs);
+    }
+
+    /// A small machine for one C after the other, as far as the monitor lets it.
+    fn along(&self, machine: usize, source: &KernelRows<'_>, held_out: &HeldOut<'_>) -> Result<Vec<Said>> {
+        let (plan, params) = (self.work.plan, self.work.params);
+        let positions = self.members(machine);
+        let rows = self.rows_of(&positions);
+        let diagonal = source.diagonal(&rows);
+        let members: Vec<usize> = (0..rows.len()).collect();
+        let mut block: Option<Subproblem> = None;
+        let mut last: Option<DualProblem> = None;
+        let mut said: Vec<Said> = Vec::with_capacity(self.costs.len());
+        for (place, &cost) in self.costs.iter().enumerate() {
+            let start = Instant::now();
+            let Some(mut problem) =
+                plan.problem(machine, &rows, &self.upper(&rows, cost), diagonal.clone())?
+            else {
+                said.push(Said::nothing(self.test.len()));
+                continue;
+            };
+            if let Some(last) = &last {
+                if last.is_settled() && said[place - 1].stop == StopReason::Converged {
+                    let Said { ref outputs, support, stop, .. } = said[place - 1];
+                    let outputs = outputs.clone();
+                    said.push(Said { outputs, seconds: 0.0, iterations: 0, support, stop });
+                    continue;
+                }
+                problem.follow(last, self.ratio(place));
+            }
+            let block = match &mut block {
+                Some(block) => {
+                    block.renew(&problem, &members);
+                    block
+                }
+                None => block.insert(Subproblem::new(
+                    &problem,
+                    &members,
+                    self.memory,
+                    |kernel, stride, slots| self.fill(source, &positions, &rows, kernel, stride, slots),
+                )?),
+            };
+            let max_steps = params.max_iterations.unwrap_or(u64::MAX);
+            let goal = Goal { tolerance: params.tolerance, max_steps };
+            let look = || self.work.told.tick(&Progress::of("search", 0, 0));
+            let (steps, stopped) = block.solve_watched(goal, self.par(), look)?;
+            if let Some(StopReason::Interrupted | StopReason::MaxTime) = stopped {
+                break;
+            }
+            (problem.beta, problem.gradient) = block.state();
+            let used: Vec<usize> = (0..rows.len()).filter(|&v| problem.beta[v] != 0.0).collect();
+            let of = |values: &[usize]| used.iter().map(|&v| values[v]).collect::<Vec<usize>>();
+            let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
+            let (b, _) = intercept(&problem);
+            let outputs = held_out.outputs(&of(&positions), &of(&rows), &coefficients, b, Par::Sequential)?;
+            let ended = if problem.survey().violation() <= params.tolerance {
+                StopReason::Converged
+            } else if steps >= max_steps {
+                StopReason::MaxIterations
+            } else {
+                StopReason::Stalled
+            };
+            said.push(Said {
+                outputs,
+                seconds: start.elapsed().as_secs_f64(),
+                iterations: steps,
+                support: used.len(),
+                stop: stopped.unwrap_or(ended),
+            });
+            last = Some(problem);
+        }
+        if let Some(block) = block {
+            block.finish(self.memory);
+        }
+        Ok(said)
+    }
+
+    /// Kernel values of a block's rows among each other.
+    fn fill(
+        &self,
+        source: &KernelRows<'_>,
+        positions: &[usize],
+        rows: &[usize],
+        kernel: &mut [f32],
+        stride: usize,
+        slots: &[usize],
+    ) -> Result<()> {
+        let Some(matrix) = &self.prepared.matrix else {
+            return write_block(source, rows, kernel, stride, slots, Par::Sequential);
+        };
+        let columns = Indices::new(positions);
+        for (&position, &slot) in positions.iter().zip(slots) {
+            // There is one group: its slots are consecutive.
+            let line = &mut kernel[slot * stride + slots[0]..][..positions.len()];
+            columns.gather(matrix.row(position), line);
+        }
+        Ok(())
+    }
+
+    /// Large machines, all of a fit in step, beside what the small ones have said.
+    fn run_machines(&self, large: &[usize], source: &KernelRows<'_>, mut said: Vec<Vec<Said>>) -> Result<()> {
+        let &Work { params, plan, sums, told, par, .. } = self.work;
+        let &Prepared { kernel, precision, ref matrix, .. } = self.prepared;
+        let rows = self.work.rows.reborrow();
+        let training = Training { kernel, rows, params, monitor: told, par, sums };
+        let (order, sizes): (Vec<usize>, Vec<usize>) = match matrix {
+            Some(_) => (plan.order.clone(), plan.sizes.clone()),
+            None => (self.rows_of(&self.train.concat()), self.train.iter().map(Vec::len).collect()),
+        };
+        let machine_size = large.iter().map(|&j| self.members(j).len()).max().unwrap_or(0);
+        let mut columns = match matrix {
+            Some(matrix) => Columns::of_matrix(&training, precision, order, &sizes, matrix)?,
+            None => Columns::new(&training, precision, order, &sizes, machine_size)?,
+        };
+        let mut seats: Vec<Seat> = Vec::new();
+        let mut machines: Vec<Machine<'_>> = Vec::new();
+        for &j in large {
+            let Some(seat) = Seat::new(j, self, &columns) else { continue };
+            if let Some(problem) = seat.problem(self, self.costs[0])? {
+                machines.push(Machine::new(problem, &plan.of_machine[j], &columns, &training)?);
+                seats.push(seat);
+            }
+        }
+        let held_out = if matrix.is_some() && seats.iter().all(|seat| seat.sees_all) {
+            None
+        } else {
+            Some(self.held_out(source)?)
+        };
+        for (place, &cost) in self.costs.iter().enumerate() {
+            let start = Instant::now();
+            if place > 0 {
+                for (machine, seat) in machines.iter_mut().zip(&seats) {
+                    let settled =
+                        machine.stop == Some(StopReason::Converged) && machine.problem().is_settled();
+                    if settled {
+                        continue;
+                    }
+                    if let Some(mut problem) = seat.problem(self, cost)? {
+                        problem.follow(machine.problem(), self.ratio(place));
+                        machine.go_on(problem);
+                    }
+                }
+            }
+            solve_in(&mut machines, &mut columns, &training, self.memory)?;
+            let is_stopped = |machine: &Machine<'_>| {
+                matches!(machine.stop, Some(StopReason::Interrupted | StopReason::MaxTime))
+            };
+            if machines.iter().any(is_stopped) {
+                return Ok(());
+            }
+            for &j in large {
+                said[j].push(Said::nothing(self.test.len()));
+            }
+            for (machine, seat) in machines.iter().zip(&seats) {
+                let (b, _, certificate) = machine.outcome()?;
+                said[seat.machine][place] = Said {
+                    outputs: match &held_out {
+                        None => {
+                            let problem = machine.problem();
+                            self.test.iter().map(|&v| problem.gradient[v] - problem.linear[v] + b).collect()
+                        }
+                        Some(held_out) => seat.outputs(held_out, machine.problem(), &columns, b, par)?,
+                    },
+                    seconds: start.elapsed().as_secs_f64() / machines.len() as f64,
+                    iterations: certificate.iterations,
+                    support: certificate.support,
+                    stop: certificate.stop,
+                };
+            }
+            self.judge(place, &said);
+        }
+        Ok(())
+    }
+}
+
+/// Where the variables of a machine stand among the columns.
+struct Seat {
+    machine: usize,
+    /// Its variables: positions of its segments in the columns.
+    positions: Vec<usize>,
+    /// Which of its variables can move.
+    free: Vec<usize>,
+    /// Training rows of these.
+    rows: Vec<usize>,
+    /// K_ii of all variables.
+    diagonal: Vec<f64>,
+    /// Whether all columns are variables.
+    sees_all: bool,
+}
+
+impl Seat {
+    fn new(machine: usize, chain: &Chain<'_, '_>, columns: &Columns<'_>) -> Option<Self> {
+        let of_machine = &chain.work.plan.of_machine[machine];
+        let ranges: Vec<Range<usize>> =
+            of_machine.iter().map(|&s| columns.segments[s].positions.clone()).collect();
+        let positions: Vec<usize> = ranges.into_iter().flatten().collect();
+        let free = if chain.prepared.matrix.is_some() {
+            let members = chain.members(machine);
+            let mut members = members.iter().peekable();
+            (0..positions.len()).filter(|&v| members.next_if(|m| **m == positions[v]).is_some()).collect()
+        } else {
+            (0..positions.len()).collect::<Vec<usize>>()
+        };
+        let rows = free.iter().map(|&v| columns.order[positions[v]]).collect();
+        let diagonal = positions.iter().map(|&position| columns.diagonal[position]).collect();
+        let sees_all = positions.len() == columns.order.len();
+        (!free.is_empty()).then_some(Self { machine, positions, free, rows, diagonal, sees_all })
+    }
+
+    /// The machine's problem for a C; none where its rows are all alike.
+    fn problem(&self, chain: &Chain<'_, '_>, cost: usize) -> Result<Option<DualProblem>> {
+        let diagonal = self.free.iter().map(|&v| self.diagonal[v]).collect();
+        let upper = chain.upper(&self.rows, cost);
+        let problem = chain.work.plan.problem(self.machine, &self.rows, &upper, diagonal)?;
+        Ok(problem.map(|problem| {
+            let all = self.free.len() == self.positions.len();
+            if all { problem } else { problem.spread(&self.free, self.diagonal.clone()) }
+        }))
+    }
+
+    fn outputs(
+        &self,
+        held_out: &HeldOut<'_>,
+        problem: &DualProblem,
+        columns: &Columns<'_>,
+        b: f64,
+        par: Par,
+    ) -> Result<Vec<f64>> {
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
+        let positions: Vec<usize> = used.iter().map(|&v| self.positions[v]).collect();
+        let rows: Vec<usize> = positions.iter().map(|&position| columns.order[position]).collect();
+        let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
+        held_out.outputs(&positions, &rows, &coefficients, b, par)
+    }
+}

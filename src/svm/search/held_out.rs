@@ -1,0 +1,70 @@
+//! Outputs for held-out rows from the coefficients of a fold's machines.
+//!
+//! Kernel values of the training rows against the held-out ones are put side by side once, and serve all machines and
+//! every C of a chain; without a matrix to take them from they are computed anew for the vectors of each machine.
+
+use super::super::matrix::KernelMatrix;
+use crate::control::Par;
+use crate::error::Result;
+use crate::kernels::KernelRows;
+use crate::memory;
+use crate::simd::blas::add_rows;
+use crate::simd::gather::Indices;
+
+/// Held-out rows of a fold, as the machines of the fold see them.
+pub(super) enum HeldOut<'a> {
+    /// Kernel values: a line of all held-out rows for each training position, which `lines` finds.
+    Values { values: Vec<f32>, lines: Vec<u32>, count: usize },
+    /// Where they are computed.
+    Source { source: KernelRows<'a>, count: usize },
+}
+
+impl<'a> HeldOut<'a> {
+    /// From a matrix; `train` and `test` are positions.
+    pub(super) fn gather(
+        matrix: &KernelMatrix,
+        positions: usize,
+        train: &[usize],
+        test: &[usize],
+    ) -> Result<Self> {
+        let count = test.len();
+        let mut values = memory::zeros("kernel values of held-out rows", train.len() * count)?;
+        let mut lines = vec![u32::MAX; positions];
+        let columns = Indices::new(test);
+        for ((line, &position), out) in (0..).zip(train).zip(values.chunks_exact_mut(count.max(1))) {
+            lines[position] = line;
+            columns.gather(matrix.row(position), out);
+        }
+        Ok(Self::Values { values, lines, count })
+    }
+
+    /// Computed when they are asked for; `test` are rows.
+    pub(super) fn computed(source: &KernelRows<'a>, test: &[usize], par: Par) -> Result<Self> {
+        Ok(Self::Source { source: source.with_columns(test, par)?, count: test.len() })
+    }
+
+    /// b + sum over the vectors, whose positions and rows are given.
+    pub(super) fn outputs(
+        &self,
+        positions: &[usize],
+        rows: &[usize],
+        coefficients: &[f64],
+        b: f64,
+        par: Par,
+    ) -> Result<Vec<f64>> {
+        match self {
+            Self::Values { values, lines, count } => {
+                let mut out = vec![b; *count];
+                let line = |&position: &usize| &values[lines[position] as usize * count..][..*count];
+                let rows: Vec<&[f32]> = positions.iter().map(line).collect();
+                add_rows(coefficients, &rows, 0, &mut out);
+                Ok(out)
+            }
+            Self::Source { source, count } => {
+                let mut out = vec![b; *count];
+                source.add_product(rows, coefficients, &mut out, par)?;
+                Ok(out)
+            }
+        }
+    }
+}

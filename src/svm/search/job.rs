@@ -1,0 +1,108 @@
+//! The search as a whole: which kernels are at work together, and their chains.
+//!
+//! Cost: see the module. Matrices of a few kernels are there at the same time, so that chains of one are not left alone at
+//! the end, and memory is used again for the next.
+
+use super::super::columns::depth;
+use super::super::matrix::KernelMatrix;
+use super::super::params::SvmParams;
+use super::super::training::Training;
+use super::chain::Chain;
+use super::grid::{Grid, Judge, check};
+use super::task::{Plan, Searched};
+use super::work::{Prepared, Told, Work};
+use crate::control::{Monitor, Par, StopReason};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernels::KernelRows;
+use crate::memory::Arenas;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+
+/// Bytes of kernel matrices at the same time, where one alone does not take more.
+const TOGETHER: usize = 1 << 28;
+
+/// Fits every point of the grid that is wanted on every fold, and shows the judge what the machines say of the held-out
+/// rows. Returns why it stopped early, if it did: the judge has then seen a part of the fits.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Param`] as those of single fits, and for costs that do not rise or folds that name
+/// rows which there are not.
+pub fn search(
+    rows: Rows<'_>,
+    searched: &Searched<'_>,
+    grid: &Grid<'_>,
+    params: &SvmParams,
+    judge: &dyn Judge,
+    monitor: &dyn Monitor,
+    par: Par,
+) -> Result<Option<StopReason>> {
+    check(rows, grid)?;
+    let asked = (0..grid.kernels.len()).filter(|&k| grid.wanted.row(k).iter().any(|wanted| *wanted));
+    let asked: Vec<usize> = asked.collect();
+    let total = grid.wanted.iter().filter(|wanted| **wanted).count() * grid.folds.len();
+    let told = Told { monitor, done: AtomicUsize::new(0), total, stopped: OnceLock::new() };
+    let plan = Plan::new(searched.reborrow(), rows.rows())?;
+    let sums = searched.sums();
+    // The views of a grid do not shorten their lifetimes by themselves.
+    let &Grid { kernels, costs, wanted, folds } = grid;
+    let grid = Grid { kernels, costs, wanted: wanted.reborrow(), folds };
+    let memory = Arenas::default();
+    let work =
+        Work { rows: rows.reborrow(), params, plan: &plan, grid, judge, told: &told, sums, par, memory };
+    let room = work.matrices();
+    for window in asked.chunks(room.max(1)) {
+        match work.run(window, room > 0) {
+            Err(Error::Cancelled) if told.stopped.get().is_some() => {}
+            other => other?,
+        }
+        if told.stopped.get().is_some() {
+            break;
+        }
+    }
+    Ok(told.stopped.get().copied())
+}
+
+impl Work<'_> {
+    /// How many kernel matrices there is room for at the same time; 0 where not even one is worth it.
+    fn matrices(&self) -> usize {
+        let one = KernelMatrix::bytes(self.rows.rows()).max(1);
+        if one > self.params.cache_bytes {
+            return 0;
+        }
+        (self.params.cache_bytes.min(TOGETHER) / one).clamp(1, self.grid.kernels.len().max(1))
+    }
+
+    /// The chains of some kernels.
+    fn run(&self, kernels: &[usize], with_matrices: bool) -> Result<()> {
+        let &Self { params, par, sums, told, .. } = self;
+        let memory = &self.memory;
+        let largest = self.grid.costs.last().copied().unwrap_or(1.0);
+        let weights = self.plan.weights(largest);
+        let mut prepared = Vec::with_capacity(kernels.len());
+        for &k in kernels {
+            let kernel = self.grid.kernels[k];
+            let training = Training { kernel, rows: self.rows.reborrow(), params, monitor: told, par, sums };
+            let precision = training.check(&weights)?;
+            let order = &self.plan.order;
+            let matrix = if with_matrices {
+                let source = KernelRows::for_sums(kernel, self.rows, order, precision, sums, par)?;
+                let depth = depth(kernel, self.rows);
+                Some(KernelMatrix::compute(&source, order, depth, memory, told, par)?)
+            } else {
+                None
+            };
+            prepared.push(Prepared { index: k, kernel, precision, matrix });
+        }
+        let chains = kernels.len() * self.grid.folds.len();
+        let mut chains: Vec<usize> = (0..chains).collect();
+        par.try_for_each_chunk(&mut chains, 1, |_, chain| {
+            let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
+            Chain::new(self, &prepared[kernel], fold, memory)?.run()
+        })?;
+        for matrix in prepared.into_iter().filter_map(|prepared| prepared.matrix) {
+            matrix.finish(memory);
+        }
+        Ok(())
+    }
+}

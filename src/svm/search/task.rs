@@ -1,0 +1,135 @@
+//! What is learned: the machines of a fit, which rows they see, and their problem for every C.
+
+use super::super::classifier::{self, Classification, ClassifierLoss, Segments, by_class, check_task};
+use super::super::problem::DualProblem;
+use super::super::single::{Regression, RegressionLoss, check_regression};
+use crate::error::{Error, Result};
+use crate::kernels::Sums;
+use crate::multiclass::CodeMatrix;
+use std::borrow::Cow;
+
+/// What a search fits at every point of its grid; upper bounds are weights of the rows, which C multiplies. Starts are
+/// not looked at.
+#[derive(Debug, Clone, Copy)]
+pub enum Searched<'a> {
+    /// A classifier.
+    Classes(Classification<'a>),
+    /// A regression.
+    Numbers(Regression<'a>),
+}
+
+impl<'a> Searched<'a> {
+    /// The same for a shorter time, without starts.
+    pub(super) fn reborrow<'b>(&self) -> Searched<'b>
+    where
+        'a: 'b,
+    {
+        match *self {
+            Self::Classes(Classification { labels, classes, upper, coding, loss, fit_intercept, .. }) => {
+                let start = None;
+                Searched::Classes(Classification {
+                    labels,
+                    classes,
+                    upper,
+                    coding,
+                    loss,
+                    fit_intercept,
+                    start,
+                })
+            }
+            Self::Numbers(Regression { targets, upper, loss, .. }) => {
+                Searched::Numbers(Regression { targets, upper, loss, start: None })
+            }
+        }
+    }
+
+    /// Whether coefficients sum to zero.
+    pub(super) fn sums(&self) -> Sums {
+        match self {
+            Self::Classes(task) if !task.fit_intercept => Sums::Any,
+            _ => Sums::Zero,
+        }
+    }
+
+    fn weights(&self) -> &[f64] {
+        match self {
+            Self::Classes(task) => task.upper,
+            Self::Numbers(task) => task.upper,
+        }
+    }
+}
+
+/// The machines of every fit.
+pub(super) struct Plan<'a> {
+    searched: Searched<'a>,
+    code: Option<Cow<'a, CodeMatrix>>,
+    /// Training row at each position; the rows of a segment are consecutive.
+    pub(super) order: Vec<usize>,
+    /// Positions of each segment.
+    pub(super) sizes: Vec<usize>,
+    /// Segments of each machine, rising.
+    pub(super) of_machine: Vec<Vec<usize>>,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan for so many rows.
+    ///
+    /// # Errors
+    /// Those of a fit to all rows, and [`Error::Param`] for the nu machines, whose parameter is not C.
+    pub(super) fn new(searched: Searched<'a>, rows: usize) -> Result<Self> {
+        Error::check_len("upper bounds", rows, searched.weights().len())?;
+        match searched {
+            Searched::Classes(task) => {
+                if matches!(task.loss, ClassifierLoss::Nu(_)) {
+                    return Err(Error::param("loss", "nu", "one with a C to be searched for"));
+                }
+                let counts = check_task(rows, &task)?;
+                let code = task.coding.matrix(task.classes)?;
+                let segments = Segments::of(&code);
+                let order = by_class(task.labels, &counts, &segments);
+                let size = |of: &Vec<usize>| of.iter().map(|&class| counts[class]).sum();
+                let sizes = segments.classes.iter().map(size).collect();
+                let (code, of_machine) = (Some(code), segments.of_machine);
+                Ok(Self { searched, code, order, sizes, of_machine })
+            }
+            Searched::Numbers(task) => {
+                if !matches!(task.loss, RegressionLoss::Epsilon(_)) {
+                    return Err(Error::param("loss", "nu", "one with a C to be searched for"));
+                }
+                check_regression(rows, &task)?;
+                let (order, sizes) = ((0..rows).collect(), vec![rows]);
+                let of_machine = vec![vec![0]];
+                Ok(Self { searched, code: None, order, sizes, of_machine })
+            }
+        }
+    }
+
+    /// The rows' upper bounds for a C, where a fold has none of its own.
+    pub(super) fn weights(&self, cost: f64) -> Vec<f64> {
+        self.searched.weights().iter().map(|w| cost * w).collect()
+    }
+
+    /// The problem of a machine over some rows with their upper bounds, and their K_ii; `None` where they are all on one
+    /// side, or there are none.
+    pub(super) fn problem(
+        &self,
+        machine: usize,
+        rows: &[usize],
+        upper: &[f64],
+        diagonal: Vec<f64>,
+    ) -> Result<Option<DualProblem>> {
+        match (&self.searched, &self.code) {
+            (Searched::Classes(task), Some(code)) => {
+                let problem = classifier::problem(task, code, machine, (rows, upper), diagonal)?;
+                let both = problem.upper.iter().any(|u| *u > 0.0) && problem.lower.iter().any(|l| *l < 0.0);
+                Ok(both.then_some(problem))
+            }
+            (Searched::Numbers(Regression { targets, loss: RegressionLoss::Epsilon(epsilon), .. }), _) => {
+                let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).collect();
+                let problem = DualProblem::regression(&targets, upper, *epsilon, diagonal);
+                Ok((!rows.is_empty()).then_some(problem))
+            }
+            _ => Ok(None),
+        }
+    }
+}
