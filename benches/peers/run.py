@@ -7,6 +7,7 @@
     python benches/peers/run.py --suite svm --skip sklearn:mnist
     python benches/peers/run.py --suite compress
     python benches/peers/run.py --suite dropin      one scikit-learn program under three libraries
+    python benches/peers/run.py --suite tuning      C and gamma chosen: SVCCV, GridSearchCV, liquidSVM
     python benches/peers/run.py --quick             a few hundred rows, to see that all of it runs
 
 Exit status 1 where svmarrow does not run, its solution differs from its peers' or a compression misses its
@@ -33,6 +34,7 @@ import latency
 import report
 import speedup
 import targets
+import tuning
 from cells import LEFT_OUT, Cell
 from comparison import Comparison
 from engines import ENGINES
@@ -41,7 +43,7 @@ from process import HERE, Settings, say
 # `--quick`: training rows and repeats.
 QUICK_ROWS = 600
 COMPARISONS = ("first", "svm")
-SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "dropin")
+SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "dropin", "tuning")
 # Joins every comparison that is checked: the others are judged by it.
 REFERENCE = "sklearn"
 
@@ -246,6 +248,25 @@ class Session:
                 f"Medians of {options.repeat}; nine points, five folds; the program: benches/peers/user.py.",
             )
 
+    def tuning(self) -> None:
+        """Searches for C and gamma."""
+        options, results = self.options, []
+        names = [name for name in tuning.SETS if not options.workloads or name in options.workloads]
+        for name in tuning.QUICK if options.quick else names:
+            say(f"tuning {name}")
+            result = tuning.run(name, options.repeat, options.threads)
+            if result is None:
+                say(f"SKIPPED {name}: its file is not there (SVMARROW_DATA names another folder)")
+                continue
+            results.append(result)
+            ours = [run for engine in tuning.ENGINES[:2] for run in result["engines"][engine]]
+            self.failures += [f"tuning {name}: {run['failed']}" for run in ours if "failed" in run]
+            self.keep("tuning", results)
+        if results:
+            told = [*tuning.ratios(results), *tuning.ratios(results, "processor_seconds")]
+            rows = [row for result in results for row in tuning.lines(result)]
+            self.show(tuning.HEADINGS, rows, f"Medians of {options.repeat}.\n" + "\n".join(told))
+
     def run(self) -> int:
         """Every suite that is asked for; the exit status."""
         options = self.options
@@ -286,7 +307,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             found.append((engine, workload))
         return found
 
-    known = [entry["name"] for entry in data.read_table()["workload"]]
+    known = [*(entry["name"] for entry in data.read_table()["workload"]), *tuning.SETS]
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     add = parser.add_argument

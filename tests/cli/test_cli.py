@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from interruption import interrupted, posix
 from svmarrow import (
     SVC,
+    SVCCV,
     ExactCascade,
     ExpansionClassifier,
     KernelExpansion,
@@ -481,3 +482,18 @@ def test_binary_labels_of_libsvm_files_keep_their_meaning(tmp_path):
     save_libsvm_model(model, tmp_path / "text.model")
     text = run("predict", tmp_path / "text.model", tmp_path / "data.svm").stdout
     assert f"{int((model.predict(X) == labels).sum())} of {len(y)} right" in text
+
+
+def test_train_chooses_c_and_gamma(folder, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    save_svmlight(X, y, tmp_path / "iris.svm")
+    out, drawn = tmp_path / "m.safetensors", tmp_path / "grid.png"
+    told = run("train", tmp_path / "iris.svm", "--tune", "--tune-plot", drawn, "-o", out).output
+    search = SVCCV().fit(sparse.csr_matrix(X), y)
+    assert f"C={search.C_:.4g}, gamma={search.gamma_:.4g}, mean score {search.best_score_:.4f}" in told
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    np.testing.assert_array_equal(
+        load(out).predict(sparse.csr_matrix(X)), search.predict(sparse.csr_matrix(X))
+    )
+    assert "mean score" in run("train", tmp_path / "iris.svm", "--tune", "--racing", "-o", out).output
+    assert "give --tune too" in one_line_error("train", tmp_path / "iris.svm", "--racing", "-o", out)

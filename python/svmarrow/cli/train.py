@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
+from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.data import DataOptions, check_writable, read_data
@@ -31,6 +32,7 @@ from svmarrow.cli.options import (
 )
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop import as_expansion
+from svmarrow.model_selection import SVCCV, SVRCV
 from svmarrow.svm import SVC, SVR
 
 __all__ = ["train"]
@@ -80,6 +82,15 @@ def train(
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Small classes weigh as much as large ones.")
     ] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Choose C and gamma over five folds; --C and --gamma are not used.")
+    ] = False,
+    racing: Annotated[
+        bool, typer.Option("--racing", help="With --tune: drop points that are worse with confidence.")
+    ] = False,
+    tune_plot: Annotated[
+        Path | None, typer.Option(help="With --tune: draw the scores over the grid to this file.")
+    ] = None,
     tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
     cache_size: Annotated[
         float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
@@ -107,11 +118,16 @@ def train(
       svmarrow train train.svm -o model.safetensors -C 10 --gamma 0.02
       svmarrow train iris.csv --target species --scale standard -o iris.safetensors
       svmarrow train prices.csv.gz --task regression -o prices.safetensors
+      svmarrow train iris.csv --tune --tune-plot grid.png -o iris.safetensors
       svmarrow train usps.npz --multi-class ovr -o usps.safetensors
       svmarrow train train.svm -o for-svm-predict.model
     """
     width = _gamma(gamma)
     check_writable(output)
+    if not tune and (racing or tune_plot is not None):
+        raise ValueError("--racing and --tune-plot are about a search: give --tune too")
+    if tune_plot is not None:
+        check_writable(tune_plot)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     with shown_progress(on_terminal()) as shown:
         rows = read_data(data, options, shown.callback)
@@ -138,7 +154,12 @@ def train(
         machine = SVC(multi_class=multi_class.value, class_weight=weights, **common)
     scaler = SCALERS[scale](sparse.issparse(rows.X))
     started = time.perf_counter()
-    machine.fit(rows.X if scaler is None else scaler.fit_transform(rows.X), targets)
+    X = rows.X if scaler is None else scaler.fit_transform(rows.X)
+    search: Any = _search(machine, "racing" if racing else "full") if tune else None
+    if search is None:
+        machine.fit(X, targets)
+    else:
+        machine = search.fit(X, targets).estimator_
     elapsed = time.perf_counter() - started
     machine.set_params(verbose=False)  # the file is not for this terminal
     if scaler is None and rows.names is None:
@@ -151,7 +172,21 @@ def train(
     what = f"{len(machine.classes_)} classes" if isinstance(machine, SVC) else "numbers"
     say(f"{n:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} support vectors")
     say(f"trained in {report.seconds(elapsed)}: {report.describe_certificate(machine.certificate_)}")
+    if search is not None:
+        chosen = ", ".join(f"{name}={value:.4g}" for name, value in search.best_params_.items())
+        say(f"chosen over {search.n_splits_} folds: {chosen}, mean score {search.best_score_:.4f}")
+        if tune_plot is not None:
+            search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
+            say(f"wrote {tune_plot}")
     say(f"wrote {output}, {report.size(output.stat().st_size)}")
     smaller = bytes_one_vs_rest(machine)
     if smaller is not None:
         say(smaller_as_one_vs_rest(*smaller))
+
+
+def _search(machine: SVC | SVR, search: Literal["full", "racing"]) -> SVCCV | SVRCV:
+    """The search that chooses C and gamma of a machine."""
+    kind = SVCCV if isinstance(machine, SVC) else SVRCV
+    own = set(kind().get_params())
+    shared = {name: value for name, value in machine.get_params().items() if name in own}
+    return kind(search=search, **shared)
