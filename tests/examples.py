@@ -90,7 +90,7 @@ def ordinary():
 
 
 def _tuned():
-    return compress(ordinary(), 8, X=IRIS, y=KIND)
+    return compress(ordinary(), n_vectors=8, X=IRIS, y=KIND, method="pursuit")
 
 
 STEPS = GradientSettings(steps=20, sizes=(2, 4))
@@ -243,7 +243,7 @@ EXAMPLES = {
     "CalibratedCascade no promise": (lambda: CalibratedCascade(SVC(), 4).fit(TWO, SIDES), TWO),
     "CalibratedCascade of models": (
         lambda: CalibratedCascade.from_fitted(
-            ordinary(), [_tuned(), compress(ordinary(), 4)], IRIS, epsilon=0.4
+            ordinary(), [_tuned(), compress(ordinary(), n_vectors=4)], IRIS, epsilon=0.4
         ),
         IRIS,
     ),

@@ -109,7 +109,7 @@ def _machine():
 
 
 def _small(method, **options):
-    return lambda: (compress(_machine(), 30, method=method, random_state=0, **options), SINGLE[::7])
+    return lambda: (compress(_machine(), n_vectors=30, method=method, random_state=0, **options), SINGLE[::7])
 
 
 #: Fits whose work is cut into pieces for several threads: what makes one, by name.
@@ -156,7 +156,7 @@ LARGE = {
     "l1": _small("l1"),
     "lars": _small("lars"),
     "gradient": _small("gradient", X=SINGLE, settings=GradientSettings(steps=30)),
-    "every size": lambda: (compression_path(_machine(), 40), SINGLE[::7]),
+    "every size": lambda: (compression_path(_machine(), n_vectors=40), SINGLE[::7]),
 }
 
 

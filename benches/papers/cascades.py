@@ -117,7 +117,7 @@ def one_set(name: str, options: argparse.Namespace) -> dict[str, Any]:
     svc = SVC(C=C, gamma=gamma, multi_class=coding).fit(X, y)
     m = svc.expansion_.n_vectors
     start = time.perf_counter()
-    path = compression_path(svc, min(m, 1000), tol=0)
+    path = compression_path(svc, n_vectors=min(m, 1000), tol=0)
     compressed = time.perf_counter() - start
     start = time.perf_counter()
     exact = ExactCascade.from_path(path, X)

@@ -128,7 +128,7 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
             sizes = [max(1, round(share * m)) for share in SHARES]
             for label, (method, settings) in METHODS.items():
                 path = compression_path(
-                    svc, sizes[-1], method=method, settings=settings, X=split.X, y=y, tol=0
+                    svc, n_vectors=sizes[-1], method=method, settings=settings, X=split.X, y=y, tol=0
                 )
                 found = [min(size, len(path)) for size in sizes]
                 curves[label].append(list(1 - path.scores(split.X_test, y_test, found)))
@@ -209,21 +209,23 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
 
 def _spend(spent: dict[str, float], svc: Any, most: int) -> None:
     """Adds the times of ten levels to the totals."""
-    path = compression_path(svc, most, method="l1", tol=0)
+    path = compression_path(svc, n_vectors=most, method="l1", tol=0)
     penalties = path.penalties[np.linspace(0, len(path) - 1, 10).astype(int)]
     gammas = np.geomspace(1.0, 1e-8, 10)
 
     def at(method: str, **settings: float) -> None:
         try:
-            compression_path(svc, most, method=method, tol=0, settings=SelectionSettings(**settings))
+            compression_path(
+                svc, n_vectors=most, method=method, tol=0, settings=SelectionSettings(**settings)
+            )
         except ValueError:  # this lambda leaves no vector
             return
 
     spent["l1"] += seconds(lambda: [at("l1", penalty=float(p)) for p in penalties], 1)
     spent["l0"] += seconds(lambda: [at("l0", gamma=float(g)) for g in gammas], 1)
-    spent["pursuit"] += seconds(lambda: compression_path(svc, most, tol=0))
-    spent["l1 path"] += seconds(lambda: compression_path(svc, most, method="l1", tol=0), 1)
-    spent["l0 path"] += seconds(lambda: compression_path(svc, most, method="l0", tol=0), 1)
+    spent["pursuit"] += seconds(lambda: compression_path(svc, n_vectors=most, tol=0))
+    spent["l1 path"] += seconds(lambda: compression_path(svc, n_vectors=most, method="l1", tol=0), 1)
+    spent["l0 path"] += seconds(lambda: compression_path(svc, n_vectors=most, method="l0", tol=0), 1)
 
 
 def apart(svc: Any, method: str, sizes: tuple[int, ...], X: Any, y: np.ndarray) -> list[Any]:
@@ -240,7 +242,7 @@ def apart(svc: Any, method: str, sizes: tuple[int, ...], X: Any, y: np.ndarray) 
         one = KernelExpansion(
             full.vectors[own], full.coefficients[own][:, [j]], 0.0, kernel="rbf", gamma=full.gamma
         )
-        paths.append((own, compression_path(one, min(sizes[-1], len(own)), method=method)))
+        paths.append((own, compression_path(one, n_vectors=min(sizes[-1], len(own)), method=method)))
     models = []
     for size in sizes:
         B = np.zeros_like(full.coefficients)
@@ -290,7 +292,9 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
             step = (
                 4 if settings is not None and settings.criterion == "predictions" and name == "Letter" else 1
             )
-            path = compression_path(svc, sizes[-1], settings=settings, X=X[::step], y=y[::step], tol=0)
+            path = compression_path(
+                svc, n_vectors=sizes[-1], settings=settings, X=X[::step], y=y[::step], tol=0
+            )
             found = [size for size in sizes if size <= len(path)]
             curves[label] = list(zip(found, 1 - path.scores(X_test, y_test, found), strict=True))
         for method in ("pursuit", "l1") if name == "USPS" else ("pursuit",):
@@ -371,7 +375,9 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         ):
             start = time.perf_counter()
             rows = X[train] if settings is not None and settings.criterion == "predictions" else None
-            path = compression_path(full, sizes[-1], settings=settings, X=rows, tol=0, random_state=0)
+            path = compression_path(
+                full, n_vectors=sizes[-1], settings=settings, X=rows, tol=0, random_state=0
+            )
             spent = time.perf_counter() - start
             found = [min(size, len(path)) for size in sizes]
             errors = (1 - path.scores(X[test], y[test], found)) * y[test].var()
@@ -412,7 +418,9 @@ def growth(report: Report, options: argparse.Namespace) -> None:
     def timed(model: Any, most: int, **settings: Any) -> float:
         X = settings.pop("X", None)
         chosen = SelectionSettings(**settings)
-        return seconds(lambda: compression_path(model, most, settings=chosen, X=X, tol=0, random_state=0))
+        return seconds(
+            lambda: compression_path(model, n_vectors=most, settings=chosen, X=X, tol=0, random_state=0)
+        )
 
     rows = []
     for share in (4, 2, 1):
@@ -444,7 +452,7 @@ def growth(report: Report, options: argparse.Namespace) -> None:
                 100,
                 seconds(
                     lambda long=long: compression_path(
-                        long, 100, settings=SelectionSettings(chunk=1024), tol=0
+                        long, n_vectors=100, settings=SelectionSettings(chunk=1024), tol=0
                     ),
                     1,
                 ),
@@ -463,7 +471,7 @@ def mnist(report: Report, options: argparse.Namespace) -> None:
         X, y = X[:800], y[:800]
     svc = SVC(C=10, gamma=0.02, multi_class="ovr", tol=1e-2).fit(X, y)
     start = time.perf_counter()
-    path = compression_path(svc, min(800, svc.expansion_.n_vectors), tol=0)
+    path = compression_path(svc, n_vectors=min(800, svc.expansion_.n_vectors), tol=0)
     spent = time.perf_counter() - start
     errors = 1 - path.scores(data.X_test / 255, data.y_test, [100, 300, len(path)])
     report.table(

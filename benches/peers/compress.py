@@ -42,9 +42,9 @@ def run(workload: dict[str, Any]) -> dict[str, Any]:
     fit_seconds = time.perf_counter() - start
     largest = max(workload["sizes"])
     start = time.perf_counter()
-    path = svmarrow.compression_path(svc, largest)
+    path = svmarrow.compression_path(svc, n_vectors=largest)
     path_seconds = time.perf_counter() - start
-    adjusted = svmarrow.compression_path(svc, largest, X=X, y=problem.y)
+    adjusted = svmarrow.compression_path(svc, n_vectors=largest, X=X, y=problem.y)
     limits = {int(size): limit for size, limit in workload["at_most"].items()}
     return {
         "name": workload["name"],

@@ -177,7 +177,7 @@ def study(name):
     svc = svmarrow.SVC(C=C, gamma=gamma, multi_class="ovr").fit(X, y)
     full = svmarrow.as_expansion(svc)
     started = time.perf_counter()
-    small = svmarrow.compress(svc, vectors, X, y, method="gradient", random_state=0)
+    small = svmarrow.compress(svc, X, y, n_vectors=vectors, method="gradient", random_state=0)
     seconds = time.perf_counter() - started
     bytes_ = svmarrow.compact(small, dtype="int8", X=X).model
     kinds = {"full": full, "compressed": small, "int8": bytes_}

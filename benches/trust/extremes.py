@@ -157,7 +157,9 @@ def _run(case: Case) -> dict[str, Any] | None:
         return _numbers(compact(model).model, X)
     if case.work in METHODS:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
-        reduced = compress(model, 6, X if case.work == "gradient" else None, **options)
+        reduced = compress(
+            model, X if case.work == "gradient" else None, n_vectors=6, method="pursuit", **options
+        )
         found = _numbers(reduced, X)
         if case.work != "gradient":
             path = compression_path(model, **options)

@@ -62,7 +62,7 @@ def test_labels_are_the_full_models(all_digits, dtype, multi_class, break_ties):
         X = X.astype(dtype)
     gamma = 0.02 / 256 if dtype == np.uint8 else 0.02
     svc = SVC(C=10, gamma=gamma, multi_class=multi_class, break_ties=break_ties).fit(X[:1000], y[:1000])
-    path = compression_path(svc, 400, tol=0)
+    path = compression_path(svc, n_vectors=400, tol=0)
     for stages in ([50, 100, 200, len(path)], [(100, 20), (300, 100)], "auto"):
         cascade = ExactCascade.from_path(path, X[:1000], stages=stages)
         assert np.array_equal(cascade.predict(X), svc.predict(X))
@@ -73,7 +73,7 @@ def test_labels_are_the_full_models(all_digits, dtype, multi_class, break_ties):
 def test_noisy_rows_near_the_boundary_never_disagree(rng):
     X, y = make_moons(600, noise=0.3, random_state=0)
     svc = SVC(C=1.0, gamma=0.5).fit(X, y)
-    cascade = ExactCascade.from_path(compression_path(svc, 60, tol=0), stages=[5, 10, 20, 30])
+    cascade = ExactCascade.from_path(compression_path(svc, n_vectors=60, tol=0), stages=[5, 10, 20, 30])
     # Rows that lie on the boundary to the last digits: bisection between rows of different labels.
     a, b = X[svc.predict(X) == 0][:100], X[svc.predict(X) == 1][:100]
     for _ in range(52):
@@ -106,8 +106,8 @@ def test_a_badly_conditioned_path_certifies_less_and_not_wrongly(rng):
 def test_tuned_thresholds_do_not_matter(datasets):
     X, y = datasets["cancer"]
     svc = SVC(C=100, gamma=0.001).fit(X[:400], y[:400])
-    tuned = compression_path(svc, 30, tol=0, X=X[:400], y=y[:400])
-    plain = compression_path(svc, 30, tol=0)
+    tuned = compression_path(svc, n_vectors=30, tol=0, X=X[:400], y=y[:400])
+    plain = compression_path(svc, n_vectors=30, tol=0)
     stages = [10, 20, 30]
     a, b = (ExactCascade.from_path(path, stages=stages) for path in (tuned, plain))
     assert np.array_equal(a.route(X), b.route(X))
@@ -117,7 +117,7 @@ def test_tuned_thresholds_do_not_matter(datasets):
 def test_report_counts_what_was_done(datasets):
     X, y = datasets["cancer"]
     svc = SVC(C=100, gamma=0.001).fit(X, y)
-    cascade = ExactCascade.from_path(compression_path(svc, 40, tol=0), stages=[(10, 5), 20, 40])
+    cascade = ExactCascade.from_path(compression_path(svc, n_vectors=40, tol=0), stages=[(10, 5), 20, 40])
     report, route = cascade.report(X), cascade.route(X)
     m = svc.expansion_.n_vectors
     assert report.sizes == (10, 20, 40, 40 + m)
@@ -146,19 +146,19 @@ def test_from_estimators_frozen_and_pickled(iris, tmp_path):
 
 def test_exact_refuses_what_it_cannot_promise(datasets, iris):
     X, y = datasets["cancer"]
-    sigmoid = compression_path(SVC(kernel="sigmoid", gamma=0.001).fit(X, y), 10)
+    sigmoid = compression_path(SVC(kernel="sigmoid", gamma=0.001).fit(X, y), n_vectors=10)
     with pytest.raises(ValueError, match="kernel=sigmoid is not allowed: it must be positive definite"):
         ExactCascade.from_path(sigmoid, stages=[5])
     negative = SVC(kernel="poly", degree=2, gamma=0.01, coef0=-1e-3).fit(X, y)
     with pytest.raises(ValueError, match="kernel=poly"):
         ExactCascade(FrozenEstimator(negative), stages=[5]).fit(X, y)
-    path = compression_path(SVC().fit(X, y), 20)
+    path = compression_path(SVC().fit(X, y), n_vectors=20)
     for stages in ([20, 10], [(5, 6)], [0], [30], "some", [(5, 4), (10, 3)]):
         with pytest.raises(ValueError, match="stages="):
             ExactCascade.from_path(path, stages=stages)
     with pytest.raises(TypeError, match="CompressionPath"):
         ExactCascade.from_path(path[5])
-    bare = compression_path(SVC().fit(X, y).expansion_, 5)
+    bare = compression_path(SVC().fit(X, y).expansion_, n_vectors=5)
     with pytest.raises(TypeError, match="must be a classifier"):
         ExactCascade.from_path(bare)
     with pytest.raises(ValueError, match="method='gradient'"):
@@ -235,7 +235,7 @@ def test_the_promise_is_kept_as_often_as_promised(rng, multi_class):
     X = rng.normal(size=(300, 2))
     y = (np.arctan2(X[:, 1], X[:, 0]) // 1.3).astype(int)
     svc = SVC(C=10, gamma=0.5, multi_class=multi_class).fit(X, y)
-    small = compress(svc, 12)
+    small = compress(svc, n_vectors=12)
     pool = rng.normal(size=(40_000, 2))
     truth = svc.predict(pool)
     epsilon, delta, broken, shares = 0.02, 0.2, 0, []
@@ -254,7 +254,7 @@ def test_the_promise_is_kept_as_often_as_promised(rng, multi_class):
 def test_several_sizes_share_the_confidence(all_digits):
     X, y = all_digits
     svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X[:700], y[:700])
-    path = compression_path(svc, 200)
+    path = compression_path(svc, n_vectors=200)
     smalls = [path[size] for size in (20, 60, 200)]
     cascade = CalibratedCascade.from_fitted(svc, smalls, X[700:1300], epsilon=0.02, delta=0.06)
     assert cascade.small_ in smalls
@@ -269,13 +269,13 @@ def test_several_sizes_share_the_confidence(all_digits):
 def test_calibrated_refuses_what_it_cannot_promise(all_digits, iris):
     X, y = all_digits
     svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X[:500], y[:500])
-    small = compress(svc, 50)
+    small = compress(svc, n_vectors=50)
     with pytest.raises(ValueError, match=r"X has 50 rows: epsilon=0.01 with delta=0.05 needs at least 299"):
         CalibratedCascade.from_fitted(svc, small, X[500:550])
     with pytest.raises(ValueError, match="epsilon=0"):
         CalibratedCascade.from_fitted(svc, small, X[500:], epsilon=0)
     with pytest.raises(ValueError, match="small has the classes"):
-        CalibratedCascade.from_fitted(svc, compress(SVC().fit(*iris), 5), X[500:])
+        CalibratedCascade.from_fitted(svc, compress(SVC().fit(*iris), n_vectors=5), X[500:])
     with pytest.raises(TypeError, match="small="):
         CalibratedCascade.from_fitted(svc, svc.expansion_, X[500:])
     few = CalibratedCascade(SVC(), 10).fit(X[:200], y[:200])
@@ -291,7 +291,7 @@ def test_cascades_are_public():
 def test_codes_are_calibrated_and_not_certified(all_digits):
     X, y = all_digits
     coded = svmarrow.CodedClassifier(SVC(C=10, gamma=0.02), random_state=0).fit(X[:500], y[:500])
-    path = compression_path(coded, 100)
+    path = compression_path(coded, n_vectors=100)
     with pytest.raises(ValueError, match="coding=code"):
         ExactCascade.from_path(path, stages=[50])
     cascade = CalibratedCascade.from_fitted(coded, path[100], X[500:1200], epsilon=0.03)

@@ -322,7 +322,7 @@ def test_to_local_pickles_and_files(client, lazy, tmp_path):
     assert type(loaded) is SVC
     assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "n.safetensors").read_bytes()
     np.testing.assert_array_equal(loaded.decision_function(X), svc.decision_function(X))
-    assert svmarrow.compress(svc, 20).expansion_.n_vectors == 20
+    assert svmarrow.compress(svc, n_vectors=20).expansion_.n_vectors == 20
     for bound in ("loo_error_bound_", "xi_alpha_error_"):
         with pytest.raises(AttributeError, match="no bounds of the leave-one-out error"):
             getattr(svc, bound)

@@ -75,7 +75,7 @@ def test_cascades_and_compressed_models(client, digits):
     svc = SVC(C=5.0).fit(X, y)
     rows = da.from_array(X_test, chunks=(200, -1))
     cascade = CalibratedCascade(svc).fit(X, y)
-    for model in (cascade, compress(svc, 50)):
+    for model in (cascade, compress(svc, n_vectors=50)):
         np.testing.assert_array_equal(predict(model, rows).compute(), model.predict(X_test))
     outputs = decision_function(svc.expansion_, rows)
     np.testing.assert_array_equal(outputs.compute(), svc.expansion_.decision_function(X_test))

@@ -130,7 +130,7 @@ def test_what_a_function_cannot_do(datasets, tmp_path):
         svc.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
     with pytest.raises(ValueError, match="cannot be compressed"):
-        compress(svc, 3)
+        compress(svc, n_vectors=3)
     with pytest.raises(AttributeError, match="coef_"):
         _ = svc.coef_
     copy = pickle.loads(pickle.dumps(svc))

@@ -100,7 +100,7 @@ def test_gaussian_processes_with_fitted_parameters_compress(diabetes):
     X, y = diabetes
     kernel = gp.ConstantKernel(1.0) * gp.RBF(3.0) + gp.WhiteKernel(0.5)
     model = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[:200], y[:200])
-    path = compression_path(model, 60)
+    path = compression_path(model, n_vectors=60)
     assert isinstance(path[10], ExpansionRegressor)
     assert path.scores(X[200:], y[200:])[-1] > model.score(X[200:], y[200:]) - 0.02
 
@@ -168,7 +168,7 @@ def test_one_vs_one(iris, machine, classes, sparse):
     np.testing.assert_allclose(sign * ours.outputs(X), np.column_stack(expected), **EXACT)
     if classes == 3:
         np.testing.assert_allclose(ours.decision_function(X), model.decision_function(form(X)), **EXACT)
-    assert isinstance(compress(model, 10), ExpansionClassifier)
+    assert isinstance(compress(model, n_vectors=10), ExpansionClassifier)
 
 
 def test_wrappers_that_are_not_one_expansion_are_refused(iris):
@@ -231,7 +231,7 @@ def test_refused_by_name(iris, diabetes):
 def test_compressed_regressors(diabetes, kind, tmp_path):
     X, y = diabetes
     model = kind(C=5, gamma=0.02).fit(X[:300], y[:300])
-    small = compress(model, 40)
+    small = compress(model, n_vectors=40)
     assert isinstance(small, ExpansionRegressor)
     assert small.score(X[300:], y[300:]) == pytest.approx(model.score(X[300:], y[300:]), abs=0.05)
     small.save(tmp_path / "small")
@@ -243,7 +243,7 @@ def test_compressed_regressors(diabetes, kind, tmp_path):
     assert isinstance(text, ExpansionRegressor)
     np.testing.assert_allclose(text.predict(X), small.predict(X), rtol=1e-9)
     assert "svm_type epsilon_svr" in (tmp_path / "text").read_text()
-    made = compress(model, 15, method="gradient", random_state=0)
+    made = compress(model, n_vectors=15, method="gradient", random_state=0)
     assert isinstance(made, ExpansionRegressor)
 
 
@@ -251,7 +251,7 @@ def test_compressed_regressors(diabetes, kind, tmp_path):
 def test_compressed_detectors(diabetes, kind, tmp_path):
     X, _ = diabetes
     model = kind(nu=0.2, gamma=0.05).fit(X)
-    path = compression_path(model, 80)
+    path = compression_path(model, n_vectors=80)
     small = path[len(path)]
     assert isinstance(small, ExpansionDetector)
     np.testing.assert_allclose(small.score_samples(X), small.decision_function(X) + small.offset_)
@@ -274,7 +274,7 @@ def test_several_targets_compress_together(diabetes, tmp_path):
     X, y = diabetes
     Y = np.column_stack([y, np.abs(y)])
     model = KernelRidge(kernel="rbf", gamma=0.02).fit(X, Y)
-    path = compression_path(model, 100)
+    path = compression_path(model, n_vectors=100)
     assert path[20].predict(X).shape == (len(y), 2)
     assert path.scores(X, Y)[-1] == pytest.approx(model.score(X, Y), abs=0.1)
     path[20].save(tmp_path / "model")

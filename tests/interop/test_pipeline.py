@@ -68,7 +68,7 @@ def test_a_pipeline_is_its_machine_behind_its_steps(name, last, dtype, tmp_path)
     again = svmarrow.load(tmp_path / "model")
     assert type(again) is type(model)
     assert (again.predict(rows) == model.predict(rows)).all()
-    small = compress(pipeline, 12)
+    small = compress(pipeline, n_vectors=12)
     assert small.preparation is not None
     assert small.expansion_.n_vectors == 12
     assert small.predict(rows).shape == (569,)
@@ -84,14 +84,17 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
         {"candidates": "rows"},
         {"method": "gradient", "settings": svmarrow.GradientSettings(steps=50), "random_state": 0},
     ):
-        small = compress(pipeline, 9, X[:400], Y[:400], **options)
-        inner = compress(pipeline[-1], 9, rows[:400], Y[:400], **options)
+        small = compress(pipeline, X[:400], Y[:400], n_vectors=9, method="pursuit", **options)
+        inner = compress(pipeline[-1], rows[:400], Y[:400], n_vectors=9, method="pursuit", **options)
         assert (small.predict(X) == inner.predict(rows)).all()
-    path = compression_path(pipeline, 20, X[:400], Y[:400])
-    inner = compression_path(pipeline[-1], 20, rows[:400], Y[:400])
+    path = compression_path(pipeline, X[:400], Y[:400], n_vectors=20)
+    inner = compression_path(pipeline[-1], rows[:400], Y[:400], n_vectors=20)
     assert (path.scores(X[400:], Y[400:]) == inner.scores(rows[400:], Y[400:])).all()
     reduced = ReducedSet(make_pipeline(StandardScaler(), SVC()), 9).fit(FRAME[:400], KIND[:400])
-    assert (reduced.predict(FRAME) == compress(pipeline, 9, X[:400], Y[:400]).predict(X)).all()
+    assert (
+        reduced.predict(FRAME)
+        == compress(pipeline, X[:400], Y[:400], n_vectors=9, method="pursuit").predict(X)
+    ).all()
     assert list(reduced.feature_names_in_) == list(FRAME.columns)
 
 
@@ -99,7 +102,7 @@ def test_regressors_compress_behind_their_steps():
     target = X[:, 0] + np.sin(X[:, 1])
     pipeline = make_pipeline(StandardScaler(), SVR(C=5)).fit(X[:400, 1:], target[:400])
     settings = svmarrow.GradientSettings(steps=300)
-    made = compress(pipeline, 20, X[:400, 1:], method="gradient", settings=settings, random_state=0)
+    made = compress(pipeline, X[:400, 1:], n_vectors=20, method="gradient", settings=settings, random_state=0)
     assert made.score(X[400:, 1:], target[400:]) > 0.5
 
 
@@ -169,7 +172,7 @@ def test_categories_and_gaps(people, encoder, rest, tmp_path):
             model.predict(foreign)
     else:
         np.testing.assert_allclose(model.decision_function(foreign), expected, atol=1e-9)
-    small = compress(pipeline, 10, frame, kind)
+    small = compress(pipeline, frame, kind, n_vectors=10, method="pursuit")
     assert small.expansion_.n_vectors == 10
     assert small.score(frame, kind) > 0.5
 
@@ -209,7 +212,11 @@ def test_what_is_refused(tmp_path):
         (FunctionTransformer(np.log1p), "step 'functiontransformer' calls a Python function"),
     ):
         pipeline = make_pipeline(step, SVC()).fit(rows, kind)
-        for use in (as_expansion, lambda p: compress(p, 5), lambda p: svmarrow.save(p, tmp_path / "model")):
+        for use in (
+            as_expansion,
+            lambda p: compress(p, n_vectors=5),
+            lambda p: svmarrow.save(p, tmp_path / "model"),
+        ):
             with pytest.raises(TypeError, match=message):
                 use(pipeline)
     with pytest.raises(NotFittedError):

@@ -139,7 +139,7 @@ def test_compressed_and_foreign_models_come_back(svc, pixels, tmp_path):
     X, y, X_test, _ = pixels
     path = tmp_path / "model"
     models = [
-        compress(svc, 20, X=X, y=y),
+        compress(svc, n_vectors=20, X=X, y=y, method="pursuit"),
         peer.SVC(break_ties=True).fit(X, y),
         peer.SVC(decision_function_shape="ovo").fit(X, y),
     ]
@@ -159,7 +159,7 @@ def test_column_names_come_back(cancer, tmp_path):
     X, y, _, _ = cancer
     frame = pd.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
     model = SVC().fit(frame, y)
-    for saved_model in (model, compress(model, 4)):
+    for saved_model in (model, compress(model, n_vectors=4)):
         saved_model.save(tmp_path / "model")
         assert list(load(tmp_path / "model").feature_names_in_) == list(frame.columns)
 

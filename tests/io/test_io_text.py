@@ -25,7 +25,7 @@ def test_libsvm_round_trip(multi_class, n_vectors, n_classes, pixels, tmp_path):
     rows = y < n_classes
     model = SVC(C=10, gamma=0.001, multi_class=multi_class).fit(X[rows], 10 * y[rows] - 7)
     if n_vectors is not None:
-        model = compress(model, n_vectors)
+        model = compress(model, n_vectors=n_vectors)
     path = tmp_path / "text.model"
     save_libsvm_model(model, path)
     again = load_libsvm_model(path, n_features=X.shape[1])
@@ -54,7 +54,7 @@ def test_svm_predict_agrees_and_svm_train_is_read(labels, pixels, tmp_path):
 
     model = SVC(C=10, gamma=0.001).fit(X[rows], names[y[rows]])
     ovr = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[rows], names[y[rows]])
-    for ours in (model, compress(model, 15), ovr, compress(ovr, 15)):
+    for ours in (model, compress(model, n_vectors=15), ovr, compress(ovr, n_vectors=15)):
         save_libsvm_model(ours, tmp_path / "ours.model")
         np.testing.assert_array_equal(peer_predicts(tmp_path / "ours.model"), ours.predict(X_test[test_rows]))
 
@@ -62,7 +62,7 @@ def test_svm_predict_agrees_and_svm_train_is_read(labels, pixels, tmp_path):
     subprocess.run(["svm-train", "-q", "-g", "0.001", "-c", "10", train, theirs], check=True)
     read = load_libsvm_model(theirs, n_features=64)
     np.testing.assert_array_equal(peer_predicts(theirs), read.predict(X_test[test_rows]))
-    small = compress(read, 30)
+    small = compress(read, n_vectors=30)
     save_libsvm_model(small, theirs)
     np.testing.assert_array_equal(peer_predicts(theirs), small.predict(X_test[test_rows]))
 

@@ -124,7 +124,7 @@ def test_path(datasets):
 def test_goes_on_to_compression_and_files(datasets, tmp_path):
     X, y = datasets["iris"]
     model = KMPClassifier(30, gamma=2.0).fit(X, y)
-    small = compress(model, 12)
+    small = compress(model, n_vectors=12)
     assert small.score(X, y) > 0.9
     model.save(tmp_path / "m.safetensors")
     assert (load(tmp_path / "m.safetensors").predict(X) == model.predict(X)).all()

@@ -245,7 +245,7 @@ def test_the_mean_of_the_own_loss_and_of_a_named_one(digits):
         expected = reference.code_scores(model.outputs(X_test), code.matrix, name)
         assert model.decision_function(X_test) == pytest.approx(expected, abs=1e-9)
         assert model.score(X_test, y_test) > 0.9
-        small = compress(model, 100)
+        small = compress(model, n_vectors=100)
         assert small.decoder == name
         assert small.score(X_test, y_test) > 0.85
     with pytest.raises(ValueError, match=r"decoder='mean_loss' needs"):
@@ -396,7 +396,7 @@ def test_precomputed_and_precisions(digits):
 def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     X, y, X_test, y_test = digits
     model = CodedClassifier(SVC(C=5.0, gamma=0.1), "dense", random_state=0).fit(X, y)
-    path = compression_path(model, 150, X=X, y=y)
+    path = compression_path(model, n_vectors=150, X=X, y=y)
     small = path[150]
     assert isinstance(small, ExpansionClassifier)
     assert small.expansion_.n_vectors == 150
@@ -408,12 +408,12 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
         assert (again.decision_function(X_test) == saved.decision_function(X_test)).all()
         assert (again.predict(X_test) == saved.predict(X_test)).all()
     made = compress(
-        model, 60, method="gradient", X=X, y=y, settings=GradientSettings(steps=200), random_state=0
+        model, n_vectors=60, method="gradient", X=X, y=y, settings=GradientSettings(steps=200), random_state=0
     )
     assert made.score(X_test, y_test) > model.score(X_test, y_test) - 0.05
     labels = GradientSettings(steps=5, label_weight=0.5)
     with pytest.raises(ValueError, match="coded model"):
-        compress(model, 60, method="gradient", X=X, y=y, settings=labels)
+        compress(model, n_vectors=60, method="gradient", X=X, y=y, settings=labels)
     with pytest.raises(ValueError, match="LIBSVM"):
         svmarrow.io.save_libsvm_model(model, tmp_path / "model.txt")
     again = pickle.loads(pickle.dumps(model))
@@ -531,5 +531,5 @@ def test_least_squares_of_sparse_codes_and_kernel_matrices(datasets):
             )
             assert given_kernel.fit(K, y).outputs(K) == pytest.approx(plain.outputs(X), abs=1e-8)
             assert given_kernel.loo_error_ == plain.loo_error_
-    small = compress(model, 30)
+    small = compress(model, n_vectors=30)
     assert (small.predict(X) == model.predict(X)).mean() > 0.95

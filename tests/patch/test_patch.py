@@ -236,7 +236,7 @@ def test_early_ends_warn_in_scikit_learns_words(patched):
 
 def test_what_can_be_done_with_a_replacement(patched, tmp_path):
     svc = sklearn.svm.SVC().fit(X, Y)
-    assert svmarrow.compress(svc, 10).expansion_.n_vectors == 10
+    assert svmarrow.compress(svc, n_vectors=10).expansion_.n_vectors == 10
     np.testing.assert_array_equal(svmarrow.as_expansion(svc).predict(X), svc.predict(X))
     with pytest.raises(TypeError, match=r"save svmarrow\.as_expansion"):
         svc.save(tmp_path / "model")

@@ -33,6 +33,7 @@ from svmarrow._support import path as scoring
 from svmarrow.interop import as_expansion
 from svmarrow.reduced_set import path as path_module
 from svmarrow.reduced_set import threshold
+from svmarrow.reduced_set.judge import sizes_to_look_at
 
 
 def naive_kernel(A, B, gamma):
@@ -75,7 +76,7 @@ def test_precomputed_kernel_is_converted_and_not_compressed(cancer):
     assert ours.n_features_in_ == len(y)
     np.testing.assert_allclose(ours.decision_function(X_test @ X.T), model.decision_function(X_test @ X.T))
     with pytest.raises(ValueError, match="kernel='precomputed' cannot be compressed"):
-        compress(model, 5)
+        compress(model, n_vectors=5)
 
 
 @pytest.mark.parametrize("estimator", [peer.SVR(C=3), peer.NuSVR(), peer.OneClassSVM(nu=0.2)])
@@ -88,7 +89,7 @@ def test_models_without_labels_keep_their_kind(estimator, cancer):
     assert isinstance(ours, kind)
     decide = model.decision_function if detects else model.predict
     np.testing.assert_allclose(ours.outputs(X_test)[:, 0], decide(X_test), rtol=1e-9, atol=1e-9)
-    path = compression_path(model, 30)
+    path = compression_path(model, n_vectors=30)
     assert isinstance(path[7], kind)
     assert path[7].expansion_.n_vectors == 7
     if not detects:
@@ -102,19 +103,19 @@ def test_models_without_labels_keep_their_kind(estimator, cancer):
 def test_what_is_no_expansion_is_refused_by_name(cancer):
     X, y, _, _ = cancer
     with pytest.raises(TypeError, match="LinearSVC"):
-        compress(peer.LinearSVC().fit(X, y), 3)
+        compress(peer.LinearSVC().fit(X, y), n_vectors=3)
     with pytest.raises(TypeError, match="is a class: pass a fitted instance"):
-        compress(SVC, 3)
+        compress(SVC, n_vectors=3)
     with pytest.raises(ValueError, match="kernel=<function"):
-        compress(peer.SVC(kernel=lambda a, b: a @ b.T).fit(X, y), 3)
+        compress(peer.SVC(kernel=lambda a, b: a @ b.T).fit(X, y), n_vectors=3)
     for unfitted in (SVC(), peer.SVC(), peer.SVR(), ReducedSet(SVC())):
         with pytest.raises(NotFittedError, match=type(unfitted).__name__):
-            compress(unfitted, 3)
+            compress(unfitted, n_vectors=3)
 
 
 def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, pixels):
     X_test = pixels[2]
-    path = compression_path(digits_svc, 60, tol=0)
+    path = compression_path(digits_svc, n_vectors=60, tol=0)
     full = digits_svc.expansion_
     assert len(path) == 60
     assert path.stop == "converged"
@@ -137,7 +138,7 @@ def test_every_size_is_the_best_approximation_on_its_vectors(digits_svc, pixels)
 def test_scores_are_those_of_the_models(digits_svc, pixels, tuned, monkeypatch):
     X, y, X_test, y_test = pixels
     options = {"X": X, "y": y} if tuned else {}
-    path = compression_path(digits_svc, 50, **options)
+    path = compression_path(digits_svc, n_vectors=50, **options)
     whole = path.scores(X_test, y_test)
     assert whole.shape == (50,)
     for size in (1, 5, 33, 50):
@@ -146,7 +147,7 @@ def test_scores_are_those_of_the_models(digits_svc, pixels, tuned, monkeypatch):
     # The same in chunks of a few rows and groups of a few sizes.
     monkeypatch.setattr(scoring, "SCORING_BYTES", 100_000)
     monkeypatch.setattr(path_module, "TUNING_BYTES", 1_000_000)
-    again = compression_path(digits_svc, 50, **options)
+    again = compression_path(digits_svc, n_vectors=50, **options)
     # A threshold between two that are equally good on the training rows may turn on a last digit.
     assert np.count_nonzero(again.scores(X_test, y_test) != whole) <= 2 * tuned
     assert path.scores(X_test, y_test, []).shape == (0,)
@@ -155,7 +156,7 @@ def test_scores_are_those_of_the_models(digits_svc, pixels, tuned, monkeypatch):
 def test_a_path_of_all_vectors_ends_at_the_full_model(cancer_svc, cancer):
     _, _, X_test, y_test = cancer
     m = cancer_svc.expansion_.n_vectors
-    path = compression_path(cancer_svc, m, tol=0)
+    path = compression_path(cancer_svc, n_vectors=m, tol=0)
     difference = path[len(path)].decision_function(X_test) - cancer_svc.decision_function(X_test)
     assert np.abs(difference).max() < 1e-3
     assert path.full_score(X_test, y_test) == cancer_svc.score(X_test, y_test)
@@ -165,7 +166,7 @@ def test_a_linear_machine_needs_no_more_vectors_than_columns(cancer):
     X, y, X_test, _ = cancer
     svc = SVC(kernel="linear", C=0.1).fit(X, y)
     assert svc.expansion_.n_vectors > 31
-    small = compress(svc, svc.expansion_.n_vectors, tol=1e-4)
+    small = compress(svc, n_vectors=svc.expansion_.n_vectors, tol=1e-4)
     assert small.expansion_.n_vectors <= X.shape[1]
     np.testing.assert_array_equal(small.predict(X_test), svc.predict(X_test))
 
@@ -175,8 +176,8 @@ def test_tuned_thresholds_make_no_more_training_errors(fixture, request):
     X, y, _, _ = request.getfixturevalue(fixture)
     for multi_class in ("ovr", "ovo"):
         svc = SVC(C=10, gamma=0.001, multi_class=multi_class).fit(X, y)
-        plain = compression_path(svc, 20).scores(X, y)
-        tuned = compression_path(svc, 20, X=X, y=y).scores(X, y)
+        plain = compression_path(svc, n_vectors=20).scores(X, y)
+        tuned = compression_path(svc, n_vectors=20, X=X, y=y).scores(X, y)
         if fixture == "cancer" or multi_class == "ovr":
             assert (tuned >= plain - 1e-12).all()
         assert tuned.sum() > plain.sum()
@@ -184,11 +185,11 @@ def test_tuned_thresholds_make_no_more_training_errors(fixture, request):
 
 def test_binary_threshold_is_the_best_of_all(cancer_svc, cancer):
     X, y, _, _ = cancer
-    plain = compress(cancer_svc, 3)
+    plain = compress(cancer_svc, n_vectors=3)
     outputs = plain.outputs(X)[:, 0]
     candidates = np.concatenate([[0], -outputs + 1e-9, -outputs - 1e-9])
     fewest = min(((outputs + shift >= 0) != y).sum() for shift in candidates)
-    tuned = compress(cancer_svc, 3, X=X, y=y)
+    tuned = compress(cancer_svc, n_vectors=3, X=X, y=y, method="pursuit")
     assert (tuned.predict(X) != y).sum() == fewest
     assert tuned.expansion_.intercepts != plain.expansion_.intercepts
 
@@ -207,15 +208,21 @@ def test_thresholds_of_pairs_look_at_their_two_classes_only():
 
 def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     X, y, X_test, y_test = pixels
-    path = compression_path(digits_svc, 300, X=X, y=y)
+    path = compression_path(digits_svc, n_vectors=300, X=X, y=y)
     small = path.select(X_test, y_test, max_loss=0.01)
     size = small.expansion_.n_vectors
     scores, full = path.scores(X_test, y_test), digits_svc.score(X_test, y_test)
-    assert scores[size - 1] >= full - 0.01 - 1e-9
-    assert (scores[: size - 1] < full - 0.01).all()
+    looked = [at for at in sizes_to_look_at(path.sizes) if at >= size]
+    assert (scores[np.array(looked) - 1] >= full - 0.01 - 1e-9).all()
+    following = next(at for at in sizes_to_look_at(path.sizes) if at < size)
+    assert scores[following - 1] < full - 0.01
+    promise = small.promise_
+    assert promise.loss == pytest.approx(full - scores[size - 1])
+    assert (promise.rows, promise.confidence, promise.asked) == (len(y_test), 0.95, 0.01)
+    assert promise.upper > promise.loss
     assert path.select(X_test, y_test, max_loss=1).expansion_.n_vectors == 1
-    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*the best of the sizes up to 3 is"):
-        compression_path(digits_svc, 3).select(X_test, y_test, max_loss=0)
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached: 3 vectors, the most that were tried"):
+        compression_path(digits_svc, n_vectors=3).select(X_test, y_test, max_loss=0)
     for bad in (-0.1, np.nan, "a", True):
         with pytest.raises(ValueError, match="max_loss"):
             path.select(X_test, y_test, max_loss=bad)
@@ -224,41 +231,46 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
 def test_a_target_gives_the_smallest_model_that_meets_it(cancer_svc, cancer):
     X, y, X_test, y_test = cancer
     held = X_test, y_test
-    path = compression_path(cancer_svc, None, X, y)
-    by_loss = compress(cancer_svc, 40, X, y, max_loss=0.01, validation=held)
-    assert by_loss.expansion_ == path.select(*held, max_loss=0.01).expansion_
-    agreeing = compress(cancer_svc, X=X, y=y, min_agreement=0.95, validation=(X_test, None))
+    path = compression_path(cancer_svc, X, y)
+    by_loss = compress(cancer_svc, X, y, n_vectors=40, max_loss=0.03, validation=held, method="pursuit")
+    assert by_loss.expansion_ == path.select(*held, max_loss=0.03).expansion_
+    quick = {"method": "pursuit", "validation": (X_test, None)}
+    agreeing = compress(cancer_svc, X=X, y=y, min_agreement=0.95, **quick)
     assert agreeing.expansion_ == path.select(X_test, min_agreement=0.95).expansion_
-    both = compress(cancer_svc, X=X, y=y, max_loss=0.01, min_agreement=0.97, validation=held)
+    quick["validation"] = held
+    both = compress(cancer_svc, X=X, y=y, max_loss=0.03, min_agreement=0.97, **quick)
     assert both.expansion_.n_vectors >= max(by_loss.expansion_.n_vectors, agreeing.expansion_.n_vectors)
     with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*larger n_vectors or demand less"):
-        compress(cancer_svc, 1, X, y, max_loss=0, validation=held)
+        compress(cancer_svc, X, y, n_vectors=1, max_loss=0, validation=held, method="pursuit")
+    strict = compress(cancer_svc, X, y, max_loss=0.08, validation=held, method="pursuit", strict=True)
+    assert strict.promise_.kept
+    assert strict.expansion_.n_vectors >= path.select(*held, max_loss=0.08).expansion_.n_vectors
 
 
 def test_candidates_may_be_rows(cancer_svc, cancer):
     X = cancer[0]
-    path = compression_path(cancer_svc, 10, candidates="rows", X=X)
+    path = compression_path(cancer_svc, n_vectors=10, candidates="rows", X=X)
     np.testing.assert_array_equal(path.vectors, X[path.order])
-    own = compression_path(cancer_svc, 10)
+    own = compression_path(cancer_svc, n_vectors=10)
     assert path.residual_norms[1] <= own.residual_norms[1] * 1.001
     assert set(path.order) - set(cancer_svc.support_), "some row that is no support vector is of use"
-    sparse_path = compression_path(cancer_svc, 10, candidates="rows", X=sparse.csr_array(X))
+    sparse_path = compression_path(cancer_svc, n_vectors=10, candidates="rows", X=sparse.csr_array(X))
     np.testing.assert_array_equal(sparse_path.order, path.order)
 
 
 def test_layouts_and_threads_do_not_change_the_path(cancer):
     X, y, X_test, _ = cancer
-    reference = compression_path(SVC(gamma=0.01, n_jobs=1).fit(X, y), 15, n_jobs=1)
+    reference = compression_path(SVC(gamma=0.01, n_jobs=1).fit(X, y), n_vectors=15, n_jobs=1)
     for model in (SVC(gamma=0.01).fit(sparse.csr_array(X), y), SVC(gamma=0.01).fit(np.asfortranarray(X), y)):
-        path = compression_path(model, 15, n_jobs=2)
+        path = compression_path(model, n_vectors=15, n_jobs=2)
         np.testing.assert_allclose(
             path[15].decision_function(X_test), reference[15].decision_function(X_test), atol=1e-3
         )
     single = SVC(gamma=0.01).fit(X.astype(np.float32), y)
-    path = compression_path(single, 15, X=X, y=y)
+    path = compression_path(single, n_vectors=15, X=X, y=y)
     assert path.vectors.dtype == np.float32
     assert path.scores(X.astype(np.float32), y)[14] == pytest.approx(path.scores(X, y)[14], abs=0.01)
-    again = compression_path(SVC(gamma=0.01, n_jobs=2).fit(X, y), 15, n_jobs=2)
+    again = compression_path(SVC(gamma=0.01, n_jobs=2).fit(X, y), n_vectors=15, n_jobs=2)
     np.testing.assert_array_equal(again.order, reference.order)
     np.testing.assert_array_equal(again.residual_norms, reference.residual_norms)
 
@@ -270,12 +282,17 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": -3}, "n_vectors=-3"),
         ({"n_vectors": 2.5}, "n_vectors=2.5"),
         ({"n_vectors": True}, "n_vectors=True"),
-        ({"n_vectors": 10_000}, r"n_vectors=10000 is more than there are: (\d+) vectors in the model"),
-        ({}, "n_vectors=None is not allowed: it must be a number of vectors where neither"),
-        ({"max_loss": 0.1}, r"need validation=\(X, y\)"),
-        ({"n_vectors": 3, "validation": (np.zeros((1, 30)), [0])}, "validation is of no use"),
+        ({}, "without rows nothing can be promised of a loss: give X and y, or say how large"),
+        ({"max_loss": 0.1}, r"need X and y, or validation=\(X, y\)"),
+        ({"max_loss": 0.1, "X": np.zeros((4, 30))}, "max_loss needs labels or numbers y"),
+        ({"max_microseconds": 3.0}, "max_microseconds needs X"),
+        ({"n_vectors": 3, "confidence": 1.0}, "confidence=1"),
+        ({"n_vectors": 3, "strict": "very"}, "strict='very'"),
+        ({"n_vectors": 3, "max_bytes": 0}, "max_bytes=0"),
+        ({"n_vectors": 3, "X": np.zeros((4, 30)), "settings": 3}, "settings=3"),
+        ({"X": np.zeros((1, 30)), "y": [0]}, "X has 1 rows: some to learn from and some to judge"),
         ({"max_loss": -0.1, "validation": (np.zeros((1, 30)), [0])}, "max_loss=-0.1"),
-        ({"max_loss": 0.1, "validation": (np.zeros((1, 30)), None)}, "max_loss needs X and y"),
+        ({"max_loss": 0.1, "validation": (np.zeros((1, 30)), None)}, "max_loss needs labels or numbers y"),
         ({"min_agreement": 0.9, "validation": np.zeros((3, 30))}, r"must be None or a pair \(X, y\)"),
         ({"n_vectors": 3, "random_state": "dice"}, "random_state='dice'"),
         ({"n_vectors": 3, "method": "magic"}, "method='magic'"),
@@ -285,15 +302,13 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": 3, "max_time": np.nan}, "max_time=nan"),
         ({"n_vectors": 3, "n_jobs": 0}, "n_jobs=0"),
         ({"n_vectors": 3, "y": [1]}, "y is given without X"),
-        ({"n_vectors": 3, "X": np.zeros((4, 30))}, "X without y has no use"),
         ({"n_vectors": 3, "X": np.zeros((4, 7)), "y": [0, 0, 1, 1]}, "7 features"),
-        ({"n_vectors": 3, "X": np.zeros((4, 30)), "y": [0, 1]}, "X has 4 rows, y has shape"),
+        ({"n_vectors": 3, "X": np.zeros((4, 30)), "y": [0, 1]}, "X has 4 rows, y has 2"),
         (
-            {"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7]},
+            {"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7], "method": "pursuit"},
             r"labels that the model does not know, such as \[7\]",
         ),
         ({"n_vectors": 3, "X": np.full((2, 30), np.nan), "y": [0, 1]}, "NaN"),
-        ({"n_vectors": 50, "X": np.zeros((5, 30)), "candidates": "rows"}, "5 rows in X are available"),
     ],
 )
 def test_bad_input_is_named(cancer_svc, options, message):
@@ -301,11 +316,19 @@ def test_bad_input_is_named(cancer_svc, options, message):
         compress(cancer_svc, **options)
 
 
-def test_more_vectors_than_there_are_names_the_number(cancer_svc):
+def test_more_vectors_than_there_are_means_all(cancer_svc, cancer):
     m = cancer_svc.expansion_.n_vectors
-    with pytest.raises(ValueError, match=f"{m} vectors in the model are available"):
-        compress(cancer_svc, m + 1)
-    path = compression_path(cancer_svc, 5)
+    assert compress(cancer_svc, n_vectors=m + 100, tol=0).expansion_.n_vectors == m
+    few = compress(cancer_svc, cancer[0][:5], n_vectors=50, candidates="rows", method="pursuit", tol=0)
+    assert few.expansion_.n_vectors == 5
+    with pytest.raises(TypeError, match=r"X=100 is not allowed: it must be rows; .* n_vectors=100"):
+        compress(cancer_svc, 100)
+    with pytest.raises(TypeError, match="n_vectors=100"):
+        compression_path(cancer_svc, 100)
+
+
+def test_sizes_that_are_not_there(cancer_svc):
+    path = compression_path(cancer_svc, n_vectors=5)
     for size in (0, 6, -1):
         with pytest.raises(IndexError, match="sizes 1 to 5"):
             path[size]
@@ -313,13 +336,11 @@ def test_more_vectors_than_there_are_names_the_number(cancer_svc):
         path[2.0]
     with pytest.raises(ValueError, match="X has 3 rows, y has shape"):
         path.scores(np.zeros((3, 30)), [0, 1])
-    with pytest.raises(ValueError, match="no use for a model without classes"):
-        compress(cancer_svc.expansion_, 3, X=np.zeros((2, 30)), y=[0, 1])
 
 
 def test_a_path_that_runs_out_of_time_is_usable(digits_svc, monkeypatch):
     with pytest.raises(ValueError, match="max_time=0 was over before the first vector"):
-        compression_path(digits_svc, 400, tol=0, max_time=0)
+        compression_path(digits_svc, n_vectors=400, tol=0, max_time=0)
     pursuit = _core.pursuit
 
     def early(parts, rivals, compared, given, *rest):
@@ -327,7 +348,7 @@ def test_a_path_that_runs_out_of_time_is_usable(digits_svc, monkeypatch):
 
     monkeypatch.setattr(_core, "pursuit", early)
     with pytest.warns(ConvergenceWarning, match=r"ended early \(max_time\) with 7 vectors") as caught:
-        path = compression_path(digits_svc, 400, tol=0, max_time=60)
+        path = compression_path(digits_svc, n_vectors=400, tol=0, max_time=60)
     assert caught[0].filename == __file__
     assert (len(path), path.stop) == (7, "max_time")
     assert path[7].expansion_.n_vectors == 7
@@ -335,7 +356,7 @@ def test_a_path_that_runs_out_of_time_is_usable(digits_svc, monkeypatch):
 
 def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, pixels):
     X, y, X_test, y_test = pixels
-    small = compress(digits_svc, 80, X=X, y=y)
+    small = compress(digits_svc, n_vectors=80, X=X, y=y, method="pursuit")
     assert isinstance(small, ExpansionClassifier)
     assert clone(small) is small
     again = pickle.loads(pickle.dumps(small))
@@ -347,19 +368,19 @@ def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, pixels)
     calibrated = CalibratedClassifierCV(FrozenEstimator(small)).fit(X, y)
     assert (calibrated.predict_proba(X_test).argmax(axis=1) == y_test).mean() > 0.9
     assert "80 vectors" in repr(small)
-    assert [model.expansion_.n_vectors for model in compression_path(digits_svc, 3)] == [1, 2, 3]
+    assert [model.expansion_.n_vectors for model in compression_path(digits_svc, n_vectors=3)] == [1, 2, 3]
     # Compressing once more works on what is left.
-    assert compress(small, 40).expansion_.n_vectors == 40
+    assert compress(small, n_vectors=40).expansion_.n_vectors == 40
 
 
 def test_column_names_are_remembered(cancer):
     X, y, _, _ = cancer
     frame = pd.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
-    small = compress(peer.SVC().fit(frame, y), 5)
+    small = compress(peer.SVC().fit(frame, y), n_vectors=5)
     assert list(small.feature_names_in_) == list(frame.columns)
     with pytest.raises(ValueError, match="feature names"):
         small.predict(frame.rename(columns={"column 0": "other"}))
-    unnamed = compress(SVC().fit(X, y), 5)
+    unnamed = compress(SVC().fit(X, y), n_vectors=5)
     assert not hasattr(unnamed, "feature_names_in_")
 
 
@@ -402,7 +423,7 @@ def test_reduced_set_delegates(pixels):
     assert reduced.n_vectors_ == reduced.expansion_.n_vectors == 60
     np.testing.assert_array_equal(reduced.classes_, reduced.estimator_.classes_)
     assert reduced.score(X_test, np.array(list("zyxwvutsrq"))[y_test]) > 0.9
-    same = compress(reduced.estimator_, 60, X=X, y=labels)
+    same = compress(reduced.estimator_, n_vectors=60, X=X, y=labels, method="pursuit")
     np.testing.assert_array_equal(reduced.decision_function(X_test), same.decision_function(X_test))
     loose = ReducedSet(peer.SVC(C=10, gamma=0.001), n_vectors=60, tune_threshold=False).fit(X, labels)
     assert (loose.expansion_.intercepts == loose.estimator_.intercept_).all()
@@ -440,7 +461,7 @@ def test_usps_errors_at_two_sizes():
     with np.load(folder / "usps.npz") as data:
         X, y, X_test, y_test = (data[name] for name in ("X", "y", "X_test", "y_test"))
     svc = SVC(C=10, gamma=1 / 128, multi_class="ovr").fit(X.astype(np.float32), y)
-    path = compression_path(svc, 800)
+    path = compression_path(svc, n_vectors=800)
     errors = 1 - path.scores(X_test.astype(np.float32), y_test, [400, 800])
     assert isinstance(path, CompressionPath)
     assert errors[0] <= 0.060

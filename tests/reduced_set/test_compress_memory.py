@@ -43,24 +43,24 @@ else:
 """
 
 _WORK = {
-    "l1": ("m = machine(3000)", "compress(m, 100, method='l1', n_jobs=1)"),
-    "lars": ("m = machine(2500)", "compress(m, 100, method='lars', n_jobs=1)"),
-    "rank": ("m = machine(3000)", "compress(m, 500, method='rank', n_jobs=1)"),
+    "l1": ("m = machine(3000)", "compress(m, n_vectors=100, method='l1', n_jobs=1)"),
+    "lars": ("m = machine(2500)", "compress(m, n_vectors=100, method='lars', n_jobs=1)"),
+    "rank": ("m = machine(3000)", "compress(m, n_vectors=500, method='rank', n_jobs=1)"),
     "l0": (
         "m = machine(1500)",
-        "compress(m, 50, method='l0', n_jobs=1, settings=SelectionSettings(gamma=1))",
+        "compress(m, n_vectors=50, method='l0', n_jobs=1, settings=SelectionSettings(gamma=1))",
     ),
-    "pursuit": ("m = machine(20000, 4)", "compress(m, 400, n_jobs=1)"),
+    "pursuit": ("m = machine(20000, 4)", "compress(m, n_vectors=400, n_jobs=1)"),
     "gradient": (
         "m = machine(6000)\\ns = GradientSettings(start=m, steps=1)",
-        "compress(m, 2000, method='gradient', settings=s, n_jobs=1)",
+        "compress(m, n_vectors=2000, method='gradient', settings=s, n_jobs=1)",
     ),
     "kmp": (
         "X = random.standard_normal((6000, 3))\\ny = X[:, 0]",
         "KMPRegressor(20, cache_size=300, n_jobs=1).fit(X, y)",
     ),
     "scores": (
-        "p = compression_path(machine(1500, 4), 600)\\nX = random.standard_normal((20000, 4))",
+        "p = compression_path(machine(1500, 4), n_vectors=600)\\nX = random.standard_normal((20000, 4))",
         "p._untuned(X, range(1, 601))",
     ),
     "tree": (
@@ -89,12 +89,12 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(monkeypatch: 
     monkeypatch.setattr(_core, "available_memory", lambda: 100_000_000)
     for method in ("rank", "l0", "l1", "lars"):
         with pytest.raises(MemoryError, match=rf"'{method}'\) needs about .* keep fewer vectors"):
-            compress(full, 100, method=method)
+            compress(full, n_vectors=100, method=method)
     # What the message advises works.
     settings = SelectionSettings(chunk=1000)
-    assert compress(full, 100, method="l1", settings=settings).n_vectors == 100
+    assert compress(full, n_vectors=100, method="l1", settings=settings).n_vectors == 100
     with pytest.raises(MemoryError, match=r"compress\(method='gradient'\) needs about"):
-        compress(full, 3000, method="gradient", settings=GradientSettings(start=full))
+        compress(full, n_vectors=3000, method="gradient", settings=GradientSettings(start=full))
     X = np.random.default_rng(0).standard_normal((6000, 2))
     with pytest.raises(MemoryError, match=r"KMPRegressor.fit needs about .* lower cache_size"):
         KMPRegressor(20, cache_size=1000).fit(X, X[:, 0])

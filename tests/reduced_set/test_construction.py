@@ -32,8 +32,8 @@ grow = partial(compression_path, method="gradient", random_state=0)
 def test_made_vectors_beat_chosen_ones(digits_svc, pixels):
     X, y, X_test, y_test = pixels
     full = digits_svc.score(X_test, y_test)
-    chosen = compress(digits_svc, 20, X=X, y=y).score(X_test, y_test)
-    made = make(digits_svc, 20, X=X, y=y, settings=QUICK)
+    chosen = compress(digits_svc, n_vectors=20, X=X, y=y, method="pursuit").score(X_test, y_test)
+    made = make(digits_svc, n_vectors=20, X=X, y=y, settings=QUICK)
     assert made.expansion_.n_vectors == 20
     assert made.expansion_.vectors.dtype == np.float32
     score = made.score(X_test, y_test)
@@ -47,7 +47,7 @@ def test_matching_lowers_the_distance_that_it_names(digits_svc, pixels):
 
     def distance(steps):
         settings = GradientSettings(loss="matching", steps=steps, noise=0.0)
-        small = make(digits_svc, 30, X=X, y=y, settings=settings)
+        small = make(digits_svc, n_vectors=30, X=X, y=y, settings=settings)
         return ((small.expansion_.decision_function(X) - wanted) ** 2).mean()
 
     start, end = distance(0), distance(2000)
@@ -58,7 +58,7 @@ def test_the_start_is_the_least_squares_fit(pixels):
     X, y, _, _ = pixels
     svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X, y)
     wanted = svc.expansion_.decision_function(X)
-    small = make(svc, 30, X=X, settings=GradientSettings(steps=0)).expansion_
+    small = make(svc, n_vectors=30, X=X, settings=GradientSettings(steps=0)).expansion_
     K = np.exp(-0.001 * ((X[:, None, :] - small.vectors[None].astype(float)) ** 2).sum(axis=2))
     columns = np.hstack([K, np.ones((len(X), 1))])
     best = np.linalg.lstsq(columns, wanted, rcond=None)[0]
@@ -78,7 +78,7 @@ def test_every_kernel_moves(kernel, gamma):
 
     def distance(steps):
         settings = GradientSettings(loss="matching", steps=steps)
-        small = make(svc, 4, X=X[:400], y=y[:400], settings=settings)
+        small = make(svc, n_vectors=4, X=X[:400], y=y[:400], settings=settings)
         return ((small.decision_function(X[400:]) - wanted) ** 2).mean() / wanted.var()
 
     start, end = distance(0), distance(2000)
@@ -92,7 +92,7 @@ def test_labels_alone_train_a_classifier(loss):
     X = StandardScaler().fit_transform(X)
     svc = SVC(C=10, gamma=0.01).fit(X[:400], y[:400])
     settings = GradientSettings(loss=loss, label_weight=1.0, steps=1000)
-    small = make(svc, 3, X=X[:400], y=y[:400], settings=settings)
+    small = make(svc, n_vectors=3, X=X[:400], y=y[:400], settings=settings)
     assert small.score(X[400:], y[400:]) > 0.94
 
 
@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_model_whatever_the_threads(layout, dtype, 
     svc = SVC(C=10, gamma=0.001).fit(X, y)
     options = {"X": X, "y": y, "settings": GradientSettings(steps=200)}
     one, two, other = (
-        make(svc, 40, random_state=seed, n_jobs=jobs, **options).expansion_
+        make(svc, n_vectors=40, random_state=seed, n_jobs=jobs, **options).expansion_
         for seed, jobs in [(3, 1), (3, 2), (4, 1)]
     )
     assert (one.vectors == two.vectors).all()
@@ -117,9 +117,9 @@ def test_a_bare_expansion_is_matched(pixels):
     rng = np.random.default_rng(0)
     full = KernelExpansion(X[:300], rng.standard_normal((300, 2)), [0.5, -1.0], gamma=0.0005)
     wanted = full.decision_function(X_test)
-    small = make(full, 60, X=X, settings=QUICK)
+    small = make(full, n_vectors=60, X=X, settings=QUICK)
     assert isinstance(small, KernelExpansion)
-    chosen = compress(full, 60)
+    chosen = compress(full, n_vectors=60)
     errors = [((model.decision_function(X_test) - wanted) ** 2).mean() for model in (small, chosen)]
     assert errors[0] < errors[1]
 
@@ -127,7 +127,7 @@ def test_a_bare_expansion_is_matched(pixels):
 def test_without_rows_the_models_own_vectors_serve(pixels):
     X, y, X_test, y_test = pixels
     svc = SVC(C=10, gamma=0.001).fit(X, y)
-    small = make(svc, 30, settings=QUICK)
+    small = make(svc, n_vectors=30, settings=QUICK)
     assert small.score(X_test, y_test) > 0.9
 
 
@@ -142,29 +142,29 @@ def test_inside_an_estimator(pixels):
 def test_refusals(digits_svc, pixels):
     X, y, _, _ = pixels
     for options, message in [
-        ({"n_vectors": None}, "must be a number of vectors where neither"),
+        ({"n_vectors": None}, "without rows nothing can be promised"),
+        ({"n_vectors": None, "X": X, "y": y}, "give n_vectors, the largest number of them"),
         ({"candidates": "rows"}, "candidates='rows' has no meaning"),
         ({"y": y}, "y is given without X"),
-        ({"n_vectors": 901, "X": X}, "n_vectors=901 is not allowed"),
         ({"X": X, "settings": GradientSettings(loss="hinge")}, "learns from labels"),
         ({"settings": 3}, "settings=3"),
     ]:
         with pytest.raises(ValueError, match=message):
             make(digits_svc, **{"n_vectors": 5, **options})
     with pytest.raises(ValueError, match="must be None or a SelectionSettings"):
-        compress(digits_svc, 5, settings=QUICK)
+        compress(digits_svc, n_vectors=5, settings=QUICK)
     for name, value in [("sharpness", 0.0), ("label_weight", 1.5), ("batch", 0), ("loss", "none")]:
         with pytest.raises(ValueError, match=f"{name}="):
             GradientSettings(**{name: value})
     with pytest.raises(ValueError, match="stay finite"):
-        make(digits_svc, 5, X=X, settings=GradientSettings(steps=50, vector_rate=1e38))
+        make(digits_svc, n_vectors=5, X=X, settings=GradientSettings(steps=50, vector_rate=1e38))
 
 
 def test_time_ends_a_run_with_a_usable_model(digits_svc, pixels):
     X, y, _, _ = pixels
     settings = GradientSettings(steps=10**7)
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        small = make(digits_svc, 10, X=X, y=y, settings=settings, max_time=0.1)
+        small = make(digits_svc, n_vectors=10, X=X, y=y, settings=settings, max_time=0.1)
     assert small.score(X, y) > 0.5
 
 
@@ -246,32 +246,34 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
 @pytest.mark.parametrize("start", ["pursuit", "prefit", "lars", "l1", "centres"])
 def test_a_run_starts_where_it_is_told(start, digits_svc, pixels):
     X, y, X_test, y_test = pixels
-    begin = make(digits_svc, 20, X=X, y=y, settings=GradientSettings(start=start, steps=0)).expansion_
+    begin = make(
+        digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=0)
+    ).expansion_
     if start != "centres":
-        chosen = compress(digits_svc, 20, method=start).expansion_.vectors
+        chosen = compress(digits_svc, n_vectors=20, method=start).expansion_.vectors
         assert (begin.vectors == chosen.astype(np.float32)).all()
-    moved = make(digits_svc, 20, X=X, y=y, settings=GradientSettings(start=start, steps=2000))
+    moved = make(digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=2000))
     assert moved.score(X_test, y_test) > 0.93
 
 
 def test_a_run_starts_from_given_vectors(digits_svc, pixels):
     X, y, _, _ = pixels
-    chosen = compress(digits_svc, 12)
+    chosen = compress(digits_svc, n_vectors=12)
     for start in (chosen, chosen.expansion_, chosen.expansion_.vectors):
         settings = GradientSettings(start=start, steps=0)
-        begin = make(digits_svc, 12, X=X, y=y, settings=settings).expansion_
+        begin = make(digits_svc, n_vectors=12, X=X, y=y, settings=settings).expansion_
         assert (begin.vectors == chosen.expansion_.vectors.astype(np.float32)).all()
-        more = make(digits_svc, 15, X=X, y=y, settings=settings).expansion_
+        more = make(digits_svc, n_vectors=15, X=X, y=y, settings=settings).expansion_
         assert (more.vectors[:12] == begin.vectors).all()
         assert more.n_vectors == 15
     with pytest.raises(ValueError, match="start has 3 columns"):
-        make(digits_svc, 2, settings=GradientSettings(start=np.ones((5, 3))))
+        make(digits_svc, n_vectors=2, settings=GradientSettings(start=np.ones((5, 3))))
 
 
 def test_one_run_gives_every_size(digits_svc, pixels):
     X, y, X_test, y_test = pixels
     settings = GradientSettings(steps=1500)
-    path = grow(digits_svc, 40, X=X, y=y, settings=settings)
+    path = grow(digits_svc, n_vectors=40, X=X, y=y, settings=settings)
     assert isinstance(path, ConstructionPath)
     assert list(path.sizes) == [10, 20, 40]
     assert len(path) == 3
@@ -286,14 +288,14 @@ def test_one_run_gives_every_size(digits_svc, pixels):
     with pytest.raises(IndexError, match="it has the sizes 10, 20, 40"):
         path[11]
     # The first size of a path is the model that a run of that size alone makes.
-    alone = make(digits_svc, 10, X=X, y=y, settings=settings)
+    alone = make(digits_svc, n_vectors=10, X=X, y=y, settings=settings)
     assert (alone.expansion_.vectors == path[10].expansion_.vectors).all()
 
 
 def test_growing_changes_nothing_before_the_vectors_move(digits_svc, pixels):
     X, y, _, _ = pixels
     settings = GradientSettings(steps=0, sizes=(5, 9))
-    path = grow(digits_svc, 30, X=X, y=y, settings=settings)
+    path = grow(digits_svc, n_vectors=30, X=X, y=y, settings=settings)
     assert list(path.sizes) == [5, 9, 30]
     small, large = path[5].expansion_, path[30].expansion_
     assert (large.vectors[:5] == small.vectors).all()
@@ -304,8 +306,8 @@ def test_growing_changes_nothing_before_the_vectors_move(digits_svc, pixels):
 def test_growing_takes_the_next_of_the_start(digits_svc, pixels):
     X, y, _, _ = pixels
     settings = GradientSettings(steps=0, sizes=(5, 9, 12), start="pursuit")
-    path = grow(digits_svc, 12, X=X, y=y, settings=settings)
-    order = compress(digits_svc, 12).expansion_.vectors.astype(np.float32)
+    path = grow(digits_svc, n_vectors=12, X=X, y=y, settings=settings)
+    order = compress(digits_svc, n_vectors=12).expansion_.vectors.astype(np.float32)
     for size in (5, 9, 12):
         assert (path[size].expansion_.vectors == order[:size]).all()
 
@@ -314,7 +316,7 @@ def test_more_vectors_in_one_run_match_better(digits_svc, pixels):
     X, y, _, _ = pixels
     wanted = digits_svc.expansion_.decision_function(X)
     settings = GradientSettings(loss="matching", steps=1500, noise=0.0, sizes=(8, 16, 32))
-    path = grow(digits_svc, 32, X=X, y=y, settings=settings)
+    path = grow(digits_svc, n_vectors=32, X=X, y=y, settings=settings)
     errors = [((model.expansion_.decision_function(X) - wanted) ** 2).mean() for model in path]
     assert errors[0] > errors[1] > errors[2]
 
@@ -328,17 +330,23 @@ def test_regression_is_matched_or_learns_from_numbers():
     svr = SVR(C=10, gamma=0.5, epsilon=0.1).fit(X[:300], 0.8 * y[:300] + 0.2)
     full = svr.predict(X[300:])
     options = {"X": X[:300]}
-    imitates = make(svr, 15, **options, settings=GradientSettings(steps=3000))
+    imitates = make(svr, n_vectors=15, **options, settings=GradientSettings(steps=3000))
     assert isinstance(imitates, ExpansionRegressor)
     found = imitates.predict(X[300:])
     assert np.mean((found - full) ** 2) < 0.02 * full.var()
-    learns = make(svr, 15, **options, y=y[:300], settings=GradientSettings(steps=3000, label_weight=1.0))
+    learns = make(
+        svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(steps=3000, label_weight=1.0)
+    )
     better = learns.predict(X[300:])
     assert np.mean((better - truth[300:]) ** 2) < 0.3 * np.mean((full - truth[300:]) ** 2)
-    with pytest.raises(ValueError, match="unless label_weight is set"):
-        make(svr, 15, **options, y=y[:300])
-    with pytest.raises(ValueError, match="one number for each of 300 rows"):
-        make(svr, 15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))
+    # Without a word, 0.3 of them.
+    some = make(svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(steps=0))
+    same = GradientSettings(steps=0, label_weight=0.3)
+    assert some.expansion_ == make(svr, n_vectors=15, **options, y=y[:300], settings=same).expansion_
+    with pytest.raises(ValueError, match="no use with label_weight=0"):
+        make(svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(label_weight=0.0))
+    with pytest.raises(ValueError, match="expected one column for each of 1 outputs, and 300 rows"):
+        make(svr, n_vectors=15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))
 
 
 def test_half_the_numbers_is_half_way():
@@ -350,7 +358,7 @@ def test_half_the_numbers_is_half_way():
 
     def start(weight):
         settings = GradientSettings(steps=0, label_weight=weight)
-        small = make(full, 10, X=X, y=y if weight else None, settings=settings)
+        small = make(full, n_vectors=10, X=X, y=y if weight else None, settings=settings)
         return small.decision_function(X)
 
     assert start(0.5) == pytest.approx(0.5 * (start(0.0) + start(1.0)), abs=1e-4)
@@ -360,7 +368,7 @@ def test_one_class_machines_are_matched():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(-2, 0.5, (200, 2)), rng.normal(2, 0.5, (200, 2))])
     machine = OneClassSVM(nu=0.2, gamma=0.5).fit(X)
-    small = make(machine, 6, X=X, settings=GradientSettings(steps=3000))
+    small = make(machine, n_vectors=6, X=X, settings=GradientSettings(steps=3000))
     grid = rng.uniform(-4, 4, (1000, 2))
     agree = small.predict(grid) == machine.predict(grid)
     assert agree.mean() > 0.97
@@ -379,19 +387,19 @@ def test_settings_are_refused_by_name(digits_svc, pixels):
         with pytest.raises(ValueError, match=f"{name}="):
             GradientSettings(**{name: value})
     with pytest.raises(ValueError, match=r"sizes=.*at most 5"):
-        make(digits_svc, 5, X=X, settings=GradientSettings(sizes=(2, 6)))
+        make(digits_svc, n_vectors=5, X=X, settings=GradientSettings(sizes=(2, 6)))
     settings = GradientSettings(loss="matching", label_weight=0.5)
     with pytest.raises(ValueError, match=r"label_weight=0\.5 has no meaning for loss='matching'"):
-        make(digits_svc, 5, X=X, y=y, settings=settings)
+        make(digits_svc, n_vectors=5, X=X, y=y, settings=settings)
     with pytest.raises(ValueError, match="n_vectors=901 is not allowed"):
-        grow(digits_svc, 901, X=X, y=y)
+        grow(digits_svc, n_vectors=901, X=X, y=y)
 
 
 def test_time_ends_a_path_with_the_sizes_that_are_done(digits_svc, pixels):
     X, y, _, _ = pixels
     settings = GradientSettings(sizes=(5, 10), steps=10**7)
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        path = grow(digits_svc, 10, X=X, y=y, settings=settings, max_time=0.2)
+        path = grow(digits_svc, n_vectors=10, X=X, y=y, settings=settings, max_time=0.2)
     assert list(path.sizes) == [5]
     assert path[5].score(X, y) > 0.3
 
@@ -400,7 +408,7 @@ def test_odd_models_are_handled():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     with pytest.raises(ValueError, match="constant: there is nothing to compress"):
-        make(KernelExpansion(np.empty((0, 3)), np.empty((0, 1)), 1.0), 2, X=X)
+        make(KernelExpansion(np.empty((0, 3)), np.empty((0, 1)), 1.0), n_vectors=2, X=X)
     quick = GradientSettings(steps=50)
     # Zero coefficients, duplicate vectors, an indefinite kernel, a column without spread.
     flat = np.hstack([X, np.ones((60, 1))])
@@ -410,12 +418,12 @@ def test_odd_models_are_handled():
         (KernelExpansion(X, rng.standard_normal(60), 0.0, kernel="sigmoid", gamma=2.0, coef0=-1.0), X),
         (KernelExpansion(flat, rng.standard_normal((60, 2)), [0.0, 1.0]), flat),
     ]:
-        small = make(full, 5, X=rows, settings=quick)
+        small = make(full, n_vectors=5, X=rows, settings=quick)
         assert np.isfinite(small.coefficients).all()
         assert np.isfinite(small.decision_function(full.vectors)).all()
     start = np.tile(X[:1], (5, 1))
     begin = GradientSettings(steps=50, start=start)
-    made = make(KernelExpansion(X, rng.standard_normal(60), 0.0), 5, X=X, settings=begin)
+    made = make(KernelExpansion(X, rng.standard_normal(60), 0.0), n_vectors=5, X=X, settings=begin)
     assert np.isfinite(made.decision_function(X)).all()
     with pytest.raises(ValueError, match="infinity"):
-        make(KernelExpansion([[np.inf]], [1.0], 0.0), 1)
+        make(KernelExpansion([[np.inf]], [1.0], 0.0), n_vectors=1)

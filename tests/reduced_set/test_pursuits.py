@@ -57,7 +57,7 @@ def test_a_pursuit_is_the_greedy_one(rule, criterion, q):
     full = expansion(q=q)
     X = rows() if criterion == "predictions" else None
     path = compression_path(
-        full, 12, method=rule, X=X, tol=0, settings=SelectionSettings(criterion=criterion)
+        full, n_vectors=12, method=rule, X=X, tol=0, settings=SelectionSettings(criterion=criterion)
     )
     assert path.orthogonal == (criterion == "norm" and rule != "basic")
     inner, aligned, norm2 = space(full, X)
@@ -100,7 +100,7 @@ def test_a_sampled_pursuit_follows_its_seed_alone(rule, criterion):
     settings = SelectionSettings(sample=5, criterion=criterion)
 
     def run(**options):
-        return compression_path(full, 15, method=rule, settings=settings, tol=0, X=X, **options)
+        return compression_path(full, n_vectors=15, method=rule, settings=settings, tol=0, X=X, **options)
 
     first, again, other = run(random_state=1, n_jobs=1), run(random_state=1, n_jobs=2), run(random_state=2)
     np.testing.assert_array_equal(first.order, again.order)
@@ -111,7 +111,7 @@ def test_a_sampled_pursuit_follows_its_seed_alone(rule, criterion):
         assert first.residual_norms[size] == pytest.approx(from_scratch(full, first, size, X), rel=1e-6)
     # Even one candidate a step reaches the end.
     everything = compression_path(
-        expansion(m=30), 30, settings=SelectionSettings(sample=1), random_state=0, tol=0
+        expansion(m=30), n_vectors=30, settings=SelectionSettings(sample=1), random_state=0, tol=0
     )
     assert everything.residual_norms[-1] < 1e-5 * everything.residual_norms[0]
 
@@ -122,19 +122,19 @@ def test_outputs_apart_choose_as_they_would_alone():
     alone = [
         compression_path(
             KernelExpansion(full.vectors, full.coefficients[:, [j]], 0.0, kernel="rbf", gamma=0.3),
-            15,
+            n_vectors=15,
             tol=0,
         )
         for j in range(3)
     ]
-    path = compression_path(full, 15, settings=settings, tol=0)
+    path = compression_path(full, n_vectors=15, settings=settings, tol=0)
     prefixes = [set(one.order[:k].tolist()) for one in alone for k in range(16)]
     union = set(path.order.tolist())
     assert len(path) == 15
     # The union is made of beginnings of the three orders.
     covered = set().union(*(p for p in prefixes if p <= union))
     assert covered == union
-    joint = compression_path(full, 15, tol=0)
+    joint = compression_path(full, n_vectors=15, tol=0)
     assert path.residual_norms[15] >= joint.residual_norms[15]
     for size in (1, 7, 15):
         assert path.residual_norms[size] == pytest.approx(from_scratch(full, path, size), rel=1e-6)
@@ -142,7 +142,9 @@ def test_outputs_apart_choose_as_they_would_alone():
 
 def test_basic_steps_of_outputs_apart_stay_apart():
     full = expansion(m=50, q=3)
-    path = compression_path(full, 12, method="basic", settings=SelectionSettings(joint=False), tol=0)
+    path = compression_path(
+        full, n_vectors=12, method="basic", settings=SelectionSettings(joint=False), tol=0
+    )
     assert (np.diff(path.residual_norms) <= 1e-12).all()
     assert (path[12].coefficients == 0).any()
     for size in (1, 6, 12):
@@ -152,7 +154,7 @@ def test_basic_steps_of_outputs_apart_stay_apart():
 @pytest.mark.parametrize("method", ["l0", "l1", "lars"])
 def test_penalties_of_outputs_apart_give_a_union(method):
     full = expansion(m=40, q=2)
-    path = compression_path(full, 20, method=method, settings=SelectionSettings(joint=False), tol=0)
+    path = compression_path(full, n_vectors=20, method=method, settings=SelectionSettings(joint=False), tol=0)
     assert len(set(path.order.tolist())) == len(path) == 20
     assert (np.diff(path.residual_norms) <= 1e-12).all()
 
@@ -180,7 +182,7 @@ def label(value):
 @pytest.mark.parametrize(("method", "settings"), VARIANTS, ids=label)
 def test_residuals_fall_and_are_those_from_scratch(method, settings):
     full = expansion(m=150, q=3)
-    path = compression_path(full, 20, method=method, settings=settings, tol=0)
+    path = compression_path(full, n_vectors=20, method=method, settings=settings, tol=0)
     assert path.exact
     assert 0 < len(path) <= 20
     assert (np.diff(path.residual_norms) <= 1e-12).all()
@@ -222,12 +224,12 @@ def test_degenerate_models_are_handled_or_refused(method):
         coefficients = full.coefficients.copy()
         coefficients[3, 1] = bad
         with pytest.raises(ValueError, match="finite"):
-            compress(with_parts(coefficients=coefficients), 3, method=method)
+            compress(with_parts(coefficients=coefficients), n_vectors=3, method=method)
     # An output and some vectors without a part in the model.
     coefficients = full.coefficients.copy()
     coefficients[:, 1] = 0
     coefficients[:10] = 0
-    path = compression_path(with_parts(coefficients=coefficients), 20, method=method, tol=0)
+    path = compression_path(with_parts(coefficients=coefficients), n_vectors=20, method=method, tol=0)
     assert (np.abs(path[len(path)].coefficients[:, 1]) < 1e-9).all()
     # Every vector twice.
     twice = with_parts(np.vstack([full.vectors, full.vectors]), np.vstack([full.coefficients] * 2))
@@ -249,11 +251,11 @@ def test_degenerate_models_are_handled_or_refused(method):
 def test_an_indefinite_kernel_is_refused_and_predictions_take_it(method):
     full = expansion(m=60, q=1, kernel="sigmoid", gamma=1.0, coef0=-2.0)
     with pytest.raises(ValueError, match="kernel=sigmoid is not allowed: it must be positive semidefinite"):
-        compression_path(full, 60, method=method, tol=0)
+        compression_path(full, n_vectors=60, method=method, tol=0)
     if method in PURSUITS:
         X = rows(80)
         settings = SelectionSettings(criterion="predictions")
-        path = compression_path(full, 30, method=method, X=X, settings=settings)
+        path = compression_path(full, n_vectors=30, method=method, X=X, settings=settings)
         assert (np.diff(path.residual_norms) <= 1e-12).all()
         rest = path[30].decision_function(X) - full.decision_function(X)
         assert np.sqrt((rest**2).mean()) == pytest.approx(path.residual_norms[30], rel=1e-5, abs=1e-9)
@@ -266,16 +268,16 @@ def test_matching_predictions_matches_predictions_better():
     wanted = svc.decision_function(X[:400])
 
     def error(**options):
-        small = compress(svc, 15, X=X[:400], y=y[:400], **options)
+        small = compress(svc, n_vectors=15, X=X[:400], y=y[:400], method="pursuit", **options)
         shift = small.expansion_.intercepts - svc.expansion_.intercepts
         return np.sqrt(((small.decision_function(X[:400]) - shift - wanted) ** 2).mean())
 
     settings = SelectionSettings(criterion="predictions")
     assert error(settings=settings) < 0.8 * error()
     # Without rows the model's own vectors are compared; with rows and no labels nothing is tuned.
-    own = compress(svc, 15, settings=settings)
+    own = compress(svc, n_vectors=15, settings=settings)
     assert own.expansion_.intercepts == svc.expansion_.intercepts
-    loose = compress(svc, 15, X=X[:400], settings=settings)
+    loose = compress(svc, n_vectors=15, X=X[:400], settings=settings, method="pursuit")
     assert loose.expansion_.intercepts == svc.expansion_.intercepts
     reduced = ReducedSet(SVC(C=10, gamma=0.05), n_vectors=15, tune_threshold=False, settings=settings)
     np.testing.assert_allclose(
@@ -286,7 +288,7 @@ def test_matching_predictions_matches_predictions_better():
 @pytest.mark.parametrize("joint", [True, False])
 def test_the_path_over_lambda_says_where_vectors_enter(joint):
     full = expansion(m=50, q=2)
-    path = compression_path(full, 20, method="l1", settings=SelectionSettings(joint=joint), tol=0)
+    path = compression_path(full, n_vectors=20, method="l1", settings=SelectionSettings(joint=joint), tol=0)
     assert path.penalties.shape == (20,)
     assert (np.diff(path.penalties) <= 0).all()
     K, aligned, _ = space(full)
@@ -301,7 +303,7 @@ def test_the_path_over_lambda_says_where_vectors_enter(joint):
         assert set(np.flatnonzero(sizes > 1e-6).tolist()) == kept
     with pytest.raises(ValueError, match=r"penalty=1000\.0 is not allowed: it must be small enough"):
         compression_path(full, method="l1", settings=SelectionSettings(penalty=1000.0))
-    assert compression_path(full, 5).penalties is None
+    assert compression_path(full, n_vectors=5).penalties is None
 
 
 def naive_penalised(K, aligned, half, joint, steps=4000):
@@ -326,11 +328,11 @@ def naive_penalised(K, aligned, half, joint, steps=4000):
 @pytest.mark.parametrize("method", METHODS)
 def test_chunks_keep_up_with_the_whole(method):
     full = expansion(m=600, q=2, d=2)
-    whole = compression_path(full, 15, method=method, tol=0)
-    parts = compression_path(full, 15, method=method, tol=0, settings=SelectionSettings(chunk=100))
+    whole = compression_path(full, n_vectors=15, method=method, tol=0)
+    parts = compression_path(full, n_vectors=15, method=method, tol=0, settings=SelectionSettings(chunk=100))
     if method != "rank":  # a basis is not chosen for the model's sake
         assert parts.residual_norms[15] < 1.5 * whole.residual_norms[15]
-    one = compression_path(full, 15, method=method, tol=0, settings=SelectionSettings(chunk=600))
+    one = compression_path(full, n_vectors=15, method=method, tol=0, settings=SelectionSettings(chunk=600))
     np.testing.assert_array_equal(one.order, whole.order)
 
 
@@ -350,7 +352,7 @@ def test_two_hundred_thousand_vectors(method, m, loss):
     Z = rng.normal(size=(m, 2)).astype(np.float32)
     B = 0.01 * rng.normal(size=(m, 1)) + 0.01 * np.sin(Z[:, :1])
     full = KernelExpansion(Z, B, 0.0, kernel="rbf", gamma=0.5)
-    path = compression_path(full, 30, method=method, settings=SelectionSettings(chunk=256))
+    path = compression_path(full, n_vectors=30, method=method, settings=SelectionSettings(chunk=256))
     assert not path.exact
     X = rng.normal(size=(300, 2)).astype(np.float32)
     wanted = full.decision_function(X)
@@ -362,17 +364,24 @@ def test_two_hundred_thousand_vectors(method, m, loss):
 def test_what_does_not_fit_is_reduced_in_chunks_or_refused():
     full = expansion(m=5000, d=2, q=1)
     tight = SelectionSettings(max_memory=150.0)
-    path = compression_path(full, 10, method="l1", settings=tight)
-    chunked = compression_path(full, 10, method="l1", settings=SelectionSettings(chunk=4096))
+    path = compression_path(full, n_vectors=10, method="l1", settings=tight)
+    chunked = compression_path(full, n_vectors=10, method="l1", settings=SelectionSettings(chunk=4096))
     np.testing.assert_array_equal(path.order, chunked.order)
     with pytest.raises(
         ValueError, match=r"max_memory=1 MB is not allowed: it must be at least \d+ MB to choose 10"
     ):
-        compression_path(full, 10, method="l1", settings=SelectionSettings(max_memory=1.0))
+        compression_path(full, n_vectors=10, method="l1", settings=SelectionSettings(max_memory=1.0))
     with pytest.raises(ValueError, match="chunk=15 is not allowed: it must be at least 20"):
-        compression_path(full, 10, settings=SelectionSettings(chunk=15))
+        compression_path(full, n_vectors=10, settings=SelectionSettings(chunk=15))
     with pytest.raises(ValueError, match="chunk=100 is not allowed: it must be None where the candidates"):
-        compress(full, 3, candidates="rows", X=rows(150, 2), settings=SelectionSettings(chunk=100))
+        compress(
+            full,
+            n_vectors=3,
+            candidates="rows",
+            X=rows(150, 2),
+            settings=SelectionSettings(chunk=100),
+            method="pursuit",
+        )
 
 
 def test_settings_that_a_method_does_not_read_are_refused():
@@ -387,7 +396,7 @@ def test_settings_that_a_method_does_not_read_are_refused():
         ("prefit", "inverse_weights", True),
     ]:
         with pytest.raises(ValueError, match=f"{name}=.* is of no use for method='{method}'"):
-            compress(full, 3, method=method, settings=SelectionSettings(**{name: value}))
+            compress(full, n_vectors=3, method=method, settings=SelectionSettings(**{name: value}))
     for name, value in [
         ("sample", 0),
         ("chunk", 3),
@@ -402,7 +411,7 @@ def test_settings_that_a_method_does_not_read_are_refused():
 def test_a_time_limit_is_kept_while_norms_are_found():
     full = expansion(m=30_000, d=30, q=1)
     with pytest.raises(ValueError, match=r"max_time=0\.01 was over before the first vector"):
-        compression_path(full, 5, max_time=0.01)
+        compression_path(full, n_vectors=5, max_time=0.01)
 
 
 @pytest.mark.parametrize(
@@ -412,6 +421,6 @@ def test_a_certified_cascade_refuses_what_is_no_projection(method, settings):
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     svc = SVC(C=10, gamma=0.05).fit(X[:200], y[:200])
-    path = compression_path(svc, 10, method=method, settings=settings)
+    path = compression_path(svc, n_vectors=10, method=method, settings=settings)
     with pytest.raises(ValueError, match="must be orthogonal projections of the model"):
         ExactCascade.from_path(path)

@@ -55,7 +55,7 @@ def test_lossless_for_a_polynomial_machine_with_many_outputs(method):
 
 @pytest.mark.parametrize("method", ["prefit", "rank", "l0", "l1", "lars"])
 def test_residuals_fall_and_are_what_they_say(method, digits_ovr):
-    path = compression_path(digits_ovr, 40, method=method)
+    path = compression_path(digits_ovr, n_vectors=40, method=method)
     assert len(path) == 40
     assert (np.diff(path.residual_norms) <= 1e-12).all()
     full = digits_ovr.expansion_
@@ -80,7 +80,7 @@ def test_residuals_fall_and_are_what_they_say(method, digits_ovr):
 def test_a_choice_beats_chance(method, settings, digits_ovr):
     rng = np.random.default_rng(0)
     full = digits_ovr.expansion_
-    path = compression_path(digits_ovr, 60, method=method, settings=settings)
+    path = compression_path(digits_ovr, n_vectors=60, method=method, settings=settings)
     Z = np.asarray(full.vectors)
     K = np.exp(-0.001 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     wanted = K @ full.coefficients
@@ -114,9 +114,9 @@ def test_the_l1_path_has_the_vectors_of_the_naive_one(inverse):
     K = np.exp(-0.05 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     size = np.abs(alpha) if inverse else np.ones_like(alpha)
     settings = SelectionSettings(joint=False, inverse_weights=inverse)
-    path = compress(svc, 10, method="l1", settings=settings)
+    path = compress(svc, n_vectors=10, method="l1", settings=settings)
     assert path.expansion_.n_vectors == 10
-    order = compression_path(svc, 10, method="l1", settings=settings).order
+    order = compression_path(svc, n_vectors=10, method="l1", settings=settings).order
     # Weights c_i are the unit of b_i: with c_i = 1 / size_i the scaled vectors size_i phi_i have weight 1.
     scaled = K * size[:, None] * size[None]
     target = size * (K @ alpha)
@@ -153,7 +153,7 @@ def test_the_order_does_not_depend_on_the_size_of_the_coefficients(method, outpu
     Z, alpha, _ = random_expansion
     settings = SelectionSettings(joint=joint)
     first, *others = (
-        compression_path(of(Z, c * alpha[:, :outputs]), 40, method=method, settings=settings, tol=0)
+        compression_path(of(Z, c * alpha[:, :outputs]), n_vectors=40, method=method, settings=settings, tol=0)
         for c in (1.0, 500.0, 1e-6)
     )
     assert len(first) == 40
@@ -170,7 +170,7 @@ def test_a_vector_alone_is_left_until_gamma_is_a_quarter_of_its_squared_length(s
         path = compression_path(full, method="l0", settings=SelectionSettings(gamma=bound * size**2), tol=0)
         assert path.order.tolist() == kept
     with pytest.raises(ValueError, match="small enough for a vector to be left"):
-        compress(full, 1, method="l0", settings=SelectionSettings(gamma=7.0 * size**2))
+        compress(full, n_vectors=1, method="l0", settings=SelectionSettings(gamma=7.0 * size**2))
     path = compression_path(full, method="l0", tol=0)
     assert path.order.tolist() == [1, 3, 0, 4, 2]
 
@@ -199,7 +199,7 @@ def test_the_l1_path_is_that_of_scikit_learn(random_expansion):
     Z, alpha, K = (part[:40] for part in random_expansion)
     K = K[:, :40]
     settings = SelectionSettings(refit=False)
-    path = compression_path(of(Z, alpha[:, :1]), 40, method="l1", settings=settings, tol=0)
+    path = compression_path(of(Z, alpha[:, :1]), n_vectors=40, method="l1", settings=settings, tol=0)
     assert_is_the_lasso(path, K, K @ alpha[:, 0])
     assert not path.orthogonal
     for size in (1, 20, 40):
@@ -209,7 +209,7 @@ def test_the_l1_path_is_that_of_scikit_learn(random_expansion):
             np.sqrt(max(0.0, rest @ K @ rest)), abs=1e-6 * path.residual_norms[0]
         )
     # The sizes of the best coefficients have the same vectors.
-    best = compression_path(of(Z, alpha[:, :1]), 40, method="l1", tol=0)
+    best = compression_path(of(Z, alpha[:, :1]), n_vectors=40, method="l1", tol=0)
     np.testing.assert_array_equal(best.order, path.order)
     assert (best.residual_norms[1:-1] < path.residual_norms[1:-1]).all()
 
@@ -225,11 +225,13 @@ def test_lars_is_the_lasso_of_the_machine_trained_again(C, cancer):
     cost = 2 * np.abs(alpha).max()
     gram = cost * K @ K + K
     target = cost * K @ (np.sign(alpha) - full.intercepts[0])
-    path = compression_path(full, len(Z), method="lars", settings=SelectionSettings(refit=False), tol=0)
+    path = compression_path(
+        full, n_vectors=len(Z), method="lars", settings=SelectionSettings(refit=False), tol=0
+    )
     assert_is_the_lasso(path, gram, target)
     named = SelectionSettings(refit=False, cost=float(cost))
     np.testing.assert_array_equal(
-        path.order, compression_path(full, len(Z), method="lars", settings=named, tol=0).order
+        path.order, compression_path(full, n_vectors=len(Z), method="lars", settings=named, tol=0).order
     )
 
 
@@ -243,7 +245,7 @@ def test_outputs_together_meet_the_conditions_of_their_problem(method, digits_ov
         cost = 2 * np.abs(alpha).max()
         wanted = np.where(alpha != 0, np.sign(alpha) - full.intercepts, K @ alpha)
         gram, target = cost * K @ K + K, cost * K @ wanted
-    first = compression_path(full, 1, method=method, tol=0).penalties[0]
+    first = compression_path(full, n_vectors=1, method=method, tol=0).penalties[0]
     for share in (0.5, 0.1, 0.02) if method == "l1" else (0.8, 0.5):
         settings = SelectionSettings(refit=False, penalty=float(share * first))
         path = compression_path(full, method=method, settings=settings, tol=0)
@@ -275,22 +277,24 @@ def test_own_coefficients_of_unusual_models(method, joint):
         path = compression_path(alone, method=method, settings=settings, tol=0)
         assert len(path) == len({i % 12 for i in path.order}) == 12
     silent = of(Z, np.column_stack([alpha[:, 0], np.zeros(12)]))
-    path = compression_path(silent, 6, method="l1", settings=settings, tol=0)
+    path = compression_path(silent, n_vectors=6, method="l1", settings=settings, tol=0)
     assert (path[6].coefficients[:, 1] == 0).all()
     alone = compression_path(
-        of(Z, alpha[:, :1]), 6, method="l1", settings=SelectionSettings(refit=False), tol=0
+        of(Z, alpha[:, :1]), n_vectors=6, method="l1", settings=SelectionSettings(refit=False), tol=0
     )
     if not joint:
         np.testing.assert_allclose(path[6].coefficients[:, 0], alone[6].coefficients[:, 0], atol=1e-12)
     chunked = SelectionSettings(joint=joint, refit=False, chunk=6)
     with pytest.raises(ValueError, match="refit=false"):
-        compression_path(silent, 3, method=method, settings=chunked)
+        compression_path(silent, n_vectors=3, method=method, settings=chunked)
 
 
 def test_lars_goes_on_to_all_vectors(digits_ovr, cancer_svc):
     for model in (digits_ovr, cancer_svc):
         count = min(100, model.expansion_.n_vectors)
-        path = compression_path(model, count, method="lars", settings=SelectionSettings(joint=False), tol=0)
+        path = compression_path(
+            model, n_vectors=count, method="lars", settings=SelectionSettings(joint=False), tol=0
+        )
         assert len(path) == count
 
 
@@ -302,9 +306,9 @@ def test_refusals(digits_ovr):
         ({"method": "prefit", "settings": SelectionSettings(cost=2.0)}, r"cost=2\.0 is of no use"),
     ]:
         with pytest.raises(ValueError, match=message):
-            compress(digits_ovr, 5, **options)
+            compress(digits_ovr, n_vectors=5, **options)
     with pytest.raises(ValueError, match=r"gamma=1000000000\.0 is not allowed"):
-        compress(digits_ovr, 5, method="l0", settings=SelectionSettings(gamma=1e9))
+        compress(digits_ovr, n_vectors=5, method="l0", settings=SelectionSettings(gamma=1e9))
     for name, value in [("cost", 0.0), ("gamma", -1.0), ("joint", 2)]:
         with pytest.raises(ValueError, match=f"{name}="):
             SelectionSettings(**{name: value})

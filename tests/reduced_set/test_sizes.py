@@ -6,30 +6,36 @@ import scipy.sparse as sp
 
 from svmarrow import SVC, SVR, CompressionPath, compression_path
 from svmarrow.reduced_set import cost
+from svmarrow.reduced_set.judge import sizes_to_look_at
 
 
 def test_choosing_the_size(diabetes, iris):
     X, y = diabetes
     model = SVR(C=5, gamma=0.02).fit(X[:300], y[:300])
-    path = compression_path(model, 80)
+    path = compression_path(model, n_vectors=80)
     held = X[300:], y[300:]
     r2, mse = path.scores(*held), path.scores(*held, scoring="mse")
     np.testing.assert_allclose(mse, -(1 - r2) * held[1].var())
     chosen = path.select(*held, max_loss=0.02)
     size = chosen.expansion_.n_vectors
     full = path.full_score(*held)
-    assert r2[size - 1] >= full - 0.02 > r2[: size - 1].max(initial=-np.inf)
+    looked = np.array(sizes_to_look_at(path.sizes))
+    assert (r2[looked[looked >= size] - 1] >= full - 0.02).all()
+    assert r2[looked[looked < size][0] - 1] < full - 0.02
     worst = -mse[size - 1] + path.full_score(*held, scoring="mse")
     assert path.select(*held, max_loss=max(worst, 0) + 1e-9, scoring="mse").expansion_.n_vectors <= size
     agreement = path.agreement(held[0])
     agreed = path.select(held[0], min_agreement=0.95).expansion_.n_vectors
-    assert agreement[agreed - 1] >= 0.95 > agreement[: agreed - 1].max(initial=-np.inf)
+    assert (agreement[looked[looked >= agreed] - 1] >= 0.95).all()
+    assert agreement[looked[looked < agreed][0] - 1] < 0.95
     outputs = model.predict(held[0])
     plain = 1 - ((path[5].predict(held[0]) - outputs) ** 2).sum() / ((outputs - outputs.mean()) ** 2).sum()
     assert agreement[4] == pytest.approx(plain)
 
     Xi, yi = iris
-    labels = compression_path(SVC(C=5, gamma=0.3).fit(Xi[:100], yi[:100]), 30, X=Xi[:100], y=yi[:100])
+    labels = compression_path(
+        SVC(C=5, gamma=0.3).fit(Xi[:100], yi[:100]), n_vectors=30, X=Xi[:100], y=yi[:100]
+    )
     share = labels.agreement(Xi[100:])
     full_labels = labels.model.predict(Xi[100:])
     assert share[9] == (labels[10].predict(Xi[100:]) == full_labels).mean()
@@ -41,7 +47,7 @@ def test_choosing_the_size(diabetes, iris):
 def test_sizes_by_bytes(iris, form):
     X, y = iris
     X = form(X)
-    path = compression_path(SVC(C=5, gamma=0.3).fit(X, y), 30)
+    path = compression_path(SVC(C=5, gamma=0.3).fit(X, y), n_vectors=30)
     for size in path.sizes:
         assert path.nbytes(size) == path[size].expansion_.nbytes
     most = path.nbytes(12) + 3
@@ -81,7 +87,7 @@ def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
 def test_sizes_by_time(rng, monkeypatch):
     X = rng.normal(size=(3000, 40))
     y = X[:, 0] * X[:, 1] > 0
-    path = compression_path(SVC(C=10, gamma=0.02).fit(X, y), 600, n_jobs=1)
+    path = compression_path(SVC(C=10, gamma=0.02).fit(X, y), n_vectors=600, n_jobs=1)
     assert path.microseconds(X, 6) > 0
     # A machine that is always equally fast.
     monkeypatch.setattr(CompressionPath, "microseconds", lambda *given: 1.5 + 0.02 * given[-1])
@@ -109,7 +115,7 @@ def test_the_line_through_measured_times():
 
 def test_demands_that_make_no_sense(iris):
     X, y = iris
-    path = compression_path(SVC(gamma=0.3).fit(X, y), 10)
+    path = compression_path(SVC(gamma=0.3).fit(X, y), n_vectors=10)
     with pytest.raises(ValueError, match="max_loss needs X and y"):
         path.select(X, max_loss=0.1)
     with pytest.raises(ValueError, match="min_agreement needs X"):

@@ -20,7 +20,7 @@ random = np.random.default_rng(0)
 def machine(m, d, q=1):
     Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
     return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
-at_own = GradientSettings(start=machine(5000, 100))
+at_own = {"method": "gradient", "settings": GradientSettings(start=machine(5000, 100))}
 after = lambda: None
 """
 
@@ -35,10 +35,10 @@ def machine(m: int, d: int = 5, q: int = 1) -> KernelExpansion:
 @pytest.mark.parametrize(
     "work",
     [
-        "m = machine(4000, 20)\nwork = lambda: compress(m, 500, method='l0', n_jobs=1)",
-        "m = machine(5000, 20)\nwork = lambda: compress(m, 500, method='lars', n_jobs=1)",
-        "m = machine(8000, 20)\nwork = lambda: compress(m, 6000, method='rank', n_jobs=1)",
-        "m = machine(8000, 100)\nwork = lambda: compress(m, 4000, method='gradient', settings=at_own)",
+        "m = machine(4000, 20)\nwork = lambda: compress(m, n_vectors=500, method='l0', n_jobs=1)",
+        "m = machine(5000, 20)\nwork = lambda: compress(m, n_vectors=500, method='lars', n_jobs=1)",
+        "m = machine(8000, 20)\nwork = lambda: compress(m, n_vectors=6000, method='rank', n_jobs=1)",
+        "m = machine(8000, 100)\nwork = lambda: compress(m, n_vectors=4000, **at_own)",
         "C = random.choice([-1, 1], (5000, 5000)).astype('i1')\nwork = lambda: _core.code_distances(C, 1)",
     ],
     ids=["l0", "lars", "rank", "gradient", "code"],
@@ -54,7 +54,7 @@ def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str)
 
     def path_of(seconds: float) -> Any:
         try:
-            return compression_path(full, 1000, method=method, tol=0.0, max_time=seconds, n_jobs=1)
+            return compression_path(full, n_vectors=1000, method=method, tol=0.0, max_time=seconds, n_jobs=1)
         except ValueError as error:
             # On a slow machine it takes longer until there is a first vector.
             if "was over before the first vector was chosen" not in str(error):
@@ -75,4 +75,4 @@ def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str)
 
 def test_a_time_that_is_over_at_once_is_told_by_name() -> None:
     with pytest.raises(ValueError, match=r"max_time=1e-09 was over before the first vector"):
-        compress(machine(300), 20, method="lars", max_time=1e-9)
+        compress(machine(300), n_vectors=20, method="lars", max_time=1e-9)

@@ -92,9 +92,9 @@ def test_prediction_reduction_and_weights_look_too():
         with pytest.raises(ValueError, match="X has masked"):
             ask(MASKED)
     with pytest.raises(TypeError, match="X is dask's"):
-        compress(model, 3, away, KIND)
+        compress(model, away, KIND, n_vectors=3, method="pursuit")
     with pytest.raises(TypeError, match="y is dask's"):
-        compress(model, 3, IRIS, collection("dask", "compute", KIND))
+        compress(model, IRIS, collection("dask", "compute", KIND), n_vectors=3, method="pursuit")
     with pytest.raises(TypeError, match="vectors is dask's"):
         KernelExpansion(away, np.zeros((150, 1)), [0.0])
     with pytest.raises(TypeError, match="sample_weight is dask's"):

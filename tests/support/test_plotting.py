@@ -21,7 +21,7 @@ mpl.use("Agg")
 @pytest.fixture(scope="module")
 def path(cancer):
     X, y, _, _ = cancer
-    return compression_path(SVC(gamma=0.01).fit(X, y), 40)
+    return compression_path(SVC(gamma=0.01).fit(X, y), n_vectors=40)
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_positive_errors_get_a_logarithmic_axis_with_percent_ticks():
 
 def test_bare_expansions_are_drawn_by_r2(path, cancer):
     _, _, X_test, _ = cancer
-    bare = compression_path(path.expansion, 20)
+    bare = compression_path(path.expansion, n_vectors=20)
     targets = path.expansion.decision_function(X_test)
     display = bare.plot(X_test, targets)
     assert display.ax_.get_ylabel() == "1 - R^2"
@@ -108,20 +108,20 @@ def test_a_path_is_drawn_beside_machines_on_fewer_rows(cancer):
     )
     assert (sizes < 3 * 30).all()
     assert (np.diff(sizes) >= 0).all()
-    display = compression_path(svc, 30).plot(X_test, y_test, baseline=(sizes, scores))
+    display = compression_path(svc, n_vectors=30).plot(X_test, y_test, baseline=(sizes, scores))
     drawn, errors = display.baseline_line_.get_data()
     np.testing.assert_array_equal(drawn, sizes)
     np.testing.assert_allclose(errors, 1 - scores, atol=1e-12)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels[:2] == ["compressed", "trained on fewer rows"]
-    assert compression_path(svc, 5).plot(X_test, y_test).baseline_line_ is None
+    assert compression_path(svc, n_vectors=5).plot(X_test, y_test).baseline_line_ is None
 
 
 def test_regressors_are_drawn_with_their_baseline(cancer):
     X, y, X_test, y_test = cancer
     svr = SVR(gamma=0.01).fit(X, y.astype(float))
     found = subsample_baseline(svr, X, y.astype(float), X_test, y_test, sizes=[5, 10, 20], random_state=0)
-    display = compression_path(svr, 20).plot(X_test, y_test, baseline=found)
+    display = compression_path(svr, n_vectors=20).plot(X_test, y_test, baseline=found)
     assert display.ax_.get_ylabel() == "1 - R^2"
     assert len(display.baseline_line_.get_xdata()) == 3
 
@@ -131,7 +131,7 @@ def test_boundaries_show_regions_and_vectors(classes, tmp_path):
     X, y = make_blobs(200, centers=classes, random_state=1)
     names = np.array(["a", "b", "c", "d"])[y]
     svc = SVC(gamma=0.2).fit(X, names)
-    small = compress(svc, 7)
+    small = compress(svc, n_vectors=7)
     display = DecisionVectorsDisplay.from_estimator(small, X, names, full=svc, grid_resolution=40)
     points = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
     np.testing.assert_array_equal(small.classes_[display.response.ravel()], small.predict(points))

@@ -58,7 +58,7 @@ def test_codings_and_shapes_are_those_of_svc(digits):
     for model in (rest, ties):
         assert model.score(X_test, y_test) > 0.85
         assert (model.as_expansion().predict(X_test) == model.predict(X_test)).all()
-        assert (compress(model, 60).predict(X_test) == model.predict(X_test)).mean() > 0.9
+        assert (compress(model, n_vectors=60).predict(X_test) == model.predict(X_test)).mean() > 0.9
 
 
 @pytest.mark.parametrize("name", ["iris", "moons"])

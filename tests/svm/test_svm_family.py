@@ -305,7 +305,7 @@ def test_files_and_pickles_keep_every_bit(datasets, regression, tmp_path, kind, 
 def test_compression_takes_the_family(datasets, regression, kind, own):
     X, y = data_of(kind, datasets, regression)
     model = kind(**own).fit(X, y)
-    small = compress(model, 30)
+    small = compress(model, n_vectors=30)
     if not isinstance(small, ExpansionClassifier):
         rest = small.outputs(X)[:, 0] - values_of(model, X)
         assert rest.std() < 0.5 * values_of(model, X).std()

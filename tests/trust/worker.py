@@ -115,7 +115,7 @@ def _small() -> str:
     X, y = data("plain two", 60)
     svc = SVC(n_jobs=1, cache_size=1).fit(X, y)
     values = [svc.decision_function(X), RLSRegressor(n_jobs=1).fit(X, y).predict(X)]
-    values.append(compress(svc, 5, n_jobs=1).decision_function(X))
+    values.append(compress(svc, n_vectors=5, n_jobs=1).decision_function(X))
     return hashlib.sha256(b"".join(of.tobytes() for of in values)).hexdigest()
 
 

@@ -68,7 +68,7 @@ class DecisionVectorsDisplay:
     >>> from svmarrow import SVC, DecisionVectorsDisplay, compress
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> svc = SVC(gamma=2).fit(X, y)
-    >>> display = DecisionVectorsDisplay.from_estimator(compress(svc, 6), X, y, full=svc)
+    >>> display = DecisionVectorsDisplay.from_estimator(compress(svc, n_vectors=6), X, y, full=svc)
     >>> display.vectors.shape
     (6, 2)
     """

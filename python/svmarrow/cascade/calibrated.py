@@ -141,7 +141,7 @@ class CalibratedCascade(Cascade):
     >>> from svmarrow import SVC, CalibratedCascade, compress
     >>> X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:800], y[:800])
-    >>> small = compress(svc, 60)
+    >>> small = compress(svc, n_vectors=60)
     >>> cascade = CalibratedCascade.from_fitted(svc, small, X[800:1400], epsilon=0.02)
     >>> bool((cascade.predict(X[1400:]) != svc.predict(X[1400:])).mean() < 0.02)
     True
@@ -227,9 +227,9 @@ class CalibratedCascade(Cascade):
         options |= {"random_state": self.random_state, "verbose": self.verbose}
         if self.method == "gradient":
             sizes = sorted({min(size, _num_samples(X)) for size in sizes})
-            return [compress(self.model_, size, X, **options) for size in sizes]
+            return [compress(self.model_, X, n_vectors=size, **options) for size in sizes]
         most = max(1, min(sizes[-1], self.model_.expansion_.n_vectors))
-        path = compression_path(self.model_, most, **options)
+        path = compression_path(self.model_, n_vectors=most, **options)
         return [path[size] for size in sorted({min(size, len(path)) for size in sizes})]
 
     @classmethod

@@ -126,7 +126,7 @@ class ExactCascade(Cascade):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> svc = SVC(C=100, gamma=0.001).fit(X[:400], y[:400])
-    >>> cascade = ExactCascade.from_path(compression_path(svc, 40, tol=0), stages=[10, 20, 30])
+    >>> cascade = ExactCascade.from_path(compression_path(svc, n_vectors=40, tol=0), stages=[10, 20, 30])
     >>> bool((cascade.predict(X) == svc.predict(X)).all())
     True
     >>> cascade.report(X).share_small > 0.9
@@ -169,7 +169,9 @@ class ExactCascade(Cascade):
         most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         try:
-            path = compression_path(self.model_, most, **options, n_jobs=self.n_jobs, verbose=self.verbose)
+            path = compression_path(
+                self.model_, n_vectors=most, **options, n_jobs=self.n_jobs, verbose=self.verbose
+            )
         except ConstantModelError:
             self._prepare(None, [])
             return

@@ -219,9 +219,9 @@ def compress(
     rows = parts[0] if data is not None else None
     judge = parts[-1] if validation is not None else None
     started = time.perf_counter()
-    arguments: Any = full, n_vectors, *((None, None) if rows is None else (rows.X, rows.y))
-    settings: dict[str, Any] = {"method": method.value, "candidates": candidates.value}
-    settings |= {"random_state": random_state, "n_jobs": n_jobs, "verbose": on_terminal()}
+    arguments: Any = full, *((None, None) if rows is None else (rows.X, rows.y))
+    settings: dict[str, Any] = {"method": method.value, "candidates": candidates.value, "n_jobs": n_jobs}
+    settings |= {"n_vectors": n_vectors, "random_state": random_state, "verbose": on_terminal()}
     if max_loss is None and axes is None:
         small = compress_model(*arguments, **settings)
     else:
@@ -237,6 +237,8 @@ def compress(
     if axes is not None and judge is not None:
         path.plot(judge.X, judge.labels, ax=axes, chosen=chosen).figure_.savefig(curve, dpi=160)
     say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
+    if small.promise_ is not None and small.promise_.rows:
+        say(str(small.promise_))
     if judge is not None:
         before, after = (float((one.predict(judge.X) != judge.labels).mean()) for one in (full, small))
         say(f"error on {validation}: {percent(before)} before, {percent(after)} after")

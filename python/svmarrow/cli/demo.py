@@ -87,16 +87,32 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         f"{seconds(time.perf_counter() - started)} ({describe_certificate(svc.certificate_)})"
     )
     started = time.perf_counter()
-    path = compression_path(svc, svc.expansion_.n_vectors, train.X, train.y, n_jobs=n_jobs)
+    path = compression_path(svc, train.X, train.y, n_vectors=svc.expansion_.n_vectors, n_jobs=n_jobs)
     say(f"compress  every size from 1 to {len(path)} in {seconds(time.perf_counter() - started)}")
     started = time.perf_counter()
     made = compression_path(
-        svc, 40, train.X, train.y, method="gradient", settings=MADE, random_state=0, n_jobs=n_jobs
+        svc,
+        train.X,
+        train.y,
+        n_vectors=40,
+        method="gradient",
+        settings=MADE,
+        random_state=0,
+        n_jobs=n_jobs,
     )
     say(f"make      {len(made)} models of new vectors in {seconds(time.perf_counter() - started)}")
     small = path.select(valid.X, valid.y, max_loss=max_loss)
     chosen = small.expansion_.n_vectors
-    say(f"select    {chosen} vectors lose at most {percent(max_loss)} of accuracy on the validation rows")
+    say(
+        f"select    {chosen} vectors, as all larger sizes, lose at most {percent(max_loss)} of accuracy on "
+        "the validation rows"
+    )
+    promise = small.promise_
+    if promise.upper is not None:
+        say(
+            f"promise   on other rows at most {percent(promise.upper)}, with confidence "
+            f"{promise.confidence:g}: {promise.rows} rows cannot promise less"
+        )
 
     model_file = folder / "digits.safetensors"
     small.save(model_file)

@@ -5,6 +5,7 @@ They are what compression, model files and conversions give back, and what a fit
 
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.promise import Promise
 from svmarrow.models.regressor import ExpansionRegressor
 
-__all__ = ["ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"]
+__all__ = ["ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor", "Promise"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.promise import Promise
 
 __all__ = ["ExpansionModel"]
 
@@ -63,6 +64,8 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     n_features: int | None
     preparation: Step | None
     n_jobs: int | None
+    #: What is known of its loss against the model that it is a compression of, where it is one.
+    promise_: Promise | None = None
     _rules: ClassVar[Mapping[str, Rule]] = {
         "feature_names": either(none, Rule("a list of strings", _are_names)),
         "n_features": either(none, integer(least=0)),

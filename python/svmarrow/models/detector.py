@@ -53,7 +53,7 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
     --------
     >>> from svmarrow import OneClassSVM, compress
     >>> X = [[0], [0.44], [0.45], [0.46], [1]]
-    >>> compress(OneClassSVM(gamma="auto").fit(X), 3).predict(X).tolist()
+    >>> compress(OneClassSVM(gamma="auto").fit(X), n_vectors=3).predict(X).tolist()
     [-1, 1, 1, 1, -1]
     """
 

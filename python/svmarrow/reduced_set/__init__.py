@@ -9,6 +9,9 @@
 | `made_path` | the sizes of one construction |
 | `compact` | single precision vectors and coefficients of one byte, with their measured cost |
 | `compression` | `compress` and `compression_path`, the doors to all |
+| `task` | what they are asked for, and the path that answers it |
+| `automatic` | ``method="auto"``: several ways, judged on rows held out |
+| `judge` | what a small model loses against the full one, with confidence |
 | `memory` | what a compression takes of the memory |
 | `cost` | time a row, measured and as a line in the size |
 | `score` | scores of many sizes at once |

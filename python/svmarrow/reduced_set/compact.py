@@ -120,7 +120,7 @@ def compact(
     >>> from svmarrow.reduced_set import compact
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
-    >>> small = compress(svc, 100, X[:1000], y[:1000])
+    >>> small = compress(svc, X[:1000], y[:1000], n_vectors=100, method="pursuit")
     >>> compaction = compact(small, X=X[1000:], y=y[1000:])
     >>> compaction.bytes_after < 0.6 * compaction.bytes_before, compaction.disagreement < 0.02
     (True, True)

@@ -23,7 +23,7 @@ from svmarrow._support.parameters import Rule, check, either, integer, none, one
 from svmarrow._support.rows import as_rows, core_rows, threads
 from svmarrow._support.saving import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.reduced_set.score import of_kind, without_kind
+from svmarrow.reduced_set.score import numbers_for, of_kind, without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -188,24 +188,13 @@ def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
 
 
 def answers_of(
-    full: KernelExpansion, settings: GradientSettings, y: ArrayLike, n: int
+    full: KernelExpansion, settings: GradientSettings, y: ArrayLike, rows: Any
 ) -> NDArray[np.float64]:
     """Numbers (n, q) that the outputs of a bare expansion should have; a ValueError if `y` does not fit."""
-    if not settings.asks_for_labels:
-        raise ValueError(
-            "y is of no use for a model without classes unless label_weight is set: the model alone is "
-            "imitated"
-        )
-    values = np.asarray(y, dtype=np.float64)
-    values = np.ascontiguousarray(values[:, None] if values.ndim == 1 else values)
-    if values.shape != (n, full.n_outputs):
-        raise ValueError(
-            f"y has shape {np.shape(y)}: expected one number for each of {n} rows and "
-            f"{full.n_outputs} outputs"
-        )
-    if not np.isfinite(values).all():
-        raise ValueError("y holds NaN or infinities")
-    return values
+    if settings.label_weight == 0:
+        raise ValueError("y is of no use with label_weight=0: the model alone is imitated")
+    values = numbers_for(full, y, rows)
+    return np.ascontiguousarray(values)
 
 
 def _start(
@@ -334,7 +323,8 @@ def construct(
     if bare:
         given["loss"] = "matching"
     if chosen.label_weight is None:
-        given["label_weight"] = LABEL_WEIGHT if labels is not None and given["loss"] == "agreement" else 0.0
+        learns = answers is not None or (labels is not None and given["loss"] == "agreement")
+        given["label_weight"] = LABEL_WEIGHT if learns else 0.0
     if chosen.steps is None:
         cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
         given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow.models.decoded import LabelledOutputs
@@ -145,12 +145,11 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         tune = makes or (self.tune_threshold and not metadata)
         compared = getattr(self.settings, "criterion", "norm") == "predictions"
         needs_rows = tune or compared or not chooses_vectors
-        available = full.expansion_.n_vectors if chooses_vectors and not makes else _num_samples(X)
         self.model_ = compress(
             full,
-            min(self.n_vectors, available),
             X if needs_rows else None,
             np.asarray(y).reshape(-1) if tune else None,
+            n_vectors=self.n_vectors,
             method=self.method,
             candidates=self.candidates,
             tol=self.tol,

@@ -48,7 +48,7 @@ class ConstructionPath(ReducedPath):
     >>> svc = SVC().fit(X[:300], y[:300])
     >>> quick = GradientSettings(steps=500, sizes=(1, 2, 4))
     >>> options = {"method": "gradient", "settings": quick, "random_state": 0}
-    >>> path = compression_path(svc, 8, X[:300], y[:300], **options)
+    >>> path = compression_path(svc, X[:300], y[:300], n_vectors=8, **options)
     >>> path.sizes
     (1, 2, 4, 8)
     >>> path.select(X[300:], y[300:], max_loss=0.02).expansion_.n_vectors <= 8

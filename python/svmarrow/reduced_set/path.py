@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow._support.rows import threads
-from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.path_numbers import PathNumbers
 from svmarrow.reduced_set.score import of_kind
@@ -73,7 +72,7 @@ class CompressionPath(ReducedPath):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> svc = SVC().fit(X[:300], y[:300])
-    >>> path = compression_path(svc, 40, X[:300], y[:300])
+    >>> path = compression_path(svc, X[:300], y[:300], n_vectors=40)
     >>> small = path.select(X[300:], y[300:], max_loss=0.01)
     >>> small.expansion_.n_vectors < svc.expansion_.n_vectors
     True
@@ -175,14 +174,12 @@ class CompressionPath(ReducedPath):
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
         q = self.expansion.n_outputs
-        if self._tuning is not None and isinstance(self.model, ExpansionClassifier):
-            self._tune(self.model, sorted(set(sizes) - self._shifts.keys()), *self._tuning)
+        if self._tuning is not None:
+            self._tune(sorted(set(sizes) - self._shifts.keys()), *self._tuning)
         shifts = [self._shifts.get(size, np.zeros(q)) for size in sizes]
         return np.array(shifts).reshape(len(shifts), q)
 
-    def _tune(
-        self, model: ExpansionClassifier, missing: Sequence[int], rows: Any, labels: NDArray[Any]
-    ) -> None:
+    def _tune(self, missing: Sequence[int], rows: Any, labels: NDArray[Any]) -> None:
         step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * self.expansion.n_outputs))
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
@@ -190,7 +187,7 @@ class CompressionPath(ReducedPath):
             # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
             with ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
                 try:
-                    found = pool.map(partial(threshold.shifts, model, labels=labels), outputs)
+                    found = pool.map(partial(threshold.shifts, self.model, labels=labels), outputs)
                     self._shifts.update(zip(group, found, strict=True))
                 except BaseException:
                     # Ctrl-C does not wait for the sizes that have not begun.

@@ -17,7 +17,7 @@ from svmarrow.models.detector import ExpansionDetector
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Score", "decides", "of_kind", "rows_for", "without_kind"]
+__all__ = ["Score", "decides", "numbers_for", "of_kind", "rows_for", "without_kind"]
 
 NUMBERS = one_of("r2", "mse")
 
@@ -50,6 +50,21 @@ def rows_for(model: ExpansionModel | KernelExpansion, X: ArrayLike) -> Any:
     return rows
 
 
+def numbers_for(model: Any, y: ArrayLike, rows: Any) -> NDArray[np.float64]:
+    """The numbers (n, q) that outputs should be; a ValueError if they do not fit."""
+    outputs = without_kind(model).n_outputs
+    targets = np.asarray(y, dtype=np.float64)
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    if targets.shape != (rows.shape[0], outputs):
+        raise ValueError(
+            f"y has shape {np.shape(y)}: expected one column for each of {outputs} outputs, "
+            f"and {rows.shape[0]} rows"
+        )
+    if not np.isfinite(targets).all():
+        raise ValueError("y holds NaN or infinities")
+    return targets
+
+
 class Score:
     """Scores of several models at once, from their outputs a chunk of rows at a time."""
 
@@ -71,16 +86,11 @@ class Score:
         if rows.shape[0] == 0:
             raise ValueError("X has no rows: a score needs at least one")
         self.sums = np.zeros(n_models)
+        self.targets: NDArray[Any]
         if labelled:
             self.targets = self._labels(targets)
             return
-        outputs = without_kind(model).n_outputs
-        targets = np.asarray(targets, dtype=np.float64)
-        self.targets = targets[:, None] if targets.ndim == 1 else targets
-        if self.targets.shape[1:] != (outputs,):
-            raise ValueError(f"y has shape {np.shape(y)}: expected one column for each of {outputs} outputs")
-        if not np.isfinite(self.targets).all():
-            raise ValueError("y holds NaN or infinities")
+        self.targets = numbers_for(model, targets, rows)
 
     def _labels(self, targets: NDArray[Any]) -> NDArray[np.int64]:
         if targets.ndim != 1:

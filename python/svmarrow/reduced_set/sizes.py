@@ -11,32 +11,63 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.parameters import check, either, integer, none, real
+from svmarrow._support.parameters import boolean, check, either, integer, none, real
 from svmarrow._support.path import SizePath, scoring_chunks
+from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.cost import largest_within, microseconds_per_row
+from svmarrow.reduced_set.judge import Demand, Descent, Judge, sizes_to_look_at
 from svmarrow.reduced_set.score import Score, decides, rows_for, without_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.base import ExpansionModel
+    from svmarrow.models.promise import Promise
 
-__all__ = ["SELECTION_RULES", "ReducedPath"]
+__all__ = ["SELECTION_RULES", "ReducedPath", "demands_of", "promised"]
 
-FIRST_SIZES = 32
-"""Sizes that a search for the smallest scores together at first."""
+TOGETHER = 8
+"""Sizes that a search for the smallest scores together."""
+
+REMEDY = "compress with a larger n_vectors or demand less"
 
 SELECTION_RULES = {
     "max_loss": either(none, real(least=0.0)),
     "min_agreement": either(none, real(least=0.0, most=1.0)),
     "max_bytes": either(none, integer(least=1)),
     "max_microseconds": either(none, real(above=0.0)),
+    "confidence": real(least=0.5, most=0.9999),
+    "strict": boolean,
 }
+
+
+def promised(model: Any, promise: Promise) -> Any:
+    """The model with its promise; a bare expansion has no place for one."""
+    if isinstance(model, ExpansionModel):
+        model.promise_ = promise
+    return model
+
+
+def demands_of(
+    model: Any,
+    X: Any,
+    y: Any,
+    max_loss: float | None,
+    min_agreement: float | None,
+    scoring: str | None,
+    n_jobs: int | None,
+) -> list[Demand]:
+    """What is asked of a compression on these rows."""
+    asked = []
+    if max_loss is not None:
+        asked.append(Demand(Judge(model, X, y, scoring, n_jobs), max_loss))
+    if min_agreement is not None:
+        asked.append(Demand(Judge(model, X, None, None, n_jobs), 1.0 - min_agreement))
+    return asked
 
 
 class ReducedPath(SizePath):
@@ -194,17 +225,22 @@ class ReducedPath(SizePath):
         max_bytes: int | None = None,
         max_microseconds: float | None = None,
         scoring: str | None = None,
+        confidence: float = 0.95,
+        strict: bool = False,
     ) -> Any:
         """Choose a size.
 
-        With a demand on quality (`max_loss`, `min_agreement`) the smallest size that meets it. With limits
+        With a demand on quality (`max_loss`, `min_agreement`) the smallest size from which on all larger ones
+        meet it: from the largest on, sizes a tenth smaller each are judged on the rows, both models on each
+        row, until one fails. What is promised of other rows is the ``promise_`` of the model. With limits
         only (`max_bytes`, `max_microseconds`) the largest size within them, or if `y` is given the one that
         scores best. With neither, ``max_loss=0.003``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features), default=None
-            Rows that neither training nor compression has seen. Not needed for `max_bytes`.
+            Rows that neither training nor compression has seen; on rows of the training the full model does
+            better than it is, and more vectors are kept than are needed. Not needed for `max_bytes`.
         y : array-like of shape (n,) or (n, q), default=None
             Their labels or numbers, see `scores`. Needed for `max_loss`.
         max_loss : float, default=None
@@ -219,11 +255,16 @@ class ReducedPath(SizePath):
             A line through some measured sizes proposes a size, and what it proposes is measured.
         scoring : {"accuracy", "r2", "mse"}, default=None
             Measure of the loss, see `scores`.
+        confidence : float, default=0.95
+            How sure the promise is.
+        strict : bool, default=False
+            Whether the promise itself must keep to the demand, not only the loss as measured.
 
         Returns
         -------
         ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
-            The model, as ``path[size]`` gives it.
+            The model, as ``path[size]`` gives it; all but the last with a ``promise_``, see
+            `svmarrow.models.Promise`.
 
         Raises
         ------
@@ -236,12 +277,60 @@ class ReducedPath(SizePath):
             "max_bytes": max_bytes,
             "max_microseconds": max_microseconds,
         }
-        check(demands, SELECTION_RULES)
+        check({**demands, "confidence": confidence, "strict": strict}, SELECTION_RULES)
         if all(demand is None for demand in demands.values()):
             max_loss = 0.003
         for name, needs in (("max_loss", y), ("min_agreement", X), ("max_microseconds", X)):
             if needs is None and (max_loss if name == "max_loss" else demands[name]) is not None:
                 raise ValueError(f"{name} needs {'X and y' if name == 'max_loss' else 'X'}")
+        limit, within = self.within(X, max_bytes, max_microseconds)
+        if max_loss is None and min_agreement is None:
+            if X is None or y is None:
+                return self[limit]
+            sizes = [size for size in self.sizes if size <= limit]
+            best = self[sizes[int(self.scores(X, y, sizes, scoring=scoring).argmax())]]
+            judge = Judge(self.model, X, y, scoring, self.n_jobs)
+            return promised(best, judge.promise(judge.of_model(best), confidence, tests=len(sizes)))
+        asked = demands_of(self.model, X, y, max_loss, min_agreement, scoring, self.n_jobs)
+        error = 1.0 - confidence
+        descent = Descent(asked, error)
+        descent.through(self.levels([demand.judge for demand in asked], limit))
+        found = descent.promised if strict else descent.measured
+        if found is None:
+            raise ValueError(
+                f"{self._refused(asked, max_loss, min_agreement, limit, error)}{within}; {REMEDY}"
+            )
+        size, merits = found
+        tests = 1 if strict else descent.looked
+        judge, most = asked[0]
+        return promised(self[size], judge.promise(merits[0], confidence, most, tests))
+
+    def within(
+        self, X: ArrayLike | None, max_bytes: int | None, max_microseconds: float | None
+    ) -> tuple[int, str]:
+        """The largest size within limits, and what is said of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features) or None
+            Rows that are predicted together to measure the time.
+        max_bytes : int or None
+            Most bytes.
+        max_microseconds : float or None
+            Most microseconds a row.
+
+        Returns
+        -------
+        size : int
+            The size.
+        text : str
+            Empty without limits.
+
+        Raises
+        ------
+        ValueError
+            If the smallest size is above them.
+        """
         limit, within = self.sizes[-1], ""
         if max_bytes is not None:
             limit, within = self._within_bytes(max_bytes), f" within max_bytes={max_bytes}"
@@ -257,12 +346,54 @@ class ReducedPath(SizePath):
                     f"max_microseconds={max_microseconds:g} is not reached by {self.sizes[0]} vectors"
                 )
             within += f" within max_microseconds={max_microseconds:g}"
-        if max_loss is None and min_agreement is None:
-            if X is None or y is None:
-                return self[limit]
-            sizes = [size for size in self.sizes if size <= limit]
-            return self[sizes[int(self.scores(X, y, sizes, scoring=scoring).argmax())]]
-        return self._smallest(X, y, max_loss, min_agreement, scoring, limit, within)
+        return limit, within
+
+    def levels(self, judges: Sequence[Judge], limit: int) -> Iterator[tuple[int, list[NDArray[np.float64]]]]:
+        """Sizes up to a limit, decreasing, with what they are on the rows of each judge.
+
+        Parameters
+        ----------
+        judges : sequence of Judge
+            The rows.
+        limit : int
+            The largest size.
+
+        Yields
+        ------
+        size : int
+            The size.
+        merits : list of ndarray of shape (n,)
+            See `Judge.merits`.
+        """
+        sizes = sizes_to_look_at([size for size in self.sizes if size <= limit])
+        for start in range(0, len(sizes), TOGETHER):
+            group = sizes[start : start + TOGETHER][::-1]
+            width = self.expansion.n_outputs
+            merits = [judge.of_sizes(self._outputs, group, width) for judge in judges]
+            for place in reversed(range(len(group))):
+                yield group[place], [one[place] for one in merits]
+
+    def _refused(
+        self,
+        asked: Sequence[Demand],
+        max_loss: float | None,
+        min_agreement: float | None,
+        limit: int,
+        error: float,
+    ) -> str:
+        """Why no size was found."""
+        named = [("max_loss", max_loss), ("min_agreement", min_agreement)]
+        (size, merits), *_ = self.levels([demand.judge for demand in asked], limit)
+        said = []
+        for (name, value), demand, one in zip(
+            [pair for pair in named if pair[1] is not None], asked, merits, strict=True
+        ):
+            said.append(
+                f"{name}={value:g} is not reached: {size} vectors, the most that were tried, lose "
+                f"{demand.judge.loss(one):.4f} of {demand.judge.measure} on {demand.judge.n} rows, and "
+                f"{demand.judge.bound(one, error):.4f} at most with confidence {1.0 - error:g}"
+            )
+        return "; ".join(said)
 
     def _largest(self, most: int) -> int:
         """The largest size that is not above `most`, 0 where there is none."""
@@ -274,49 +405,6 @@ class ReducedPath(SizePath):
             least = self.sizes[0]
             raise ValueError(f"max_bytes={most} is less than {least} vectors need: {self.nbytes(least)}")
         return sizes[-1]
-
-    def _smallest(
-        self,
-        X: Any,
-        y: Any,
-        max_loss: float | None,
-        min_agreement: float | None,
-        scoring: str | None,
-        limit: int,
-        within: str,
-    ) -> Any:
-        """The smallest size that meets the demands."""
-        demands: list[tuple[str, Any, float, str | None]] = []
-        if max_loss is not None:
-            full = self.full_score(X, y, scoring=scoring)
-            text = f"max_loss={max_loss:g} is not reached: the full model scores {full:.4f}"
-            # One part in 10^12 keeps a loss of exactly max_loss from falling to rounding.
-            demands.append((text, y, full - max_loss - 1e-12, scoring))
-        if min_agreement is not None:
-            answers = self._full_answers(rows_for(self.model, X))
-            text = f"min_agreement={min_agreement:g} is not reached"
-            demands.append((text, answers, min_agreement - 1e-12, None))
-        best, start = [(-np.inf, 0)] * len(demands), 1
-        while start <= limit:
-            # Small sizes are cheap, and the search ends at the first that is good enough. Doubling the ranges
-            # keeps the worst case within twice the cost of scoring all sizes at once.
-            last = min(limit, max(FIRST_SIZES, 2 * start))
-            sizes = [size for size in self.sizes if start <= size <= last]
-            start = last + 1
-            if not sizes:
-                continue
-            enough = np.ones(len(sizes), dtype=bool)
-            for number, (_, answers, least, measure) in enumerate(demands):
-                scores = self.scores(X, answers, sizes, scoring=measure)
-                enough &= scores >= least
-                best[number] = max(best[number], (float(scores.max()), sizes[int(scores.argmax())]))
-            if enough.any():
-                return self[sizes[int(np.flatnonzero(enough)[0])]]
-        said = "; ".join(
-            f"{text}, the best of the sizes up to {limit} is {score:.4f} with {size} vectors"
-            for (text, *_), (score, size) in zip(demands, best, strict=True)
-        )
-        raise ValueError(f"{said}{within}; compress with a larger n_vectors or demand less")
 
     def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
         return {

@@ -9,39 +9,42 @@ code on its own classes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from svmarrow import _core
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.models.classifier import ExpansionClassifier
-
 __all__ = ["shifts"]
 
 
-def shifts(
-    model: ExpansionClassifier, outputs: NDArray[np.float64], labels: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def shifts(model: Any, outputs: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[np.float64]:
     """What to add to the intercepts for the fewest errors on these rows.
 
     Parameters
     ----------
-    model : ExpansionClassifier
+    model : ExpansionModel or KernelExpansion
         Says how outputs are decoded.
     outputs : ndarray of shape (n, q)
         Outputs on the rows.
-    labels : ndarray of int64 of shape (n,)
-        Index of each row's class.
+    labels : ndarray of int64 of shape (n,), or of float64 of shape (n, q)
+        Index of each row's class; 1 or -1 for a detector; the numbers that outputs should be, which their
+        mean then is.
 
     Returns
     -------
     ndarray of shape (q,)
         The shifts; 0 where none gains anything.
     """
+    if isinstance(model, ExpansionDetector):
+        return np.array([_core.threshold_binary(np.ascontiguousarray(outputs[:, 0]), labels > 0)])
+    if not isinstance(model, ExpansionClassifier):
+        return np.asarray((labels - outputs).mean(axis=0))
     if model.decoding == "ovr":
         return np.asarray(_core.threshold_joint(np.ascontiguousarray(outputs), labels))
     if model.decoding == "binary":

@@ -64,7 +64,12 @@ def _compression(
 
         def work(whole: Any) -> Any:
             return compress(
-                whole, wanted, random_state=0, max_time=settings.max_time, n_jobs=settings.n_jobs, **given
+                whole,
+                n_vectors=wanted,
+                random_state=0,
+                max_time=settings.max_time,
+                n_jobs=settings.n_jobs,
+                **given,
             )
 
         return Run(work, lambda _: model)
@@ -150,7 +155,7 @@ def regressor(settings: Settings) -> Run:
     X, y = data("plain targets", settings.n)
     model = RLSRegressor(n_jobs=settings.n_jobs).fit(X, y)
     given = {"max_time": settings.max_time, "n_jobs": settings.n_jobs}
-    return Run(lambda whole: compress(whole, settings.n // 4, **given), lambda _: model)
+    return Run(lambda whole: compress(whole, n_vectors=settings.n // 4, **given), lambda _: model)
 
 
 @operation("compress a detector", 6000, timed=True)
@@ -158,14 +163,14 @@ def detector(settings: Settings) -> Run:
     X, _ = data("plain two", settings.n)
     model = OneClassSVM(nu=0.8, gamma=1.0, n_jobs=settings.n_jobs).fit(X)
     given = {"max_time": settings.max_time, "n_jobs": settings.n_jobs}
-    return Run(lambda whole: compress(whole, settings.n // 4, **given), lambda _: model)
+    return Run(lambda whole: compress(whole, n_vectors=settings.n // 4, **given), lambda _: model)
 
 
 @operation("compression_path", 4000, timed=True)
 def path(settings: Settings) -> Run:
     model, X, y = machine(settings, "plain ten")
     given = {"max_time": settings.max_time, "n_jobs": settings.n_jobs}
-    return Run(lambda whole: compression_path(whole, None, X, y, **given), lambda _: model)
+    return Run(lambda whole: compression_path(whole, X, y, **given), lambda _: model)
 
 
 @operation("compression_path gradient", 2000, 200, timed=True)
@@ -174,7 +179,7 @@ def made(settings: Settings) -> Run:
     given = {"max_time": settings.max_time, "n_jobs": settings.n_jobs, "random_state": 0}
     few = GradientSettings(steps=4000)
     return Run(
-        lambda whole: compression_path(whole, 64, X, y, method="gradient", settings=few, **given),
+        lambda whole: compression_path(whole, X, y, n_vectors=64, method="gradient", settings=few, **given),
         lambda _: model,
     )
 
@@ -183,7 +188,9 @@ def _of_path(name: str, long: int, work: Any, *, decoding: str = "ovr", method: 
     def prepare(settings: Settings) -> Run:
         model, X, y = machine(settings, "plain ten", decoding)
         about = {"settings": GradientSettings(steps=200), "random_state": 0} if method == "gradient" else {}
-        many = compression_path(model, settings.n // 4, X, y, method=method, n_jobs=settings.n_jobs, **about)
+        many = compression_path(
+            model, X, y, n_vectors=settings.n // 4, method=method, n_jobs=settings.n_jobs, **about
+        )
         rows = data("plain ten", 10 * settings.n, 3)
         return Run(lambda whole: work(whole, *rows), lambda _: many)
 
@@ -231,14 +238,14 @@ def baseline(settings: Settings) -> Run:
 @operation("ExactCascade.from_path", 4000, 500)
 def stages(settings: Settings) -> Run:
     model, X, _ = machine(settings, gamma=0.05)
-    path = compression_path(model, settings.n // 4, n_jobs=settings.n_jobs)
+    path = compression_path(model, n_vectors=settings.n // 4, n_jobs=settings.n_jobs)
     return Run(lambda whole: ExactCascade.from_path(whole, X, n_jobs=settings.n_jobs), lambda _: path)
 
 
 @operation("CalibratedCascade.from_fitted", 6000, 500)
 def calibrated(settings: Settings) -> Run:
     model, _, _ = machine(settings, "plain ten")
-    small = compress(model, 50, n_jobs=settings.n_jobs)
+    small = compress(model, n_vectors=50, n_jobs=settings.n_jobs)
     X = data("plain ten", 30 * settings.n, 4)[0]
 
     def work(whole: Any) -> Any:
@@ -251,12 +258,12 @@ def _cascade(settings: Settings, kind: str) -> tuple[Any, Any]:
     model, X, y = machine(settings, gamma=0.05)
     if kind == "exact":
         cascade = ExactCascade.from_path(
-            compression_path(model, settings.n // 4, n_jobs=settings.n_jobs),
+            compression_path(model, n_vectors=settings.n // 4, n_jobs=settings.n_jobs),
             stages=[settings.n // 8],
             n_jobs=settings.n_jobs,
         )
     else:
-        small = compress(model, 50, n_jobs=settings.n_jobs)
+        small = compress(model, n_vectors=50, n_jobs=settings.n_jobs)
         cascade = CalibratedCascade.from_fitted(
             model, small, X, epsilon=0.3, delta=0.3, n_jobs=settings.n_jobs
         )
@@ -302,4 +309,6 @@ _tree_of("wpq", 1500, 5000)
 def numbers(settings: Settings) -> Run:
     X, y = data("plain numbers", settings.n)
     model = SVR(epsilon=0.01, max_iter=3 * settings.n, n_jobs=settings.n_jobs).fit(X, y)
-    return Run(lambda whole: compress(whole, settings.n // 4, n_jobs=settings.n_jobs), lambda _: model)
+    return Run(
+        lambda whole: compress(whole, n_vectors=settings.n // 4, n_jobs=settings.n_jobs), lambda _: model
+    )

@@ -1,0 +1,59 @@
+"""What a compressed model is known to lose against the full one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from svmarrow._support.saving import savable
+
+__all__ = ["Promise"]
+
+
+@savable
+@dataclass(frozen=True)
+class Promise:
+    """What a compressed model is known to lose, its ``promise_``.
+
+    Attributes
+    ----------
+    loss : float or None
+        How much lower the score is than the full model's on the rows that judged; negative where it is
+        higher. None where nothing was measured.
+    upper : float or None
+        The loss on other rows of the same kind is at most this, with `confidence`. None without rows.
+    confidence : float
+        How often such a bound holds.
+    rows : int
+        Number of rows that judged.
+    measure : {"accuracy", "r2", "mse", "agreement"}
+        What the loss is a loss of; agreement is that with the full model's answers.
+    asked : float or None
+        The largest loss that was asked for.
+
+    Examples
+    --------
+    >>> from svmarrow.models import Promise
+    >>> print(Promise(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003))
+    loses 0.0010 of accuracy on 8,000 rows, at most 0.0028 with confidence 0.95
+    """
+
+    loss: float | None
+    upper: float | None
+    confidence: float
+    rows: int
+    measure: str
+    asked: float | None = None
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the bound is within what was asked; None where nothing was asked."""
+        return None if self.asked is None else self.upper is not None and self.upper <= self.asked
+
+    def __str__(self) -> str:
+        if self.loss is None or self.upper is None:
+            return "nothing is promised: no rows have judged"
+        text = (
+            f"loses {self.loss:.4f} of {self.measure} on {self.rows:,} rows, at most {self.upper:.4f} with "
+            f"confidence {self.confidence:g}"
+        )
+        return text + (f"; {self.asked:g} is more than these rows can promise" if self.kept is False else "")

@@ -1,0 +1,256 @@
+"""``method="auto"``: a selection for the curve, construction where it pays, judged on held-out rows.
+
+Two descents through the sizes (see `judge`), with a share of the error each, so that both together are wrong
+no oftener than one would be. The pursuit goes from as many vectors as it may down, in a moment. Construction
+goes from a third of the model's vectors down, each size 0.6 of the one before: how few do depends on the
+data, and every run that passes pays for the next. The smaller model wins. Where a number of vectors is asked
+for, the pursuit's and two constructions, from cluster centres and from the pursuit's vectors, are made
+and the best on the held-out rows is taken: none of them is better there than what is given back.
+
+The work of construction is planned in multiplications, not by a clock, so that a seed gives the same model on
+any machine: `OPERATIONS` in all, some 10 to 20 seconds of one core, beside which the pursuit takes little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import _num_samples
+
+from svmarrow._support.parameters import refuse
+from svmarrow.models.base import ExpansionModel
+from svmarrow.reduced_set.construction import GradientSettings
+from svmarrow.reduced_set.judge import Descent
+from svmarrow.reduced_set.score import without_kind
+from svmarrow.reduced_set.selection import SelectionSettings
+from svmarrow.reduced_set.sizes import promised
+from svmarrow.reduced_set.task import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from svmarrow._support.progress import ProgressCallback
+    from svmarrow.reduced_set.judge import Demand, Judge
+    from svmarrow.reduced_set.task import Task
+
+__all__ = ["best_of_size", "plan", "smallest"]
+
+OPERATIONS = 5e10
+"""Multiplications that construction may take."""
+
+MOST, LEAST = 512, 8
+"""Largest and smallest size that construction begins with."""
+
+BESIDES = 50
+"""What a vector and a row cost beside their features and outputs, in multiplications."""
+
+SHARE = 3
+"""Construction begins with one in so many of the model's vectors."""
+
+SHRINK = 0.6
+"""A size that is made over the one before."""
+
+MOST_STEPS, LEAST_STEPS = 20_000, 3_000
+"""Steps of a construction; where the least are too dear, it begins with fewer vectors."""
+
+OF_CONSTRUCTION = 0.7
+"""Share of the error that construction may spend."""
+
+
+def plan(expansion: Any, n_rows: int, most: int, settings: GradientSettings) -> tuple[list[int], int]:
+    """Sizes to make, decreasing, and steps for each.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The full model.
+    n_rows : int
+        Rows to learn from.
+    most : int
+        The most vectors that the small model may have.
+    settings : GradientSettings
+        Its steps, where it names some.
+
+    Returns
+    -------
+    sizes : list of int
+        Empty where the model is too small for any, or its columns are too many.
+    steps : int
+        Steps of each.
+    """
+    m, d, q = expansion.n_vectors, int(expansion.vectors.shape[1]), expansion.n_outputs
+    size = min(MOST, max(LEAST, m // SHARE), most, m - 1, n_rows)
+    # A step moves each vector for each row of the batch; the sizes together are a geometric series.
+    of_vector = settings.batch * (2 * d + 3 * q + BESIDES) / (1.0 - SHRINK)
+    affordable = int(OPERATIONS / (of_vector * LEAST_STEPS))
+    size = min(size, affordable) if affordable >= min(size, LEAST) else 0
+    sizes: list[int] = []
+    while size >= 1:
+        sizes.append(size)
+        size = min(size - 1, int(SHRINK * size + 0.5))
+    steps = settings.steps
+    if steps is None:
+        steps = int(np.clip(OPERATIONS / (of_vector * max(sizes, default=1)), LEAST_STEPS, MOST_STEPS))
+    return sizes, steps
+
+
+class _Work:
+    """What both ways share: the task's rows and settings, and the time that is left."""
+
+    def __init__(self, task: Task, progress: ProgressCallback | None) -> None:
+        self.task, self.progress = task, progress
+        self.begin = monotonic()
+        given = task.settings
+        if given is not None and not isinstance(given, (GradientSettings, SelectionSettings)):
+            raise refuse("settings", given, "None, a GradientSettings or a SelectionSettings")
+        self.making = given if isinstance(given, GradientSettings) else GradientSettings()
+        self.choosing = given if isinstance(given, SelectionSettings) else None
+
+    def n_rows(self, whole: Any) -> int:
+        """Rows that construction learns from."""
+        return without_kind(whole).n_vectors if self.task.X is None else int(_num_samples(self.task.X))
+
+    def left(self) -> float | None:
+        if self.task.max_time is None:
+            return None
+        return max(0.0, self.task.max_time - (monotonic() - self.begin))
+
+    def pursuit(self) -> Any:
+        # Thresholds are set for the full model's answers: on rows that it was trained on, its labels are
+        # too good an aim.
+        task = replace(self.task, method="pursuit", settings=self.choosing, y=None, max_time=self.left())
+        return path_of(task, self.progress, every_size=True)
+
+    def made(self, size: int, steps: int, start: Any = "centres") -> Any:
+        """A constructed model, None where the time is over."""
+        if self.left() == 0.0:
+            return None
+        settings = replace(self.making, steps=steps, sizes=None, start=start)
+        task = replace(self.task, method="gradient", settings=settings, n_vectors=size, candidates="vectors")
+        found = path_of(replace(task, tol=0.0, max_time=self.left()), self.progress, every_size=False)
+        return found[found.sizes[-1]]
+
+
+def smallest(
+    task: Task,
+    whole: Any,
+    demands: Sequence[Demand],
+    confidence: float,
+    progress: ProgressCallback | None,
+    timed: Any,
+    limits: dict[str, Any],
+    *,
+    strict: bool,
+) -> Any:
+    """The smallest model that meets the demands.
+
+    Parameters
+    ----------
+    task : Task
+        With the rows to learn from.
+    whole : ExpansionModel or KernelExpansion
+        The full model.
+    demands : sequence of Demand
+        With the rows that judge, which are others.
+    confidence : float
+        How sure the promise is to be.
+    progress : callable or None
+        See `compress`.
+    timed : {array-like, sparse matrix}
+        Rows to measure the time of predictions with.
+    limits : dict
+        ``max_bytes`` and ``max_microseconds``.
+    strict : bool
+        Whether the promise must keep to the demands, not only the loss as measured.
+
+    Returns
+    -------
+    ExpansionModel or KernelExpansion
+        The full model where none that is smaller meets them.
+    """
+    work = _Work(task, progress)
+    judges = [demand.judge for demand in demands]
+    error = 1.0 - confidence
+    path = work.pursuit()
+    chosen = Descent(demands, (1.0 - OF_CONSTRUCTION) * error)
+    limit = path.within(timed, **limits)[0]
+    chosen.through(path.levels(judges, limit))
+    made, models = Descent(demands, OF_CONSTRUCTION * error), {}
+    sizes, steps = plan(without_kind(whole), work.n_rows(whole), limit, work.making)
+    for size in sizes:
+        model = work.made(size, steps)
+        if model is None:
+            break
+        models[size] = model
+        made.look(size, [judge.of_model(model) for judge in judges])
+        if not made.goes_on:
+            break
+    asked, judge = demands[0].most, judges[0]
+    ends = [(descent.promised if strict else descent.measured) for descent in (chosen, made)]
+    found = [(end[0], at, end[1]) for at, end in enumerate(ends) if end is not None]
+    if found:
+        size, at, merits = min(found, key=lambda one: one[:2])
+        tests = 1.0 / (1.0 - OF_CONSTRUCTION, OF_CONSTRUCTION)[at]
+        tests = tests if strict else chosen.looked + made.looked
+        best = models[size] if at else path[size]
+        return promised(best, judge.promise(merits[0], confidence, asked, tests))
+    named = {"n_vectors": task.n_vectors, **limits}
+    within = ", ".join(f"{name}={value}" for name, value in named.items() if value is not None)
+    if within:
+        raise ValueError(f"a loss of at most {asked:g} is not reached within {within}: allow more of either")
+    same = whole.with_expansion(whole.expansion_) if isinstance(whole, ExpansionModel) else whole
+    return promised(same, judge.promise(judge.full, confidence, asked))
+
+
+def best_of_size(
+    task: Task,
+    judge: Judge,
+    confidence: float,
+    progress: ProgressCallback | None,
+    timed: Any,
+    limits: dict[str, Any],
+) -> Any:
+    """The best of several models of one size.
+
+    Parameters
+    ----------
+    task : Task
+        With the number of vectors, and the rows to learn from.
+    judge : Judge
+        The rows that judge.
+    confidence : float
+        How sure the promise is to be.
+    progress : callable or None
+        See `compress`.
+    timed : {array-like, sparse matrix}
+        Rows to measure the time of predictions with.
+    limits : dict
+        ``max_bytes`` and ``max_microseconds``.
+
+    Returns
+    -------
+    ExpansionModel or KernelExpansion
+        The model.
+    """
+    work = _Work(task, progress)
+    path = work.pursuit()
+    chosen = path[path.within(timed, **limits)[0]]
+    expansion = without_kind(chosen)
+    size, d, q = expansion.n_vectors, int(expansion.vectors.shape[1]), expansion.n_outputs
+    most = limits["max_bytes"]
+    found = [chosen]
+    steps = work.making.steps
+    if steps is None:
+        of_step = 2 * work.making.batch * size * (2 * d + 3 * q + BESIDES)
+        steps = int(np.clip(OPERATIONS / of_step, 0, MOST_STEPS))
+    if steps and size <= work.n_rows(judge.model):
+        for start in ("centres", expansion.vectors):
+            model = work.made(size, steps, start)
+            if model is not None and (most is None or without_kind(model).nbytes <= most):
+                found.append(model)
+    merits = [judge.of_model(model) for model in found]
+    best = min(range(len(found)), key=lambda at: judge.loss(merits[at]))
+    return promised(found[best], judge.promise(merits[best], confidence, None, len(found)))

@@ -1,0 +1,218 @@
+"""What a small model loses against the full one, with confidence: measured on rows, both models on each row.
+
+Classes: b rows are right by the full model alone, c by the small one alone, of n. The loss is (b - c) / n,
+its upper bound the largest D that the score test of paired proportions does not reject (Tango, 1998,
+equation 4): with q the likeliest share of rows that the small model alone gets right where the loss is D,
+
+    (b - c - n D) / sqrt(n (2 q + D (1 - D))) = -z.
+
+Unlike intervals from an estimated variance it holds where b and c are few; for b = c = 0 it is
+z^2 / (n + z^2). Numbers: the loss is a ratio of sums over rows, and its bound the quantile of 2000 bootstrap
+samples of the rows (Efron), rows being dealt into at most 500 groups so that many rows cost no more than few.
+
+The smallest size is found by going down: from the largest on every size is tested until the first that fails,
+and the last that has passed is taken. To be wrong, the first size that loses too much must pass its test, so
+the error is that of one test however many sizes are looked at (fixed-sequence testing; Maurer, Hothorn and
+Lehmacher, 1995). That is the strict way, and takes some thousand rows for a small loss. The other takes the
+last size from which on all larger ones kept to the loss as measured; its bound, which is the promise, is
+corrected for each size that was looked at (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from svmarrow._support.path import scoring_chunks
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.promise import Promise
+from svmarrow.reduced_set.score import Score, rows_for, without_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Demand", "Descent", "Judge", "paired_bound", "sizes_to_look_at"]
+
+#: Bootstrap samples, and the most groups that rows are dealt into.
+SAMPLES, GROUPS = 2000, 500
+
+
+def paired_bound(b: int, c: int, n: int, error: float) -> float:
+    """Upper bound of the loss where b rows are right by the full model alone and c by the small one."""
+    z = -float(ndtri(error))
+
+    def statistic(loss: float) -> float:
+        linear = -b - c + (2 * n - b + c) * loss
+        share = (np.sqrt(max(0.0, linear**2 + 8 * n * c * loss * (1 - loss))) - linear) / (4 * n)
+        return float(b - c - n * loss + z * np.sqrt(max(0.0, n * (2 * share + loss * (1 - loss)))))
+
+    low = (b - c) / n + 1e-9
+    return 1.0 if b == n else float(brentq(statistic, low, 1.0, xtol=1e-9)) if statistic(low) > 0 else low
+
+
+class Judge:
+    """Rows that tell small models from the full one.
+
+    Parameters
+    ----------
+    model : ExpansionModel or KernelExpansion
+        The full model.
+    X : {array-like, sparse matrix} of shape (n, n_features)
+        Rows.
+    y : array-like of shape (n,) or (n, q), or None
+        Their labels or numbers; None for the full model's own answers.
+    scoring : str, default=None
+        The measure, see `CompressionPath.scores`.
+    n_jobs : int, default=None
+        Threads.
+    """
+
+    def __init__(
+        self, model: Any, X: ArrayLike, y: Any, scoring: str | None = None, n_jobs: int | None = None
+    ) -> None:
+        self.model, self.rows, self.n_jobs = model, rows_for(model, X), n_jobs
+        self.n = int(self.rows.shape[0])
+        if self.n == 0:
+            raise ValueError("X has no rows: nothing can be judged")
+        outputs = without_kind(model)._evaluate(self.rows, n_jobs)
+        known = Score(model, self.rows, self._answers(outputs) if y is None else y, 1, scoring)
+        self.targets, self.measure = known.targets, "agreement" if y is None else known.scoring
+        self.counts = known.scoring == "accuracy"
+        self.full = self.merits(outputs[None], slice(0, self.n))[0]
+        self._shares = np.full(self.n, 1.0 / self.n)
+        if not self.counts:
+            spread: NDArray[np.float64] = np.full(self.n, float(self.targets.shape[1]))
+            if known.scoring == "r2":
+                spread = ((self.targets - self.targets.mean(axis=0)) ** 2).sum(axis=1)
+            self._shares = spread if spread.any() else np.ones(self.n)
+
+    def _answers(self, outputs: NDArray[np.float64]) -> Any:
+        if isinstance(self.model, ExpansionClassifier):
+            return self.model.classes_[self.model.decode(outputs)]
+        return self.model.inside(outputs) if isinstance(self.model, ExpansionDetector) else outputs
+
+    def merits(self, outputs: NDArray[np.float64], chunk: slice) -> NDArray[np.float64]:
+        """How good the outputs (models, rows of the chunk, q) are on each row: 1 or 0, or minus squares."""
+        models, n, q = outputs.shape
+        if not self.counts:
+            squares: NDArray[np.float64] = ((outputs - self.targets[chunk]) ** 2).sum(axis=2)
+            return -squares
+        decide = self.model.decode if isinstance(self.model, ExpansionClassifier) else self.model.inside
+        found = decide(outputs.reshape(models * n, q)).reshape(models, n)
+        right: NDArray[np.float64] = (found == self.targets[chunk]).astype(np.float64)
+        return right
+
+    def of_sizes(
+        self, outputs: Callable[[Any, Sequence[int]], NDArray[np.float64]], sizes: Sequence[int], width: int
+    ) -> NDArray[np.float64]:
+        """Merits (sizes, n) by what gives the outputs of increasing sizes for some rows."""
+        found = np.empty((len(sizes), self.n))
+        for chunk in scoring_chunks(self.n, len(sizes) * width + sizes[-1]):
+            found[:, chunk] = self.merits(outputs(self.rows[chunk], sizes), chunk)
+        return found
+
+    def of_model(self, model: Any) -> NDArray[np.float64]:
+        """Merits (n,) of a compressed model."""
+        expansion = without_kind(model)
+        found = self.of_sizes(lambda rows, _: expansion._evaluate(rows, self.n_jobs)[None], [1], 1)
+        return np.asarray(found[0])
+
+    def loss(self, merits: NDArray[np.float64]) -> float:
+        """How much lower the score is than the full model's."""
+        return float((self.full - merits).sum() / self._shares.sum()) / (self.n if self.counts else 1)
+
+    def bound(self, merits: NDArray[np.float64], error: float) -> float:
+        """What the loss is at most, but for this probability."""
+        lost = self.full - merits
+        if self.counts:
+            return paired_bound(int((lost > 0).sum()), int((lost < 0).sum()), self.n, error)
+        groups = min(self.n, GROUPS)
+        random = np.random.default_rng(0)
+        place = random.permutation(np.arange(self.n) % groups)
+        sums = [np.bincount(place, values, minlength=groups) for values in (lost, self._shares)]
+        drawn = random.multinomial(groups, np.full(groups, 1.0 / groups), size=SAMPLES)
+        # Sums of products, not products of BLAS: its bits depend on its number of threads.
+        above, below = ((drawn * one).sum(axis=1) for one in sums)
+        ratios = above / np.maximum(below, np.finfo(float).tiny)
+        return max(float(np.quantile(ratios, 1.0 - error)), self.loss(merits))
+
+    def least_bound(self, error: float) -> float:
+        """The bound for a model that answers every row as the full one does."""
+        return paired_bound(0, 0, self.n, error) if self.counts else 0.0
+
+    def promise(
+        self, merits: NDArray[np.float64], confidence: float, asked: float | None = None, tests: float = 1
+    ) -> Promise:
+        """What is known of a model that was found by so many tests side by side."""
+        upper = self.bound(merits, (1.0 - confidence) / tests)
+        return Promise(self.loss(merits), upper, confidence, self.n, self.measure, asked)
+
+
+def sizes_to_look_at(sizes: Sequence[int]) -> list[int]:
+    """Of increasing sizes some, decreasing: the largest, then those a tenth smaller each."""
+    found: list[int] = []
+    for size in reversed(sizes):
+        if not found or size <= 0.9 * found[-1] + 1e-9 or found[-1] <= 10:
+            found.append(size)
+    return found
+
+
+class Demand(NamedTuple):
+    """The most that may be lost on the rows of a judge."""
+
+    judge: Judge
+    most: float
+
+
+class Descent:
+    """Sizes from the largest down, until one fails.
+
+    Parameters
+    ----------
+    demands : sequence of Demand
+        All must be met.
+    error : float
+        Probability that what has passed loses too much.
+    """
+
+    def __init__(self, demands: Sequence[Demand], error: float) -> None:
+        self.demands, self.error = demands, error
+        self.looked = 0
+        #: The smallest size so far from which on all larger ones passed, with its merits: promised, measured.
+        self.promised: tuple[int, list[NDArray[np.float64]]] | None = None
+        self.measured: tuple[int, list[NDArray[np.float64]]] | None = None
+        self._promising = self._measuring = True
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a smaller size may still pass."""
+        return self._promising or self._measuring
+
+    def look(self, size: int, merits: list[NDArray[np.float64]]) -> None:
+        """Test the next size, smaller than all before."""
+        pairs = list(zip(self.demands, merits, strict=True))
+        self.looked += 1
+        # One part in 10^12 keeps a loss of exactly what is allowed from falling to rounding.
+        self._measuring = self._measuring and all(
+            demand.judge.loss(one) <= demand.most + 1e-12 for demand, one in pairs
+        )
+        self._promising = self._promising and all(
+            demand.judge.bound(one, self.error) <= demand.most + 1e-12 for demand, one in pairs
+        )
+        if self._measuring:
+            self.measured = size, merits
+        if self._promising:
+            self.promised = size, merits
+
+    def through(self, levels: Iterable[tuple[int, list[NDArray[np.float64]]]]) -> None:
+        """Look at sizes with their merits until one fails."""
+        for size, merits in levels:
+            self.look(size, merits)
+            if not self.goes_on:
+                return

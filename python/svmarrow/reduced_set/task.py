@@ -1,0 +1,254 @@
+"""What a compression is asked for, and the path of sizes that answers it: one door to all methods."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from svmarrow import _core
+from svmarrow._support.decoding import label_indices
+from svmarrow._support.kinds import check_kinds
+from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.parameters import (
+    MAX_TIME,
+    RANDOM_STATE,
+    check,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+    seed_of,
+)
+from svmarrow._support.rows import core_rows, threads
+from svmarrow.interop.convert import as_expansion, without_manners
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
+from svmarrow.reduced_set.made_path import ConstructionPath
+from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
+from svmarrow.reduced_set.path import CompressionPath
+from svmarrow.reduced_set.score import numbers_for, rows_for, without_kind
+from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._support.progress import ProgressCallback
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["METHODS", "RULES", "ConstantModelError", "Method", "Task", "path_of"]
+
+METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient")
+Method: TypeAlias = Literal["pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient"]
+RULES = {
+    "n_vectors": either(none, integer(least=1)),
+    "method": one_of(*METHODS),
+    "candidates": one_of("vectors", "rows"),
+    "tol": real(least=0.0),
+    "random_state": RANDOM_STATE,
+    "max_time": MAX_TIME,
+}
+DEFAULT_PATH = 1000
+"""Largest size of a path where `n_vectors` is not given."""
+
+
+class ConstantModelError(ValueError):
+    """The model is the same everywhere: no vector has a part in it."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a compression is asked for, see `svmarrow.compress`."""
+
+    model: Any
+    n_vectors: int | None
+    X: Any = None
+    y: Any = None
+    method: str = "pursuit"
+    candidates: str = "vectors"
+    tol: float = 1e-5
+    settings: Any = None
+    random_state: int | np.random.RandomState | None = None
+    max_time: float | None = None
+    n_jobs: int | None = None
+
+
+def path_of(task: Task, progress: ProgressCallback | None, *, every_size: bool) -> Any:
+    """The path of a task; where not every size is wanted, ``"gradient"`` makes the largest alone."""
+    check({name: getattr(task, name) for name in RULES}, RULES)
+    whole = as_expansion(task.model)
+    if task.method == "gradient":
+        return _made(task, whole, progress, every_size=every_size)
+    return _chosen(task, whole, progress)
+
+
+def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_size: bool) -> ConstructionPath:
+    if task.n_vectors is None:
+        raise ValueError("method='gradient' makes vectors: give n_vectors, the largest number of them")
+    if task.candidates != "vectors":
+        raise ValueError(
+            f"candidates={task.candidates!r} has no meaning for method='gradient', which makes vectors"
+        )
+    source = without_manners(whole)
+    expansion = without_kind(source)
+    if expansion.n_vectors == 0:
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+    chosen = GradientSettings() if task.settings is None else task.settings
+    if not isinstance(chosen, GradientSettings):
+        raise refuse("settings", chosen, "None or a GradientSettings")
+    _refuse_unknown_values(expansion)
+    if task.X is None and task.y is not None:
+        raise ValueError("y is given without X")
+    rows: Any = None
+    labels = answers = None
+    if task.X is not None:
+        rows = rows_for(whole, task.X)
+        if isinstance(source, ExpansionClassifier):
+            labels = None if task.y is None else _labels(source, task.y, rows)
+        elif task.y is not None and isinstance(whole, ExpansionDetector):
+            raise ValueError(
+                "y is of no use for method='gradient' of a detector: vectors learn from its outputs"
+            )
+        elif task.y is not None:
+            answers = answers_of(source, chosen, task.y, rows)
+    available = int((expansion.vectors if rows is None else rows).shape[0])
+    size = min(task.n_vectors, available)
+
+    needed = bytes_of_moving(expansion.n_outputs, expansion.vectors if rows is None else rows, size, chosen)
+    refuse_beyond_memory(
+        "compress(method='gradient')", needed, "make fewer vectors (n_vectors) from fewer rows"
+    )
+
+    def select(method: str, count: int, max_time: float | None) -> Any:
+        start = Task(source, min(count, expansion.n_vectors), method=method)
+        start = replace(start, max_time=max_time, n_jobs=task.n_jobs)
+        return _chosen(start, source, progress).vectors
+
+    models = construct(
+        source,
+        stages(chosen, size, path=every_size),
+        select=select,
+        rows=rows,
+        labels=labels,
+        answers=answers,
+        settings=chosen,
+        random_state=task.random_state,
+        max_time=task.max_time,
+        n_jobs=task.n_jobs,
+        progress=progress,
+    )
+    if source is not whole:
+        models = {size: whole.with_expansion(made) for size, made in models.items()}
+    return ConstructionPath(whole, models, task.n_jobs)
+
+
+def _chosen(task: Task, whole: Any, progress: ProgressCallback | None) -> CompressionPath:
+    source = without_manners(whole)
+    expansion = without_kind(source)
+    _refuse_unknown_values(expansion)
+    method, candidates = task.method, task.candidates
+    chosen = selection_of(task.settings, method)
+    by_predictions = chosen.criterion == "predictions"
+    rows, targets = _tuning(whole, task, own=candidates == "vectors" and not by_predictions)
+    pool = expansion.vectors if candidates == "vectors" else rows
+    if not np.any(expansion.coefficients):
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+    given = as_arguments(chosen) | {
+        "method": method,
+        "max_vectors": min(task.n_vectors or DEFAULT_PATH, int(pool.shape[0])),
+        "tolerance": float(task.tol),
+        "seed": 0 if chosen.sample is None else seed_of(task.random_state),
+        "max_time": task.max_time,
+    }
+    jobs, compared = threads(task.n_jobs), None
+    if by_predictions:
+        compared = expansion.vectors if rows is None else rows
+    refuse_selection(method, bytes_of_selection(expansion.n_outputs, pool, compared, given))
+    if method in PURSUITS:
+        rivals = None if candidates == "vectors" else core_rows(pool)
+        compared = None if compared is None else core_rows(compared)
+        path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
+    elif candidates != "vectors":
+        raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
+    else:
+        path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
+    if len(path["order"]) == 0:
+        raise _nothing_chosen(source, chosen, path["stop"], task.max_time)
+    if path["stop"] == "max_time":
+        warnings.warn(
+            f"compression ended early (max_time) with {len(path['order'])} vectors",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    tuning = None if targets is None else (rows, targets)
+    return CompressionPath(whole, pool[path["order"]], path, tuning, task.n_jobs)
+
+
+def _nothing_chosen(
+    source: object, settings: SelectionSettings, stop: str, max_time: float | None
+) -> ValueError:
+    if stop == "max_time" and max_time is not None:
+        return ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
+    for name in ("gamma", "penalty"):
+        value = getattr(settings, name)
+        if value is not None:
+            return refuse(name, value, "small enough for a vector to be left")
+    return ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+
+
+def _refuse_unknown_values(expansion: KernelExpansion) -> None:
+    if callable(expansion.kernel):
+        raise ValueError(f"kernel={expansion.kernel!r} cannot be compressed: it must be a built-in kernel")
+    if expansion.kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' cannot be compressed: the model does not hold the kernel values "
+            "between its vectors"
+        )
+
+
+def _tuning(whole: Any, task: Task, *, own: bool) -> tuple[Any, NDArray[Any] | None]:
+    """Validated rows, and what the outputs of each size are shifted towards: labels or numbers.
+
+    Without labels that are the model's own answers, where the rows have no other use.
+    """
+    if task.X is None:
+        if task.y is not None:
+            raise ValueError("y is given without X")
+        if task.candidates == "rows":
+            raise ValueError("candidates='rows' needs X, the rows to choose from")
+        return None, None
+    rows = rows_for(whole, task.X)
+    if task.y is None and not own:
+        return rows, None
+    if task.y is None:
+        outputs = without_kind(whole)._evaluate(rows, task.n_jobs)
+        if isinstance(whole, ExpansionClassifier):
+            return rows, whole.decode(outputs).astype(np.int64)
+        return rows, whole.inside(outputs) if isinstance(whole, ExpansionDetector) else outputs
+    if isinstance(whole, ExpansionClassifier):
+        return rows, _labels(whole, task.y, rows)
+    check_kinds(y=task.y)
+    if isinstance(whole, ExpansionDetector):
+        inside = np.asarray(task.y)
+        if inside.shape != (rows.shape[0],) or not np.isin(inside, (-1, 1)).all():
+            raise ValueError(f"y of a detector is 1 or -1 for each of {rows.shape[0]} rows")
+        return rows, inside.astype(np.int64)
+    return rows, numbers_for(whole, task.y, rows)
+
+
+def _labels(source: ExpansionClassifier, y: ArrayLike, rows: Any) -> NDArray[np.int64]:
+    check_kinds(y=y)
+    labels = np.asarray(y)
+    if labels.shape != (rows.shape[0],):
+        raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")
+    indices = label_indices(labels, source.classes_)
+    if (indices < 0).any():
+        unknown = np.unique(labels[indices < 0])[:3].tolist()
+        raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
+    return indices

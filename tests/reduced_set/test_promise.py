@@ -1,0 +1,153 @@
+"""Promises: the bound of the loss, the descent through the sizes, what `compress` gives by itself."""
+
+import numpy as np
+import pytest
+from sklearn import svm as peer
+
+import svmarrow
+from svmarrow import SVC, SVR, GradientSettings, OneClassSVM, RLSRegressor, compress, compression_path
+from svmarrow.models import Promise
+from svmarrow.reduced_set.judge import Demand, Descent, Judge, paired_bound, sizes_to_look_at
+
+FEW = GradientSettings(steps=300)
+
+
+@pytest.fixture(scope="module")
+def rings():
+    """Two noisy rings: train, learn and judge, test."""
+    random = np.random.default_rng(0)
+    n = 3000
+    angle, ring = random.uniform(0, 2 * np.pi, n), random.integers(0, 2, n)
+    radius = 1.0 + ring + 0.35 * random.standard_normal(n)
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    return (X[:800], ring[:800]), (X[800:2000], ring[800:2000]), (X[2000:], ring[2000:])
+
+
+def test_the_bound_is_the_edge_of_the_score_test():
+    z = 1.6448536269514722
+    for b, c, n in ((0, 0, 1000), (5, 0, 1000), (10, 8, 2000), (0, 20, 500), (40, 3, 100)):
+        D = paired_bound(b, c, n, 0.05)
+        # The likeliest share q of rows that only the small model gets right, where the loss is D: by search.
+        q = np.linspace(max(0.0, -D), (1 - D) / 2, 2_000_001)[1:-1]
+        likely = b * np.log(q + D) + c * np.log(q) + (n - b - c) * np.log(1 - 2 * q - D)
+        share = q[np.argmax(likely)] if c else max(0.0, -D)
+        statistic = (b - c - n * D) / np.sqrt(n * (2 * share + D - D * D))
+        assert statistic == pytest.approx(-z, abs=2e-3)
+    assert paired_bound(0, 0, 1000, 0.05) == pytest.approx(z**2 / (1000 + z**2), abs=1e-6)
+    assert paired_bound(7, 0, 7, 0.05) == 1.0
+
+
+@pytest.mark.parametrize(("n", "b", "c"), [(300, 0.01, 0.005), (2000, 0.005, 0.004), (1000, 0.003, 0.0)])
+def test_the_bound_holds_as_often_as_it_says(n, b, c):
+    drawn = np.random.default_rng(0).multinomial(n, [b, c, 1 - b - c], size=2000)
+    holds = np.mean([paired_bound(int(one), int(other), n, 0.05) >= b - c for one, other, _ in drawn])
+    assert 0.94 < holds < 0.99
+
+
+def test_the_bound_of_numbers_holds_as_often_as_it_says():
+    random = np.random.default_rng(1)
+    full = RLSRegressor(alpha=1.0).fit(random.normal(size=(60, 2)), random.normal(size=60))
+    small = compress(full, n_vectors=6)
+    held = []
+    for _ in range(100):
+        X = random.normal(size=(150, 2))
+        judge = Judge(small, X, full.predict(X) + 0.3 * random.normal(size=150))
+        # The loss of the model against itself moved by a constant is known but for the sample.
+        other = judge.merits(small.outputs(X)[None] + 0.2, slice(0, 150))[0]
+        held.append((judge.loss(other), judge.bound(other, 0.1)))
+    true = np.mean([loss for loss, _ in held])
+    assert 0.8 < np.mean([bound >= true for _, bound in held]) < 0.98
+
+
+def test_going_down_stops_at_the_first_size_that_fails():
+    class Known:
+        def loss(self, merits):
+            return merits[0]
+
+        def bound(self, merits, _):
+            return merits[1]
+
+    levels = [
+        (9, [[0.0, 0.001]]),
+        (7, [[0.001, 0.004]]),
+        (5, [[0.002, 0.002]]),
+        (3, [[0.9, 0.9]]),
+        (1, [[0, 0]]),
+    ]
+    descent = Descent([Demand(Known(), 0.003)], 0.05)
+    descent.through(iter(levels))
+    assert descent.promised[0] == 9
+    assert descent.measured[0] == 5
+    assert descent.looked == 4
+    assert sizes_to_look_at(range(1, 31)) == [30, 27, 24, 21, 18, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+
+
+def test_one_call_promises_what_other_rows_keep(rings, tmp_path):
+    (X, y), (learn, labels), (other, truth) = rings
+    svc = SVC(C=10, gamma=2.0).fit(X, y)
+    small = compress(svc, learn, labels, settings=FEW, random_state=0)
+    promise = small.promise_
+    assert small.expansion_.n_vectors <= svc.expansion_.n_vectors / 5
+    assert (promise.rows, promise.measure, promise.asked) == (600, "accuracy", 0.003)
+    assert promise.loss <= 0.003 < promise.upper < 0.05
+    assert promise.kept is False
+    assert "more than these rows can promise" in str(promise)
+    assert svc.score(other, truth) - small.score(other, truth) <= promise.upper
+    again = compress(svc, learn, labels, settings=FEW, random_state=0, n_jobs=1)
+    assert again.expansion_ == small.expansion_
+    small.save(tmp_path / "small")
+    assert svmarrow.load(tmp_path / "small").promise_ == promise
+    # A promise asked for in earnest takes more vectors; where these rows cannot give it, the full model.
+    strict = compress(svc, learn, labels, max_loss=0.02, strict=True, settings=FEW, random_state=0)
+    assert strict.promise_.kept
+    assert strict.promise_.upper <= 0.02
+    full = compress(svc, learn, labels, strict=True, settings=FEW, random_state=0)
+    assert full.expansion_ == svc.expansion_
+    assert full.promise_.loss == 0.0
+    with pytest.raises(ValueError, match="is not reached within max_bytes=100"):
+        compress(svc, learn, labels, max_loss=0.0, max_bytes=100, settings=FEW, random_state=0)
+
+
+def test_without_labels_the_promise_is_of_agreement(rings):
+    (X, y), (learn, _), (other, _) = rings
+    svc = SVC(C=10, gamma=2.0).fit(X, y)
+    small = compress(svc, learn, min_agreement=0.98, settings=FEW, random_state=0)
+    assert small.promise_.measure == "agreement"
+    assert (small.predict(other) != svc.predict(other)).mean() <= small.promise_.upper
+
+
+def test_a_size_gets_the_best_of_its_models(rings):
+    (X, y), (learn, labels), _ = rings
+    svc = peer.SVC(C=10, gamma=2.0).fit(X, y)
+    small = compress(svc, X, y, n_vectors=12, validation=(learn, labels), settings=FEW, random_state=0)
+    assert small.expansion_.n_vectors == 12
+    assert small.promise_.asked is None
+    for options in ({"method": "pursuit"}, {"method": "gradient", "settings": FEW, "random_state": 0}):
+        single = compress(svc, X, y, n_vectors=12, validation=(learn, labels), **options)
+        assert small.promise_.loss <= single.promise_.loss + 1e-12
+    limited = compress(svc, learn, labels, max_bytes=700, settings=FEW, random_state=0)
+    assert limited.expansion_.nbytes <= 700
+    assert compress(svc, n_vectors=5).promise_ == Promise(None, None, 0.95, 0, "accuracy")
+    assert compress(svc, X, y, n_vectors=5, method="pursuit").promise_.upper is None
+
+
+def test_numbers_and_detectors_are_promised_too(diabetes):
+    X, y = diabetes
+    svr = SVR(C=100, gamma=0.02).fit(X[:200], y[:200])
+    path = compression_path(svr, X[:200], y[:200])
+    # Rows set the mean of the outputs: to that of y, or of the full model's.
+    assert path[5].predict(X[:200]).mean() == pytest.approx(y[:200].mean())
+    own = compression_path(svr, X[:200])
+    assert own[5].predict(X[:200]).mean() == pytest.approx(svr.predict(X[:200]).mean())
+    small = compress(svr, X[200:], y[200:], max_loss=0.02, settings=FEW, random_state=0)
+    assert small.promise_.measure == "r2"
+    assert small.expansion_.n_vectors < svr.expansion_.n_vectors
+    detector = OneClassSVM(nu=0.2, gamma=0.1).fit(X[:200])
+    few = compress(detector, X[200:], min_agreement=0.9, settings=FEW, random_state=0)
+    assert few.promise_.loss <= 0.1
+    inside = detector.predict(X[200:])
+    assert compress(detector, X[200:], inside, n_vectors=8, method="pursuit").score_samples(X).shape == (
+        len(X),
+    )
+    with pytest.raises(ValueError, match="1 or -1"):
+        compress(detector, X[200:], np.zeros(len(X) - 200), n_vectors=8, method="pursuit")
