@@ -53,7 +53,7 @@ SHARE = 3
 SHRINK = 0.6
 """A size that is made over the one before."""
 
-MOST_STEPS, LEAST_STEPS = 20_000, 3_000
+MOST_STEPS, LEAST_STEPS = 8_000, 3_000
 """Steps of a construction; where the least are too dear, it begins with fewer vectors."""
 
 OF_CONSTRUCTION = 0.7
