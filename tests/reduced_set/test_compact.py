@@ -173,7 +173,9 @@ def test_vectors_of_one_byte(tenths, tmp_path):
 def test_coefficients_are_tuned_after_rounding(tenths):
     """Outputs on other rows are nearer than with the old coefficients on rounded vectors."""
     X, y, X_test, _ = tenths
-    small = compress(SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), n_vectors=60, X=X, y=y, method="pursuit")
+    small = compress(
+        SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), n_vectors=60, X=X, y=y, method="pursuit"
+    )
     full = small.expansion_
     tuned = compact(small, vectors="uint8", coefficients="same", X=X).model.expansion_
     kept = tuned.replaced(coefficients=full.coefficients)
