@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import svmarrow
 from svmarrow import SVC, LowRankSVC
+from svmarrow._support.progress import Progress
 from svmarrow.dask import DaskLowRankSVC, DaskSVC
 from svmarrow.dask.exact import code_of
 
@@ -282,6 +283,26 @@ def test_ctrl_c_keeps_the_last_round_with_warm_start(client, lazy, monkeypatch):
     asked.extend([0, 0, 0])
     svc.fit(*rows)
     agree(svc.set_params(tol=1e-3), SVC(C=10.0).fit(X, y), X, y, tol=1e-3)
+
+
+class Asks(Progress):
+    """Asks for an end after every round, as a callback may."""
+
+    @property
+    def callback(self):
+        return lambda phase, *_: phase == "rounds"
+
+
+def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
+    X, y = moons(900)
+    monkeypatch.setattr("svmarrow.dask.exact.progress", lambda _: Asks())
+    svc = DaskSVC(C=10.0).fit(*lazy(100, X, y))
+    certificate, optimum = svc.certificate_, SVC(C=10.0).fit(X, y).certificate_
+    assert certificate.stop == "interrupted"
+    assert len(svc.rounds_) == 1
+    assert svc.rounds_[0].violators > 0
+    assert certificate.dual <= optimum.primal
+    assert certificate.primal >= optimum.dual
 
 
 def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
