@@ -194,7 +194,8 @@ def compress(
     --------
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow import SVC, GradientSettings, compress
-    >>> X, y = load_digits(return_X_y=True)
+    >>> from sklearn.utils import shuffle
+    >>> X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:800], y[:800])
 
     The smallest that loses at most one percent point of accuracy, and what is promised of it:
