@@ -110,8 +110,8 @@ def _support_vectors() -> None:
         untouched=False,
     )
     learner("SVCCV", SVCCV(Cs=[1e4], gammas=[0.2], tol=1e-6), "plain two", 5000, untouched=False)
-    learner("SVCCV blocks", SVCCV(Cs=12, gammas=12, cv=9), "plain ten", 2000, untouched=False)
-    learner("SVCCV small cache", SVCCV(Cs=4, gammas=4, cache_size=1), "wide two", 2000, untouched=False)
+    learner("SVCCV blocks", SVCCV(Cs=12, gammas=12, cv=2), "plain ten", 2000, untouched=False)
+    learner("SVCCV small cache", SVCCV(Cs=4, gammas=4, cv=2, cache_size=1), "wide two", 2000, untouched=False)
     learner("SVRCV", SVRCV(Cs=[1e4], gammas=[0.2], tol=1e-6), "plain numbers", 3000, untouched=False)
     learner("OneClassSVM", OneClassSVM(nu=0.3, gamma=1.0, tol=1e-8), "plain two", 20000)
     learner("OneClassSVM linear", OneClassSVM(nu=0.3, kernel="linear"), "plain two", 20000)
