@@ -59,7 +59,7 @@ def _compression(
 
     def prepare(settings: Settings) -> Run:
         model, X, y = machine(settings, kind)
-        given = {"X": X if rows or labels else None, "y": y if labels else None, **about}
+        given = {"X": X if rows or labels else None, "y": y if labels else None, "method": "pursuit", **about}
         wanted = int(share * model.expansion_.n_vectors) if share < 1 else int(share)
 
         def work(whole: Any) -> Any:
