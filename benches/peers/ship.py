@@ -291,16 +291,10 @@ def picture(results, path):
                 continue
             took = row.get("single", row.get("batch"))
             ours = label.startswith(("svmarrow", "C,", "onnxruntime"))
-            ax.scatter(row["bytes"] / 1000, took, s=45, marker="o" if ours else "s")
-            ax.annotate(
-                f"{label} ({100 * row['error']:.1f} %)",
-                (row["bytes"] / 1000, took),
-                fontsize=7,
-                xytext=(4, 4),
-                textcoords="offset points",
-            )
+            named = f"{label} ({100 * row['error']:.1f} %)"
+            ax.plot(row["bytes"] / 1000, took, "o" if ours else "s", markersize=7, label=named)
         ax.set(xscale="log", yscale="log", xlabel="kB", ylabel="microseconds for a single row", title=name)
-        ax.margins(x=0.35, y=0.1)
+        ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(0.0, -0.14), ncols=2, frameon=False)
     figure.suptitle("One model in all its forms, and others (error on the test rows)")
     figure.tight_layout()
     figure.savefig(path, dpi=130)
@@ -312,7 +306,11 @@ def main():
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--redraw", action="store_true", help="take the numbers from --json")
     arguments = parser.parse_args()
+    if arguments.redraw:
+        picture(json.loads(arguments.json.read_text())["sets"], arguments.picture)
+        return
     with threadpool_limits(1):
         results = {name: study(name) for name in arguments.sets}
     show(results)

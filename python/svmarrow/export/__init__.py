@@ -4,9 +4,12 @@
 |---|---|---|
 | ONNX, opset 18 | `to_onnx` | every kernel and decoder, in single or double precision |
 | C99, one header | `to_c` | every kernel; decoders but the logistic losses; single precision or bytes |
+
+`register_skl2onnx` teaches skl2onnx svmarrow's estimators, for pipelines with steps of other packages.
 """
 
 from svmarrow.export.c_header import CHeader, to_c
 from svmarrow.export.onnx_model import to_onnx
+from svmarrow.export.skl2onnx import register_skl2onnx
 
-__all__ = ["CHeader", "to_c", "to_onnx"]
+__all__ = ["CHeader", "register_skl2onnx", "to_c", "to_onnx"]
