@@ -132,7 +132,7 @@ def to_c(
     >>> from svmarrow import SVC, compress
     >>> from svmarrow.export import to_c
     >>> X, y = load_iris(return_X_y=True)
-    >>> small = compress(SVC(multi_class="ovr").fit(X, y), 10)
+    >>> small = compress(SVC(multi_class="ovr").fit(X, y), n_vectors=10)
     >>> to_c(small, prefix="iris")
     <CHeader: 292 bytes of tables, 80 multiplications and 10 exponentials a row>
     >>> to_c(small, prefix="iris", dtype="int8", X=X).disagreement < 0.02
