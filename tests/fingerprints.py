@@ -23,13 +23,17 @@ from svmarrow import GradientSettings, KernelExpansion, compress, compression_pa
 from svmarrow.multiclass import Code
 
 #: Parts that are about the machine or about threads.
-_APART = {"seconds", "kernel_values", "cache_hits", "cache_misses", "n_jobs"}
+_APART = {"seconds", "kernel_values", "cache_hits", "cache_misses", "n_jobs"} | {
+    f"{of}_{part}_time" for of in ("mean", "std") for part in ("fit", "score")
+}
 
 
 def set_default_jobs(n_jobs):
     """Makes ``n_jobs`` the default of every public class and function that has it."""
     for name in svmarrow.__all__:
         thing = getattr(svmarrow, name)
+        if inspect.ismodule(thing):
+            continue
         function = thing.__init__ if inspect.isclass(thing) else thing
         parameters = inspect.signature(function).parameters
         if "n_jobs" not in parameters:

@@ -227,6 +227,10 @@ KERNEL_LEARNERS: dict[str, dict[str, Any]] = {
     "ProjectronPlusPlus": {},
     "PerceptronTreeClassifier": {"budget": 8, "random_state": 0},
 }
+#: Searches, which have gammas of their own.
+SEARCHES: dict[str, dict[str, Any]] = {
+    name: {"Cs": 2, "gammas": 2, "cv": 2, "max_iter": 20_000} for name in ("SVCCV", "SVRCV")
+}
 #: Forms of them that have code of their own.
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("SVC", {"loss": "squared_hinge"}), ("SVC", {"fit_intercept": False}), ("SVC", {"multi_class": "ovr"})),
@@ -407,6 +411,11 @@ def cases() -> Iterator[Case]:
                 for row in ROWS:
                     for form in ("float64", "float32"):
                         yield Case(learner, _PAIR | kernel, row, form, work=method)
+    for learner, own in SEARCHES.items():
+        for kernel in ("rbf", "linear", "poly"):
+            for row in ROWS:
+                for form in FORMS:
+                    yield Case(learner, own | {"kernel": kernel}, row, form)
     for work in ("compact", "expansion", "ExactCascade", "CalibratedCascade", "CodedClassifier", "Bagged"):
         for kernel in KERNELS.values():
             for row in ROWS:

@@ -157,9 +157,7 @@ def _run(case: Case) -> dict[str, Any] | None:
         return _numbers(compact(model).model, X)
     if case.work in METHODS:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
-        reduced = compress(
-            model, X if case.work == "gradient" else None, n_vectors=6, method="pursuit", **options
-        )
+        reduced = compress(model, X if case.work == "gradient" else None, n_vectors=6, **options)
         found = _numbers(reduced, X)
         if case.work != "gradient":
             path = compression_path(model, **options)

@@ -80,12 +80,12 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X[:400], Y[:400])
     rows = pipeline[:-1].transform(X)
     for options in (
-        {},
-        {"candidates": "rows"},
+        {"method": "pursuit"},
+        {"method": "pursuit", "candidates": "rows"},
         {"method": "gradient", "settings": svmarrow.GradientSettings(steps=50), "random_state": 0},
     ):
-        small = compress(pipeline, X[:400], Y[:400], n_vectors=9, method="pursuit", **options)
-        inner = compress(pipeline[-1], rows[:400], Y[:400], n_vectors=9, method="pursuit", **options)
+        small = compress(pipeline, X[:400], Y[:400], n_vectors=9, **options)
+        inner = compress(pipeline[-1], rows[:400], Y[:400], n_vectors=9, **options)
         assert (small.predict(X) == inner.predict(rows)).all()
     path = compression_path(pipeline, X[:400], Y[:400], n_vectors=20)
     inner = compression_path(pipeline[-1], rows[:400], Y[:400], n_vectors=20)

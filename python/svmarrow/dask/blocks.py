@@ -199,7 +199,7 @@ def rows_of_block(X: Any) -> Any:
     if X.ndim != 2:
         raise refuse("X", X.shape, "blocks of rows and columns")
     if X.shape[0]:
-        return as_rows(X)
+        return well_aligned(as_rows(X))
     return sp.csr_array(X.shape) if sp.issparse(X) else np.zeros(X.shape)
 
 

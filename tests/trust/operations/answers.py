@@ -23,6 +23,7 @@ from svmarrow import (
     KMPClassifier,
     KMPRegressor,
     LinearRLSClassifier,
+    LowRankRLSClassifier,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSClassifier,
@@ -191,6 +192,12 @@ def foreign(settings: Settings) -> Run:
     X, y = data("sparse ten", settings.n)
     model = peers.SVC(max_iter=200).fit(X, y)
     return Run(lambda whole: as_expansion(whole), lambda _: model)
+
+
+@operation("LowRankRLSClassifier.path", 20_000, 600)
+def penalties(settings: Settings) -> Run:
+    model = settings.of(LowRankRLSClassifier(500, random_state=0)).fit(*data("plain ten", settings.n))
+    return Run(lambda whole: whole.path(np.logspace(-3, 3, 20)), lambda _: model)
 
 
 def _of_pursuit(name: str, work: Any, long: int = 10_000) -> None:

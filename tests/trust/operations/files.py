@@ -9,6 +9,7 @@ import numpy as np
 
 from svmarrow import KMPClassifier, PerceptronTreeClassifier, compression_path, load, save
 from svmarrow.cli import main
+from svmarrow.export import to_c, to_onnx
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
 from trust.operations.kinds import Run, Settings, data, operation
 from trust.operations.reductions import machine
@@ -66,6 +67,22 @@ def libsvm(settings: Settings) -> Run:
 def libsvm_again(settings: Settings) -> Run:
     libsvm(settings)
     return Run(lambda _: load_libsvm_model(settings.folder / "libsvm.model"))
+
+
+@operation("to_onnx", 10_000, 300)
+def onnx(settings: Settings) -> Run:
+    model = machine(settings, "plain ten")[0]
+    target = settings.folder / "model.onnx"
+    to_onnx(model, target)
+    return Run(lambda whole: to_onnx(whole, target), lambda _: model)
+
+
+@operation("to_c", 10_000, 300)
+def header(settings: Settings) -> Run:
+    model, _, _ = machine(settings, "plain ten")
+    target = settings.folder / "model.h"
+    to_c(model, target)
+    return Run(lambda whole: to_c(whole, target), lambda _: model)
 
 
 @operation("save_svmlight", 40_000, 300)
