@@ -53,11 +53,12 @@ def test_it_draws_into_given_axes_and_takes_options(path, cancer):
 
 
 def test_errors_of_zero_need_a_linear_axis(tmp_path):
+    before = plt.get_fignums()
     display = SizeAccuracyDisplay([1, 2, 3], [0.5, 1.0, 1.0], full_score=1.0).plot(ax=image_axes())
     assert display.ax_.get_yscale() == "linear"
     display.figure_.savefig(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert plt.get_fignums() == [], "a figure for a file is not pyplot's"
+    assert plt.get_fignums() == before, "a figure for a file is not pyplot's"
 
 
 def test_positive_errors_get_a_logarithmic_axis_with_percent_ticks():
