@@ -285,9 +285,12 @@ impl<T: Real> SparsePanel<T> {
         }
         keys.sort_unstable();
         let count = 1 + keys.windows(2).filter(|pair: &&[u64]| pair[0] >> 32 != pair[1] >> 32).count();
-        let (mut features, mut values) = (Vec::new(), memory::room(PACKED, (count + 1) * width)?);
+        // There are many panels: even what is small is asked for, and can be refused.
+        let mut features = memory::room(PACKED, count)?;
+        let mut values = memory::room(PACKED, (count + 1) * width)?;
         values.resize(width, T::ZERO);
-        let (mut norms, mut baseline) = (vec![0.0; width], vec![0.0; width]);
+        let (mut norms, mut baseline) =
+            (memory::filled(PACKED, width, 0.0)?, memory::filled(PACKED, width, 0.0)?);
         for key in keys {
             let feature = (key >> 32) as u32;
             if features.last() != Some(&feature) {
@@ -300,8 +303,8 @@ impl<T: Real> SparsePanel<T> {
             norms[j] += value.to_f64() * value.to_f64();
             baseline[j] += value.to_f64().abs();
         }
-        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).collect();
-        Ok(Self { features, values, norms: rounded(norms), baseline: rounded(baseline) })
+        let rounded = |sums: Vec<f64>| memory::collected(PACKED, sums.into_iter().map(T::from_f64));
+        Ok(Self { features, values, norms: rounded(norms)?, baseline: rounded(baseline)? })
     }
 
     fn bytes(&self) -> usize {

@@ -9,7 +9,8 @@ import pytest
 from trust.worker import Worker, lacks
 
 QUICK = [
-    "SVC.fit", "SVC linear.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit", "LowRankSVC random.fit",
+    "SVC.fit", "SVC linear.fit", "SVC linear sparse.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit",
+    "LowRankSVC random.fit",
     "LowRankRLSClassifier rectangle.fit", "KMPRegressor prefit.fit", "KMPClassifier.fit", "Projectron.fit",
     "PerceptronTreeClassifier wpq.fit", "CodedClassifier rls.fit", "compress pursuit", "compress rank",
     "compress l0", "compress lars", "ExactCascade.from_path", "make_code dense",
