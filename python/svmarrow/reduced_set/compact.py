@@ -179,7 +179,9 @@ def _rounded(
     best, H = full.coefficients, None
     if vectors == "uint8" and full.kernel != "precomputed" and full.n_vectors:
         if hasattr(full.vectors, "toarray"):
-            raise refuse("vectors", vectors, "'float32' or 'same' for sparse vectors")
+            raise refuse(
+                "vectors", vectors, "'float32' or 'same' for sparse vectors; dtype='int8' asks for bytes too"
+            )
         kind = np.uint8 if full.vectors.dtype == np.uint8 else np.float32
         new = byte_vectors(full.vectors, from_zero=full.kernel not in BY_DIFFERENCE)
         fewer["vectors"] = new.values(kind)
