@@ -206,5 +206,5 @@ def test_bytes_for_other_kernels(tenths, kernel):
 @pytest.mark.parametrize("asked", [{"dtype": "int8"}, {"vectors": "uint8"}])
 def test_sparse_vectors_in_bytes_are_refused_in_words_of_both_parameters(asked):
     model = SVC().fit(sparse.csr_array(np.eye(12)), np.arange(12) % 2)
-    with pytest.raises(ValueError, match="vectors='uint8'.*sparse vectors; dtype='int8' asks for bytes too"):
+    with pytest.raises(ValueError, match=r"vectors='uint8'.*sparse vectors; dtype='int8' asks for bytes too"):
         compact(model, **asked)
