@@ -6,7 +6,8 @@
 Linux alone. The data are made first; then the address space is limited to some megabytes above what is in use
 (20, 40, 80, 160 and 300), each limit in a process of its own, and the operation is started. Work that goes on
 for some processor seconds is ended by Ctrl-C. Afterwards, under the same limit, the process must still train,
-predict and compress something small, to the same bits. Stacks of threads count too: see --jobs.
+predict and compress something small, to the same bits (where the operation left no room even for that, once
+there is more). Stacks of threads count too: see --jobs.
 """
 
 from __future__ import annotations

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
 from svmarrow import _core
 
-__all__ = ["bytes_of_fit", "bytes_of_rows", "refuse_beyond_memory"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["bytes_of_fit", "bytes_of_rows", "new_threads", "refuse_beyond_memory"]
 
 #: Bytes that are not worth a look at the system.
 SMALL = 64 << 20
@@ -37,3 +41,14 @@ def bytes_of_fit(estimator: Any, X: Any, y: Any) -> tuple[int, int]:
         return 0, 0
     given = estimator.estimate_memory(X, y)
     return int(getattr(given, "total", given)), int(getattr(given, "least", given))
+
+
+@contextmanager
+def new_threads() -> Iterator[None]:
+    """Work that starts Python's threads: MemoryError, not RuntimeError, where there is no room for one."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "can't start new thread":
+            raise
+        raise MemoryError("no thread could be started, memory is short: fewer n_jobs need less") from error

@@ -16,7 +16,7 @@ from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
+from svmarrow._support.memory import bytes_of_rows, new_threads, refuse_beyond_memory
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     RANDOM_STATE,
@@ -213,7 +213,7 @@ class BaggedKernelMachine(RoutesFit, WithOutputs, Estimator):
                         "classes, take fewer or larger parts"
                     )
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))
-        with subtasks("machine", len(parts)) as machines:
+        with subtasks("machine", len(parts)) as machines, new_threads():
 
             def fitted(number: int) -> Any:
                 machine, part = clone(model), parts[number]

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from svmarrow._support.callbacks import subtasks
+from svmarrow._support.memory import new_threads
 from svmarrow._support.routing import check_takes_weights, of_rows
 from svmarrow._support.rows import check_every_class, class_weights, default_gamma, threads
 from svmarrow._support.saving import savable
@@ -68,9 +69,10 @@ class Machines:
         if self.columns is not None:
             X = np.asarray(X)
         jobs = min(threads(n_jobs), len(self.estimators))
-        values = Parallel(n_jobs=jobs, prefer="threads")(
-            delayed(of)(number) for number in range(len(self.estimators))
-        )
+        with new_threads():
+            values = Parallel(n_jobs=jobs, prefer="threads")(
+                delayed(of)(number) for number in range(len(self.estimators))
+            )
         return np.column_stack(values)[:, self.which] * self.signs
 
 
@@ -207,7 +209,7 @@ def _one_by_one(
         with columns.part(number, machine):
             return machine.fit(part, side[rows].astype(np.int64), **of_rows(X, asked, rows))
 
-    with subtasks("column", int(chosen.size)) as columns:
+    with subtasks("column", int(chosen.size)) as columns, new_threads():
         fitted = Parallel(n_jobs=min(jobs, chosen.size), prefer="threads")(
             delayed(fit)(number) for number in range(chosen.size)
         )

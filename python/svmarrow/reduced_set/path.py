@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmarrow._support.memory import new_threads
 from svmarrow._support.rows import threads
 from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.path_numbers import PathNumbers
@@ -185,7 +186,7 @@ class CompressionPath(ReducedPath):
             group = missing[start : start + step]
             outputs = self._untuned(rows, group)
             # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
-            with ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
+            with new_threads(), ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
                 try:
                     found = pool.map(partial(threshold.shifts, self.model, labels=labels), outputs)
                     self._shifts.update(zip(group, found, strict=True))
