@@ -95,7 +95,7 @@ class Code:
 
     @property
     def row_distance(self) -> float:
-        """Smallest distance of two rows, where a zero counts one half [1]_, (4.48)."""
+        """Smallest distance of two rows, where a zero counts one half (Rifkin 2002, (4.48))."""
         return float(self._distances[0])
 
     @property
@@ -116,7 +116,7 @@ class Code:
 
     @property
     def largest_difference(self) -> int:
-        """G: the most columns in which two rows differ [1]_, (5.33)."""
+        """G: the most columns in which two rows differ (Rifkin 2002, (5.33))."""
         rows = self.matrix
         return max(int((rows[a] != rows[:a]).sum(axis=1).max()) for a in range(1, self.n_classes))
 

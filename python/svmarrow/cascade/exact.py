@@ -53,7 +53,7 @@ class ExactCascade(Cascade):
     The vectors of a compression path span a subspace, and the compressed model is the projection of the full
     one on it. What is missing is orthogonal to the subspace, so by the Cauchy-Schwarz inequality
 
-        |f(x) - f^(x)| <= ||w - w^|| sqrt(k(x, x) - k_s(x)' K_s^-1 k_s(x)).
+        ``|f(x) - f^(x)| <= ||w - w^|| sqrt(k(x, x) - k_s(x)' K_s^-1 k_s(x))``.
 
     Where this bound, with the rounding errors of all parts, is smaller than what would change the decision,
     the label of the projection is the label of the full model. Rows that are not certain after one stage go
@@ -316,7 +316,7 @@ class ExactCascade(Cascade):
         outputs : ndarray of shape (n, n_outputs)
             f^, one column a binary machine, as ``model_.outputs`` has them.
         bounds : ndarray of shape (n, n_outputs)
-            |f - f^| is at most this.
+            ``|f - f^|`` is at most this.
 
         Raises
         ------

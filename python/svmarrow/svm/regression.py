@@ -89,7 +89,7 @@ class KernelRegressor(NumberOutputs, SingleMachine):
 class SVR(KernelRegressor):
     """Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
 
-    Minimises 1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon).
+    Minimises ``1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon)``.
 
     Parameters
     ----------

@@ -1,0 +1,175 @@
+"""The table of the public names: what the reference is made of.
+
+A test compares it with the `__all__` of every public module, so no name is missing and none is left over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Section(NamedTuple):
+    """A heading of the reference, a sentence about it, the page of the guide that leads to it, its names."""
+
+    title: str
+    about: str
+    guide: str
+    names: tuple[str, ...]
+
+
+#: Modules whose `__all__` is public.
+MODULES = (
+    "svmarrow",
+    "svmarrow.cascade",
+    "svmarrow.dask",
+    "svmarrow.exceptions",
+    "svmarrow.expansion",
+    "svmarrow.export",
+    "svmarrow.interop",
+    "svmarrow.io",
+    "svmarrow.least_squares",
+    "svmarrow.matching_pursuit",
+    "svmarrow.model_selection",
+    "svmarrow.models",
+    "svmarrow.multiclass",
+    "svmarrow.multiclass.bounds",
+    "svmarrow.patch",
+    "svmarrow.perceptron",
+    "svmarrow.reduced_set",
+    "svmarrow.svm",
+)
+
+
+def _names(module: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{module}.{name}" for name in names.split())
+
+
+SECTIONS = (
+    Section(
+        "Support vector machines",
+        "Classes, numbers and outliers, by the exact solver or with few points.",
+        "first-model",
+        _names("svmarrow", "SVC NuSVC SVR NuSVR OneClassSVM LowRankSVC"),
+    ),
+    Section(
+        "What a fit vouches for",
+        "Certificates of support vector machines, bounds for errors on new rows, memory before the fit.",
+        "certificates",
+        _names("svmarrow.svm", "Certificate MachineCertificate LeaveOneOut MemoryEstimate"),
+    ),
+    Section(
+        "C and gamma by cross-validation",
+        "A grid over folds as one job.",
+        "tuning",
+        _names("svmarrow", "SVCCV SVRCV GridScoresDisplay"),
+    ),
+    Section(
+        "Least squares",
+        "The square loss: one linear system, and exact leave-one-out errors.",
+        "least-squares",
+        _names(
+            "svmarrow",
+            "RLSClassifier RLSRegressor LowRankRLSClassifier LowRankRLSRegressor LinearRLSClassifier "
+            "LinearRLSRegressor BaggedKernelClassifier BaggedKernelRegressor",
+        )
+        + _names("svmarrow.least_squares", "fit_targets TargetFit"),
+    ),
+    Section(
+        "Few functions from the start",
+        "Kernel matching pursuit.",
+        "few-functions",
+        _names("svmarrow", "KMPClassifier KMPRegressor MatchingPath"),
+    ),
+    Section(
+        "Several classes",
+        "Codes, decoders, and what can be said about them.",
+        "several-classes",
+        _names("svmarrow", "CodedClassifier")
+        + _names(
+            "svmarrow.multiclass",
+            "Code make_code binary_errors overlap_matrix reverse_cumulative BinaryErrorDisplay "
+            "OverlapDisplay",
+        )
+        + _names(
+            "svmarrow.multiclass.bounds",
+            "Bound LeaveOneOutBound admissibility bagging_stability generalization leave_one_out "
+            "multiclass_generalization multiclass_generalization_of ramp_loss stability training_error",
+        ),
+    ),
+    Section(
+        "Shrinking",
+        "From many vectors to few.",
+        "shrinking",
+        _names(
+            "svmarrow",
+            "compress compression_path compact ReducedSet CompressionPath ConstructionPath GradientSettings "
+            "SelectionSettings SizeAccuracyDisplay DecisionVectorsDisplay",
+        )
+        + _names("svmarrow.reduced_set", "Compaction estimate_memory subsample_baseline")
+        + _names("svmarrow.models", "Promise"),
+    ),
+    Section(
+        "Answers that are safe",
+        "A small model in front, the full one behind it.",
+        "certified-answers",
+        _names("svmarrow", "ExactCascade CalibratedCascade") + _names("svmarrow.cascade", "CascadeReport"),
+    ),
+    Section(
+        "Models",
+        "What all fits end in, and what compression and files give back.",
+        "shrinking",
+        _names(
+            "svmarrow",
+            "KernelExpansion ExpansionClassifier ExpansionRegressor ExpansionDetector as_expansion",
+        ),
+    ),
+    Section(
+        "Files",
+        "Models and data, written and read.",
+        "files",
+        _names("svmarrow", "save load")
+        + _names("svmarrow.interop", "save_libsvm_model load_libsvm_model")
+        + _names("svmarrow.io", "save_svmlight load_svmlight"),
+    ),
+    Section(
+        "Serving without Python",
+        "ONNX and C.",
+        "serving",
+        _names("svmarrow.export", "to_onnx to_c CHeader register_skl2onnx"),
+    ),
+    Section(
+        "Streams",
+        "Online learners, with and without a budget.",
+        "streams",
+        _names(
+            "svmarrow",
+            "KernelPerceptron Stoptron BudgetPerceptron Forgetron Projectron ProjectronPlusPlus "
+            "PerceptronTreeClassifier",
+        ),
+    ),
+    Section(
+        "Beyond one machine",
+        "Partitions of Dask collections. The module needs the extra `dask`.",
+        "larger-than-memory",
+        _names(
+            "svmarrow.dask",
+            "DaskSVC DaskLowRankSVC DaskLowRankRLSClassifier DaskLowRankRLSRegressor "
+            "DaskBaggedKernelClassifier DaskBaggedKernelRegressor predict decision_function Round",
+        ),
+    ),
+    Section(
+        "In the place of scikit-learn's",
+        "Programs keep their imports.",
+        "drop-in",
+        _names("svmarrow", "patch_sklearn unpatch_sklearn") + _names("svmarrow.patch", "HandedOver"),
+    ),
+    Section(
+        "Errors and warnings",
+        "What is raised beside Python's own `ValueError`, `TypeError`, `OSError` and `MemoryError`.",
+        "files",
+        _names("svmarrow.exceptions", "ConvergenceWarning FormatError InternalError NotFittedError"),
+    ),
+)
+
+#: Public names that are modules; the sections above have what is in them.
+IN_SECTIONS = ("svmarrow.export", "svmarrow.multiclass.bounds")

@@ -1,0 +1,159 @@
+"""The site as it was built: links inside lead somewhere, nothing is asked of the network, a browser reads it.
+
+    sphinx-build -W --keep-going -n -b html docs target/site
+    SVMARROW_SITE=target/site pytest tests/site/test_built.py
+
+With SVMARROW_PICTURES set to a folder, what the browser saw is written there.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import re
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from browser import PROGRAM, Browser
+
+SITE = Path(os.environ.get("SVMARROW_SITE", ""))
+PICTURES = os.environ.get("SVMARROW_PICTURES")
+pytestmark = pytest.mark.skipif(
+    "SVMARROW_SITE" not in os.environ, reason="SVMARROW_SITE names no built site (see the top of the file)"
+)
+#: Pages of every kind, as the browser is to see them.
+SHOWN = (
+    "index.html",
+    "guide/index.html",
+    "guide/first-model.html",
+    "made/api/index.html",
+    "made/api/svmarrow.SVC.html",
+    "made/gallery/index.html",
+    "papers/index.html",
+    "papers/tr132.html",
+    "design.html",
+    "changelog.html",
+)
+
+
+class Links(HTMLParser):
+    """Where a page leads, what it loads, and the places in it that can be led to."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.leads, self.loads, self.places = [], [], set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.places.update(filter(None, (found.get("id"), found.get("name"))))
+        if tag == "a" and found.get("href"):
+            self.leads.append(found["href"])
+        elif tag in {"script", "img", "link", "source", "iframe"} and found.get("rel") != "canonical":
+            self.loads += [found[name] for name in ("src", "href") if found.get(name)]
+
+
+@pytest.fixture(scope="module")
+def site():
+    """All pages, parsed."""
+    return {path: Links(path) for path in SITE.rglob("*.html") if "_static" not in path.parts}
+
+
+def test_links_inside_lead_somewhere(site):
+    wrong = []
+    for path, page in site.items():
+        for link in page.leads + page.loads:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if target.is_dir():
+                target /= "index.html"
+            known = site.get(target)
+            place = unquote(parts.fragment)
+            if not target.is_file() or (place and known is not None and place not in known.places):
+                wrong.append(f"{path.relative_to(SITE)}: {link}")
+    assert wrong == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for path, page in site.items():
+        assert [link for link in page.loads if urlsplit(link).netloc] == [], path
+    for sheet in (SITE / "_static").rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?https?:", sheet.read_text(encoding="utf-8")), sheet
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A server that does not tell what it served."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE))
+    ) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if PROGRAM is None:
+        pytest.skip("no Chromium is installed")
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+def luminance(colour):
+    """Relative luminance of a CSS colour, as WCAG 2 has it."""
+    channels = [int(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_pages_can_be_read(browser, address, width, dark):
+    for page in SHOWN:
+        browser.open(f"{address}/{page}", width, dark=dark)
+        if PICTURES:
+            name = f"{page.removesuffix('.html').replace('/', '-')}-{width}-{'dark' if dark else 'light'}.png"
+            Path(PICTURES).mkdir(parents=True, exist_ok=True)
+            browser.picture(Path(PICTURES) / name)
+        assert browser.errors == [], page
+        assert browser.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+        # Wide things scroll inside themselves; the page does not scroll sideways.
+        assert browser.run("document.documentElement.scrollWidth") <= width, page
+        ink, paper = browser.run(
+            "[getComputedStyle(document.querySelector('article p, article li')).color,"
+            " getComputedStyle(document.body).backgroundColor]"
+        )
+        light, faint = sorted((luminance(ink), luminance(paper)), reverse=True)
+        assert (light + 0.05) / (faint + 0.05) > 7, page
+        size = browser.run(
+            "parseFloat(getComputedStyle(document.querySelector('article p, article li')).fontSize)"
+        )
+        assert size >= 14, page
+        lost = browser.run("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
+        assert lost == [], page
+
+
+def test_search_finds_compress(browser, address):
+    browser.open(f"{address}/search.html?q=compress")
+    browser.wait("document.querySelectorAll('#search-results li a').length > 3")
+    browser.wait("/[0-9]/.test(document.querySelector('.search-summary').textContent)")
+    found = browser.run(
+        "[...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'))"
+    )
+    assert any("svmarrow.compress.html" in link for link in found)
+    assert browser.errors == []
