@@ -1,7 +1,8 @@
 """Which stages a cascade should have, by a model of the work.
 
-Units are multiply-adds of a kernel value, which are made in register tiles; the ratios of the other parts to
-them are measured (``benches/papers/cascades.py`` holds the model against the clock).
+Units are multiply-adds of a kernel value, which are made in register tiles. What the other parts cost in
+them was fitted to the time of 250 stages and eleven full models; ``benches/papers/cascades.py --only work``
+does it again.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "cheapest", "ladder"]
 
-#: Work of a kernel value beside its features, in multiply-adds: the exponential and the sums.
-VALUE_COST = 12.0
-#: What a multiply-add of a triangular solve or of an output costs against one of a kernel value, which is
-#: made in register tiles.
-DOT_COST = 2.5
-#: Work of a row and a stage beside that.
-STAGE_COST = 300.0
+#: The full model: an output's coefficient with its share of the exponential, an output, a row.
+COEFFICIENT, OUTPUT, ROW = 17.5, 380.0, 3700.0
+#: A stage, each row alone: a kernel value beside its features, a multiply-add of the triangular solve, a
+#: direction of it, a multiply-add of an output, an output, a feature of the row, the stage itself.
+VALUE, SOLVE, DIRECTION, PRODUCT, BOUND, FEATURE, STAGE = 26.0, 3.3, 146.0, 3.1, 450.0, 119.0, 3100.0
 #: Stages must be expected to save so much of the full model's work, or there are none.
 WORTHWHILE = 0.1
 
@@ -48,7 +47,8 @@ class Work:
         vectors = expansion.vectors
         sparse = sp.issparse(vectors)
         features = vectors.nnz / max(1, vectors.shape[0]) if sparse else float(vectors.shape[1])
-        full = expansion.n_vectors * (features + VALUE_COST) + float(np.count_nonzero(expansion.coefficients))
+        used = float(np.count_nonzero(expansion.coefficients))
+        full = expansion.n_vectors * features + COEFFICIENT * used + OUTPUT * expansion.n_outputs + ROW
         # The full model takes rows that are not in double precision at twice the speed; stages never do.
         return cls(features, expansion.n_outputs, full if rows.dtype == np.float64 else full / 2.0)
 
@@ -56,12 +56,12 @@ class Work:
         """Work of a stage after another."""
         vectors, directions = size
         return (
-            (self.features + VALUE_COST) * (vectors - before[0])
-            + DOT_COST * (directions**2 - before[1] ** 2) / 2.0
-            + DOT_COST * self.outputs * vectors
-            + STAGE_COST
-            + self.features
-            + 8.0 * self.outputs
+            (self.features + VALUE) * (vectors - before[0])
+            + SOLVE * (directions**2 - before[1] ** 2) / 2.0
+            + DIRECTION * (directions - before[1])
+            + self.outputs * (PRODUCT * vectors + directions + BOUND)
+            + FEATURE * self.features
+            + STAGE
         )
 
 
