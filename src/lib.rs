@@ -51,7 +51,7 @@ mod largest;
 pub mod least_squares;
 mod linalg;
 pub mod matching_pursuit;
-mod memory;
+pub mod memory;
 pub mod multiclass;
 pub mod path;
 pub mod perceptron;

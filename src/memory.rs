@@ -4,18 +4,40 @@
 //! of two sizes are therefore made here, and a refusal is an [`Error::Memory`] that says what they were for. Zeros are
 //! the system's own, so pages that are never touched cost nothing.
 //!
+//! A process that keeps a reserve says with [`set_short`] when it has begun to live off it: all that asks here is then
+//! refused at once, so that what is left serves the small blocks that cannot ask, and the work ends.
+//!
 //! [`Arena`]s are stretches of numbers that are used again, in huge pages where the system has them: the first touch of
 //! gigabytes of small pages was measured to cost as much as computing what is written to them.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Zeroable;
 use ndarray::Array2;
 
 use crate::error::{Error, Result};
 
+static SHORT: AtomicBool = AtomicBool::new(false);
+
+/// Says whether this process lives off a reserve, to be set by its allocator and taken back when the work has ended.
+pub fn set_short(is_short: bool) {
+    SHORT.store(is_short, Ordering::Relaxed);
+}
+
+/// Whether this process lives off a reserve.
+pub fn is_short() -> bool {
+    SHORT.load(Ordering::Relaxed)
+}
+
+/// Nothing where memory is short.
+fn asked<T>(what: &'static str, len: usize) -> Result<()> {
+    if is_short() { Err(refused::<T>(what, len)) } else { Ok(()) }
+}
+
 /// `len` zeros, not yet touched; `what` ends the sentence "not enough memory for ...".
 pub(crate) fn zeros<T: Zeroable>(what: &'static str, len: usize) -> Result<Vec<T>> {
+    asked::<T>(what, len)?;
     bytemuck::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))
 }
 
@@ -37,6 +59,7 @@ pub(crate) fn filled<T: Clone>(what: &'static str, len: usize, value: T) -> Resu
 
 /// An empty vector with room for `len` items.
 pub(crate) fn room<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
+    asked::<T>(what, len)?;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| refused::<T>(what, len))?;
     Ok(values)
@@ -44,6 +67,10 @@ pub(crate) fn room<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
 
 /// Room for `more` items behind those that are there, grown as a vector grows.
 pub(crate) fn more_room<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> Result<()> {
+    if values.capacity() - values.len() >= more {
+        return Ok(());
+    }
+    asked::<T>(what, values.len().saturating_add(more))?;
     let reserved = values.try_reserve(more).or_else(|_| values.try_reserve_exact(more));
     reserved.map_err(|_| refused::<T>(what, values.len().saturating_add(more)))
 }
@@ -55,7 +82,8 @@ pub(crate) fn extended<T: Clone>(
     len: usize,
     value: T,
 ) -> Result<()> {
-    if len > values.len() {
+    if len > values.capacity() {
+        asked::<T>(what, len)?;
         values.try_reserve_exact(len - values.len()).map_err(|_| refused::<T>(what, len))?;
     }
     values.resize(len, value);

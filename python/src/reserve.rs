@@ -4,8 +4,8 @@
 //! ends itself when the system refuses any other allocation, however small. So this process keeps two pieces of memory
 //! aside, mapped and never touched, which costs address space alone:
 //!
-//! - [`HEAP`] bytes that serve the small requests which the system refuses. The first of them sets a mark; the monitor
-//!   then asks the work to stop at its next look, and it ends in a `MemoryError`. They are served from here, not given
+//! - [`HEAP`] bytes that serve the small requests which the system refuses. The first of them sets a mark: the core
+//!   then refuses what asks, the monitor stops the work at its next look, and it ends in a `MemoryError`. They are served from here, not given
 //!   back to the system: where memory is short, glibc takes a whole page for each small block of a thread. What is
 //!   still alive in a heap may be part of a model; so a new one is made where none is half free.
 //! - [`PYTHON`] bytes for the interpreter, given back to the system before the exception is made, or where the heap is
@@ -17,13 +17,14 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linked_list_allocator::Heap;
 use memmap2::MmapMut;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
+use svmarrow::memory::{is_short, set_short};
 
 /// Bytes kept for small requests.
 const HEAP: usize = 12 << 20;
@@ -45,7 +46,6 @@ struct Room {
 static ROOMS: [Room; HEAPS] =
     [const { Room { start: AtomicUsize::new(0), heap: Mutex::new(Heap::empty()) } }; HEAPS];
 static KEPT: Mutex<Option<MmapMut>> = Mutex::new(None);
-static SHORT: AtomicBool = AtomicBool::new(false);
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
@@ -56,9 +56,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Errors
 /// `MemoryError` where there is no room for it.
 pub(crate) fn fill() -> PyResult<()> {
-    if is_short() {
-        trim();
-    }
     let is_full = ROOMS.iter().any(Room::is_half_free) && {
         let mut kept = lock(&KEPT);
         if kept.is_none() {
@@ -66,12 +63,16 @@ pub(crate) fn fill() -> PyResult<()> {
         }
         kept.is_some()
     };
-    SHORT.store(!is_full, Ordering::Relaxed);
+    set_short(false);
     if is_full { Ok(()) } else { Err(error()) }
 }
 
-/// Has the C library give back what it keeps of freed blocks: new maps and threads' stacks can't be made of it.
-fn trim() {
+/// After work that lived off the reserve: what it has freed is the system's again, for maps and threads' stacks.
+pub(crate) fn recover() {
+    if !is_short() {
+        return;
+    }
+    set_short(false);
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no pointer, and may be called at any time from any thread.
     unsafe {
@@ -95,11 +96,6 @@ impl Room {
     }
 }
 
-/// Whether the reserve was needed since it was filled.
-pub(crate) fn is_short() -> bool {
-    SHORT.load(Ordering::Relaxed)
-}
-
 /// The exception that ends work for which memory ran short.
 pub(crate) fn error() -> PyErr {
     give_back();
@@ -108,7 +104,6 @@ pub(crate) fn error() -> PyErr {
 
 /// Gives the interpreter's part back to the system.
 fn give_back() {
-    SHORT.store(true, Ordering::Relaxed);
     drop(lock(&KEPT).take());
 }
 
@@ -123,7 +118,7 @@ fn served(layout: Layout) -> *mut u8 {
     if layout.size() > SMALL {
         return ptr::null_mut();
     }
-    SHORT.store(true, Ordering::Relaxed);
+    set_short(true);
     let block = ROOMS.iter().find_map(|room| lock(&room.heap).allocate_first_fit(layout).ok());
     block.map_or(ptr::null_mut(), NonNull::as_ptr)
 }

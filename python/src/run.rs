@@ -21,6 +21,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
 use svmarrow::error::Result;
+use svmarrow::memory;
 
 use crate::error::{internal, to_python};
 use crate::reserve;
@@ -63,7 +64,7 @@ struct Watch<R> {
 impl<R: Send> Monitor for Watch<R> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
-        if reserve::is_short() {
+        if memory::is_short() {
             self.is_short.store(true, Ordering::Relaxed);
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -146,6 +147,7 @@ pub(crate) fn run_and_keep<R: Send>(
 }
 
 fn result_of<R>(outcome: Outcome<R>) -> PyResult<R> {
+    reserve::recover();
     match outcome {
         Ok(result) => result.map_err(to_python),
         Err(panic) => Err(internal(panic.as_ref())),
