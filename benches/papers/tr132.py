@@ -351,8 +351,8 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
         "output shrinks at its own pace. The l1 of an output takes the vectors of its own class first "
         "(positive weights), then, at a size that differs from class to class, those of the others, which "
         "pull the output down. Between the sizes where the first outputs and the last ones have got theirs, "
-        "outputs are not comparable, and one class loses most of its rows to others; a shift of the "
-        "thresholds does not mend it, since the spread of an output is off and not its level. "
+        "outputs are not comparable, and one class loses most of its rows to others. Thresholds do not "
+        "mend it: those of all these models are the best that were found on the training rows. "
         "Outputs reduced together, or refitted together, have no such sizes."
     )
     plots[0].legend(fontsize=7)
