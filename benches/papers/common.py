@@ -10,8 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
+import resource
 import statistics
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -99,6 +102,47 @@ def seconds(work: Callable[[], Any], repeat: int = 3) -> float:
     return statistics.median(times)
 
 
+def _processor_time() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def processor_times(
+    works: Sequence[Callable[[], Any]], repeat: int = 3
+) -> tuple[list[float], list[list[float]], list[Any]]:
+    """Processor time of each work, children included: the median and all rounds, and what each returned last.
+
+    The works take turns, so that a busy machine is busy for all of them: compare within a round. Processor
+    time counts all threads; works that are compared should have one each.
+    """
+    rounds: list[list[float]] = []
+    results: list[Any] = []
+    for _ in range(repeat):
+        times, results = [], []
+        for work in works:
+            before = _processor_time()
+            results.append(work())
+            times.append(_processor_time() - before)
+        rounds.append(times)
+    return [statistics.median(column) for column in zip(*rounds, strict=True)], rounds, results
+
+
+def place() -> str:
+    """The commit, with a + where files have changed since, and the machine."""
+
+    def git(*asked: str) -> str:
+        said = subprocess.run(["git", "-C", ROOT, *asked], capture_output=True, text=True, check=False)
+        return said.stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "python", "benches")
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    model = names[0] if names else platform.processor() or platform.machine()
+    commit = git("rev-parse", "--short", "HEAD") or "unknown"
+    return f"commit {commit}{'+' if changed else ''}; {model}, {os.cpu_count()} processors"
+
+
 class Report:
     """Tables and sentences in Markdown, printed as they come; with ``--save`` a page of the documentation.
 
@@ -149,7 +193,9 @@ class Report:
             start = time.perf_counter()
             parts[name](self, self._options)
             took = time.perf_counter() - start
-            self.say(f"*{name}: {took:.0f} s on {os.cpu_count()} processors.*")
+            quick = " --quick" if self._options.quick else ""
+            command = f"python benches/papers/{self._name}.py --only {name}{quick} --save"
+            self.say(f"*{name}: {took:.0f} s by `{command}`; {place()}.*")
             self._save()
         return 0
 

@@ -12,7 +12,7 @@ use svmarrow::kernels::KernelFunction;
 use svmarrow::multiclass::CodeMatrix;
 use svmarrow::svm::{
     Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, OneClass,
-    Regression, RegressionLoss, Start, SvmParams, estimate_memory, fit_classifier, fit_one_class,
+    Regression, RegressionLoss, Start, SvmParams, Tuning, estimate_memory, fit_classifier, fit_one_class,
     fit_regression,
 };
 
@@ -119,6 +119,23 @@ impl RegressionArg<'_> {
     }
 }
 
+/// Sizes that only the time depends on, for experiments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TuningArg {
+    block: usize,
+    largest_block: usize,
+    nested: usize,
+    cheap: usize,
+}
+
+impl TuningArg {
+    fn read(&self) -> Tuning {
+        let &Self { block, largest_block, nested, cheap } = self;
+        Tuning { block, largest_block, nested, cheap, ..Tuning::default() }
+    }
+}
+
 /// How a fit is run.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -132,6 +149,8 @@ pub(crate) struct SolverArg<'py> {
     n_jobs: usize,
     /// Coefficients to start from: (support (m,), coefficients (m, q)).
     start: Option<(PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>)>,
+    /// The core's own sizes where there are none.
+    tuning: Option<TuningArg>,
     /// Whether Ctrl-C leaves the model as far as it is, and says so, instead of being raised.
     keep_interrupted: bool,
 }
@@ -156,7 +175,7 @@ impl<'py> SolverArg<'py> {
             cache_bytes: self.cache_bytes,
             shrinking: self.shrinking,
             max_iterations: self.max_iter,
-            ..SvmParams::default()
+            tuning: self.tuning.as_ref().map_or_else(Tuning::default, TuningArg::read),
         };
         let max_time = duration(self.max_time)?;
         let start = match &self.start {

@@ -157,6 +157,12 @@ class Single:
 def linear_weights(vectors: _Rows, coefficients: _Floats, n_jobs: int) -> _Floats: ...
 def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
 
+class _Tuning(TypedDict):
+    block: int
+    largest_block: int
+    nested: int
+    cheap: int
+
 class _Solver(TypedDict):
     tol: float
     cache_bytes: int
@@ -166,6 +172,7 @@ class _Solver(TypedDict):
     progress: ProgressCallback | None
     n_jobs: int
     start: tuple[_Indices, _Floats] | None
+    tuning: _Tuning | None
     keep_interrupted: bool
 
 class _Classification(TypedDict):

@@ -32,6 +32,7 @@ SOLVER = {
     "progress": None,
     "n_jobs": 1,
     "start": None,
+    "tuning": None,
     "keep_interrupted": False,
 }
 

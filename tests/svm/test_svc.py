@@ -417,3 +417,29 @@ def test_one_bar_on_a_terminal(monkeypatch):
 class _Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+@pytest.mark.parametrize("cheap", [0, 10**6], ids=["kept", "computed"])
+def test_sizes_of_the_solver_change_the_rounds_and_not_the_solution(all_digits, cheap):
+    X, y = all_digits
+    shared = {"C": 5.0, "gamma": 0.02, "tol": 1e-5, "multi_class": "ovr"}
+    found = {}
+    for block in (2, 32, 1024):
+        svc = SVC(**shared)
+        svc._tuning = {"block": block, "largest_block": block, "nested": 16, "cheap": cheap}
+        found[block] = svc.fit(X[:600], y[:600])
+    usual = SVC(**shared).fit(X[:600], y[:600])
+    rounds = [sum(m.rounds for m in model.certificate_.machines) for model in found.values()]
+    assert rounds == sorted(rounds, reverse=True)
+    assert rounds[0] > 5 * rounds[1] > 5 * rounds[2]
+    for model in found.values():
+        assert model.certificate_.stop == "converged"
+        assert model.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-6)
+        np.testing.assert_allclose(model.decision_function(X), usual.decision_function(X), atol=1e-3)
+
+
+def test_a_block_of_one_row_is_refused(all_digits):
+    svc = SVC()
+    svc._tuning = {"block": 1, "largest_block": 64, "nested": 512, "cheap": 64}
+    with pytest.raises(ValueError, match="block"):
+        svc.fit(*all_digits)

@@ -87,6 +87,7 @@ class Machines(Sent):
             "keep_interrupted": False,
             "n_jobs": jobs,
             "start": start,
+            "tuning": None,
             **solver,
         }
         return _core.fit_svc(core_rows(rows.X), kernel, task, told)

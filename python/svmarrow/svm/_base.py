@@ -140,6 +140,11 @@ class SupportVectorMachine(CertifiedMachine):
     max_time: float | None
     verbose: bool | int
 
+    #: Sizes of the solver ("block", "largest_block", "nested", "cheap"; `Tuning` of the core says what they
+    #: are) in the place of its own, for experiments with time: an instance may set them. The solution is the
+    #: same.
+    _tuning: Mapping[str, int] | None = None
+
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
     shape_fit_: tuple[int, int]
@@ -207,6 +212,7 @@ class SupportVectorMachine(CertifiedMachine):
                 "progress": told.callback,
                 "n_jobs": jobs,
                 "start": start,
+                "tuning": self._tuning,
                 "keep_interrupted": bool(self.warm_start),
             }
             return fit(rows, kernel, solver)

@@ -1,0 +1,398 @@
+"""Stability and bounds beside the thesis (Rifkin, MIT 2002, chapter 5, and the bounds of 4.3 and 4.4.1).
+
+The chapter has theorems and no experiment. Here each of them is met by real refits.
+
+Parts:
+
+* ``codes``: every bound of a coded model on one page, code by code: (4.51), (4.60), (5.34), beside the truth;
+* ``lambda``: where (5.34) begins to say something;
+* ``stability``: (5.8), how far a loss moves when a row leaves, beside refits without the row;
+* ``bagging``: (5.25)-(5.27), a row replaced in disjoint chunks, beside one machine of all rows;
+* ``ivanov``: the counterexample of section 5.2, and what an unregularized b does to stability.
+
+A full run takes about five minutes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from common import Report, arguments, load, run
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from svmarrow import SVC, SVR, BaggedKernelRegressor, CodedClassifier, RLSClassifier, RLSRegressor
+from svmarrow.multiclass import bounds
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+PARTS = ("codes", "lambda", "stability", "bagging", "ivanov")
+CODES = ("ovr", "complete", "dense", "ovo", "sparse")
+DELTA = 0.05
+
+
+def satimage(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The set of tables 4.5 and 4.6, divided by 100 as there."""
+    rows = load("satimage")
+    size = 600 if options.quick else None
+    return rows.X[:size] / 100, rows.y[:size], rows.X_test / 100, rows.y_test
+
+
+def slopes(x: Any, values: Any) -> float:
+    """The power of x that values go with."""
+    return float(np.polyfit(np.log(x), np.log(values), 1)[0])
+
+
+def codes(report: Report, options: argparse.Namespace) -> None:
+    """All bounds, code by code."""
+    report.say("## Bounds by code")
+    X, y, T, t = satimage(options)
+    n = len(y)
+    report.say(
+        f"satimage, {n} rows and {len(t)} test rows, sigma = .25 and C = 2 of table 4.3 (alpha = 1 / (2 C) "
+        f"for "
+        "least squares, so both have one lambda), no intercepts. Codes with zeros have no G: (5.34) is for "
+        "codes "
+        f"without. delta = {DELTA}, gamma = 1."
+    )
+    table = []
+    for name in CODES:
+        for what, machine in (
+            ("SVM", SVC(C=2.0, gamma=8.0, fit_intercept=False)),
+            ("RLS", RLSClassifier(0.25, gamma=8.0, leave_one_out=True)),
+        ):
+            model = CodedClassifier(machine, code=name, random_state=0).fit(X, y)
+            code = model.code_
+            labels = np.searchsorted(model.classes_, y)
+            outputs = np.asarray(model.expansion_.decision_function(X)).reshape(n, -1)
+            own = "hinge" if what == "SVM" else "square"
+            training = bounds.training_error(code, outputs, labels, loss=own)
+            left_out = bounds.leave_one_out(model, X, y)
+            zeros = code.has_zeros
+            expected = (
+                None if zeros else bounds.multiclass_generalization_of(model, X, y, delta=DELTA, gamma=1.0)
+            )
+            table.append(
+                [
+                    name,
+                    what,
+                    code.n_columns,
+                    "zeros" if zeros else code.largest_difference,
+                    1 - model.score(X, y),
+                    training.value,
+                    float(model.loo_error_) if what == "RLS" else "not computed",
+                    left_out.value,
+                    1 - model.score(T, t),
+                    "none" if expected is None else expected.terms["machine_beta"],
+                    "none" if expected is None else expected.value,
+                ]
+            )
+    report.table(
+        "Bounds of a coded model and what they bound",
+        [
+            "code",
+            "machine",
+            "columns",
+            "G",
+            "training error",
+            "(4.51)",
+            "leave-one-out",
+            "(4.60)",
+            "test error",
+            "beta of a machine",
+            "(5.34)",
+        ],
+        table,
+    )
+    below = [row for row in table if row[4] > row[5] or (row[1] == "RLS" and row[6] > row[7])]
+    report.say(
+        f"A bound below what it bounds: {len(below)} of {len(table)} rows. (4.60) is the useful one. (5.34) "
+        f"is "
+        "above 1, the largest error there is: at this lambda it says nothing, of any code. It is least for "
+        "the "
+        "code with the smallest G, one-vs-rest, as the thesis has it, by the ratio of G nearly: "
+        + ", ".join(f"{row[0]} {row[10] / row[3]:.3g} times G" for row in table[::2] if row[10] != "none")
+        + " (SVM)."
+    )
+    report.numbers["codes"] = table
+
+
+def along_lambda(report: Report, options: argparse.Namespace) -> None:
+    """Where the bound for rows to come begins to say something."""
+    report.say("## Along lambda: where (5.34) says something")
+    table = []
+    for name, (X, y, T, t), gamma in (
+        ("satimage", satimage(options), 0.5),
+        ("letter", _letter(options), 1 / 32),
+    ):
+        n = len(y)
+        for lam in (1e-4, 1e-3, 1e-2, 1e-1, 1.0):
+            machine = SVC(C=1 / (2 * lam * n), gamma=gamma, fit_intercept=False)
+            model = CodedClassifier(machine, code="ovr").fit(X, y)
+            for width in (0.1, 1.0):
+                bound = bounds.multiclass_generalization_of(model, X, y, delta=DELTA, gamma=width)
+                table.append(
+                    [name, n, lam, width, 1 - model.score(T, t), bound.terms["empirical"], bound.value]
+                )
+    report.table(
+        "One-vs-rest, SVM without intercept",
+        ["set", "rows", "lambda", "gamma", "test error", "ramp loss on training rows", "(5.34)"],
+        table,
+    )
+    best = {name: min((row[6], row[4]) for row in table if row[0] == name) for name in ("satimage", "letter")}
+    report.say(
+        "The least value is "
+        + " and ".join(f"{v:.3g} ({name}, where the model errs {e:.3g})" for name, (v, e) in best.items())
+        + ", so the bound is below 1 "
+        + ("somewhere" if min(best.values())[0] < 1 else "nowhere")
+        + ". A large lambda makes beta small and the outputs too: all classes' losses come within gamma of "
+        "each "
+        "other, and the ramp loss goes to 1. The bound is of use for comparing codes and losses, not as a "
+        "number."
+    )
+    report.numbers["lambda"] = table
+
+
+def _letter(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rows = load("letter")
+    size = 1500 if options.quick else None
+    return rows.X[:size], rows.y[:size], rows.X_test, rows.y_test
+
+
+def stability(report: Report, options: argparse.Namespace) -> None:
+    """(5.8) beside refits."""
+    from matplotlib.figure import Figure
+
+    report.say("## Stability (5.8): a row leaves")
+    report.say(
+        'USPS, "4" against the rest, sigma = 5, lambda = .001 and .1 held while n grows. Up to 24 rows are '
+        "left out "
+        "and the machine trained again: the 12 with the largest coefficients and 12 drawn at random. The "
+        "movement is the "
+        "largest change of the loss over 2007 test rows with either label."
+    )
+    rows = load("usps")
+    y, T = np.where(rows.y == 4, 1, -1), rows.X_test
+    sizes = (125, 250) if options.quick else (250, 500, 1000, 2000)
+    losses: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "hinge": lambda m: np.maximum(0, 1 - m),
+        "square": lambda m: (1 - m) ** 2,
+    }
+    page = Figure(figsize=(10, 4.5))
+    table, fits = [], []
+    for axis, (loss, value) in zip(page.subplots(1, 2), losses.items(), strict=True):
+        for lam, colour in ((1e-3, "tab:blue"), (0.1, "tab:orange")):
+            own = []
+            for n in sizes:
+                machine: Any = RLSClassifier(lam * n, gamma=0.02)
+                if loss == "hinge":
+                    machine = SVC(C=1 / (2 * lam * n), gamma=0.02, fit_intercept=False, tol=1e-6)
+                X, every = rows.X[:n], np.arange(n)
+                whole = clone(machine).fit(X, y[:n])
+                sizes_of = np.zeros(n)
+                support = getattr(whole, "support_", None)
+                sizes_of[every if support is None else support] = np.abs(whole.expansion_.coefficients[:, 0])
+                drawn = np.random.default_rng(n).permutation(n)[:12]
+                left = np.unique(np.concatenate([np.argsort(-sizes_of)[:12], drawn]))
+                before = whole.decision_function(T)
+                moved = 0.0
+                for i in left:
+                    kept = np.delete(every, i)
+                    after = machine.fit(X[kept], y[kept]).decision_function(T)
+                    for sign in (1, -1):
+                        moved = max(moved, float(np.abs(value(sign * before) - value(sign * after)).max()))
+                beta = bounds.stability(loss, n=n, lam=lam, kappa=1.0).value
+                own.append((n, moved, beta))
+                table.append([loss, lam, n, moved, beta, beta / moved])
+            line = np.array(own)
+            axis.loglog(line[:, 0], line[:, 1], "o-", color=colour, label=f"refits, lambda {lam:g}")
+            axis.loglog(line[:, 0], line[:, 2], "--", color=colour, label=f"(5.8), lambda {lam:g}")
+            fits.append((loss, lam, slopes(line[:, 0], line[:, 1])))
+        axis.set(title=loss, xlabel="rows", ylabel="movement of the loss")
+        axis.legend()
+    page.tight_layout()
+    report.figure(page, "stability")
+    report.table("(5.8) and refits", ["loss", "lambda", "rows", "refits", "(5.8)", "bound / refits"], table)
+    report.say(
+        f"The bound holds in {sum(row[3] <= row[4] for row in table)} of {len(table)} lines. The refits "
+        f"move as n to the "
+        "power " + ", ".join(f"{slope:.2f} ({loss}, lambda {lam:g})" for loss, lam, slope in fits) + "; the "
+        "bound says -1."
+    )
+    report.numbers["stability"] = table
+
+
+def bagging(report: Report, options: argparse.Namespace) -> None:
+    """(5.25)-(5.27) beside refits."""
+    from matplotlib.figure import Figure
+
+    report.say("## Bagging regularizes: (5.27), a row replaced")
+    p = 100 if options.quick else 200
+    counts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16)
+    report.say(
+        f"kin8nm, columns of variance 1, `BaggedKernelRegressor` over disjoint chunks of {p} rows, n = {p} "
+        f"J. A row is replaced "
+        "by one with the same x and the target 3 standard deviations to the other side; six rows each, the "
+        "six in turn, "
+        "everything trained again. alpha is the largest change of the output over 2000 other rows; alpha of "
+        "a chunk is "
+        "that of the machine that had the row. Machines: SVR with C = 10 and an intercept, and least "
+        "squares with "
+        "alpha = .01, both the same at every n, hence not stable in the thesis's sense. Beside them one "
+        "machine on all n "
+        "rows."
+    )
+    X, y = load("kin8nm").all()
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = StandardScaler().fit_transform(X)[order], ((y - y.mean()) / y.std())[order]
+    T, t = X[-2000:], y[-2000:]
+    machines: dict[str, Any] = {
+        "SVR, C = 10": SVR(C=10.0, epsilon=0.1, gamma=0.1, tol=1e-5),
+        "RLS, alpha = .01": RLSRegressor(0.01, gamma=0.1),
+        "RLS, lambda = .01": None,
+    }
+    page = Figure(figsize=(6, 4.5))
+    axis, table, powers = page.subplots(), [], []
+    for name, base in machines.items():
+        line = []
+        for J in counts:
+            n = p * J
+            machine = RLSRegressor(0.01 * p, gamma=0.1) if base is None else base
+            single = RLSRegressor(0.01 * n, gamma=0.1) if base is None else base
+            bag = BaggedKernelRegressor(machine, J, random_state=0)
+
+            def outputs(model: Any, targets: np.ndarray, n: int = n) -> tuple[np.ndarray, Any]:
+                fitted = model.fit(X[:n], targets)
+                return fitted.predict(T), getattr(fitted, "estimators_", None)
+
+            targets = y[:n].copy()
+            f, parts = outputs(bag, targets)
+            where = [np.asarray(rows) for rows in bag.estimators_samples_]
+            pieces = [part.predict(T) for part in parts]
+            g, _ = outputs(single, targets)
+            errors = [float(((values - t) ** 2).mean()) for values in (f, g)]
+            moved = chunk = alone = equal = 0.0
+            for i in range(6):
+                other = targets.copy()
+                other[i] = -3.0 if targets[i] > 0 else 3.0
+                after, changed = outputs(bag, other)
+                d = next(k for k, rows in enumerate(where) if i in rows)
+                own = float(np.abs(changed[d].predict(T) - pieces[d]).max())
+                step = float(np.abs(after - f).max())
+                moved, chunk = max(moved, step), max(chunk, own)
+                equal = max(equal, abs(step - own / J))
+                alone = max(alone, float(np.abs(outputs(single, other)[0] - g).max()))
+            bound = bounds.bagging_stability(chunk, chunk=p, n=n).value
+            line.append((n, moved, alone))
+            table.append([name, J, n, chunk, moved, bound, equal, alone, *errors])
+        values = np.array(line)
+        powers.append((name, slopes(values[:, 0], values[:, 1]), slopes(values[:, 0], values[:, 2])))
+        (drawn,) = axis.loglog(values[:, 0], values[:, 1], "o-", label=f"{name}, chunks")
+        axis.loglog(values[:, 0], values[:, 2], "--", color=drawn.get_color(), label=f"{name}, one machine")
+    axis.set(xlabel="rows", ylabel="largest change of an output", title="a row replaced")
+    axis.legend(fontsize=8)
+    report.figure(page, "bagging")
+    report.table(
+        "(5.27) and refits",
+        [
+            "machine",
+            "J",
+            "rows",
+            "alpha of a chunk",
+            "alpha of the average",
+            "(5.27)",
+            "off (5.25) by",
+            "alpha of one machine on all rows",
+            "squared error, chunks",
+            "squared error, one machine",
+        ],
+        table,
+    )
+    report.say(
+        f"(5.27) holds in {sum(row[4] <= row[5] * (1 + 1e-6) for row in table)} of {len(table)} lines; it "
+        f"is (5.25) that holds "
+        "with equality, row by row, to the size of the column beside it. Changes go as n to the power "
+        + ", ".join(f"{a:.2f} with chunks and {b:.2f} with one machine ({name})" for name, a, b in powers)
+        + ". The thesis: chunks of machines that are not stable are as stable as Tikhonov regularization, "
+        "-1; one machine on all "
+        "rows errs less; and machines that are stable already (lambda held) do not gain from it."
+    )
+    report.numbers["bagging"] = table
+
+
+def ivanov(report: Report, options: argparse.Namespace) -> None:
+    """The counterexample of section 5.2."""
+    report.say("## Ivanov regularization is not stable: section 5.2")
+    report.say(
+        "Lines through the origin, square loss. n - 1 rows at (0, 0) and one at (1, 0), which is replaced "
+        "by (1, 1). Ivanov: the "
+        "slope within [-1, 1] of least squared error, in closed form. Tikhonov: `RLSRegressor` with the "
+        "linear kernel, no "
+        "intercept, alpha = lambda n, lambda = .1; the change of the loss at (1, 0), and twice (5.8), for a "
+        "replacement is two "
+        "removals."
+    )
+    sizes = (10, 100) if options.quick else (10, 30, 100, 300, 1000, 3000)
+    table = []
+    for n in sizes:
+        x = np.zeros((n, 1))
+        x[-1] = 1.0
+        slope = {}
+        for target in (0.0, 1.0):
+            y = np.zeros(n)
+            y[-1] = target
+            free = float(x[:, 0] @ y / (x[:, 0] @ x[:, 0]))
+            ridge = RLSRegressor(0.1 * n, kernel="linear").fit(x, y)
+            slope[target] = (min(max(free, -1.0), 1.0), float(ridge.predict([[1.0]])[0]))
+        change = [abs(slope[1.0][k] ** 2 - slope[0.0][k] ** 2) for k in (0, 1)]
+        bound = 2 * bounds.stability("square", n=n, lam=0.1, kappa=1.0).value
+        table.append([n, *change, bound])
+    report.table("The counterexample", ["rows", "Ivanov", "Tikhonov", "2 beta (5.8)"], table)
+    constant = np.ptp([row[1] for row in table]) == 0
+    report.say(
+        f"Ivanov's change is {'the same at every n' if constant else 'not the same'}, Tikhonov's goes as n "
+        f"to the power "
+        f"{slopes([row[0] for row in table], [row[2] for row in table]):.2f}."
+    )
+    report.say(
+        "The thesis ends chapter 5 with a note to itself, to say something on the unregularized bias. Its "
+        "part is the same as "
+        "Ivanov's: k rows of either class about one point and one more, whose label is changed. `SVC` with "
+        "gamma = .1, lambda = "
+        ".1, rows within .1 of the origin; the change of the output at the origin."
+    )
+    lines = []
+    for half in [size // 2 for size in sizes]:
+        n = 2 * half + 1
+        X = 0.1 * np.random.default_rng(half).normal(size=(n, 2))
+        change = []
+        for intercept in (True, False):
+            values = []
+            for last in (1, -1):
+                y = np.concatenate([np.ones(half), -np.ones(half), [last]])
+                machine = SVC(C=1 / (0.2 * n), gamma=0.1, fit_intercept=intercept, tol=1e-6).fit(X, y)
+                values.append(float(machine.decision_function(np.zeros((1, 2)))[0]))
+            change.append(abs(values[0] - values[1]))
+        lines.append([n, *change, 2 * bounds.stability("hinge", n=n, lam=0.1, kappa=1.0).value])
+    report.table("A label is changed", ["rows", "SVC with b", "SVC without b", "2 beta (5.8)"], lines)
+    report.say(
+        f"With b the change goes from {lines[0][1]:.3g} to {lines[-1][1]:.3g}, without from "
+        f"{lines[0][2]:.3g} to "
+        f"{lines[-1][2]:.3g}. This is why `svmarrow.multiclass.bounds` refuses machines with an intercept."
+    )
+    report.numbers["ivanov"] = {"counterexample": table, "intercept": lines}
+
+
+def main() -> int:
+    """Run the parts that were asked for."""
+    options = arguments(__doc__, PARTS).parse_args()
+    report = Report("rifkin_bounds", "Stability and bounds (Rifkin 2002, chapter 5)", options)
+    works = (codes, along_lambda, stability, bagging, ivanov)
+    return report.run(dict(zip(PARTS, works, strict=True)))
+
+
+if __name__ == "__main__":
+    run(main)
