@@ -324,7 +324,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
             plot.plot(*zip(*points, strict=True), marker=".", label=label)
             compared += [[name, label, size, error] for size, error in points]
         plot.axhline(full_error, color="black", lw=0.8, label="all vectors")
-        plot.set_ylim(0, min(0.5, 6 * full_error))
+        plot.set(xscale="log", yscale="log", ylim=(0.8 * full_error, 1.0))
         plot.set_xlabel("vectors in all")
     report.table("Table 2: the machines", ["set", "vectors", "paper", "test error", "paper"], machines)
     report.table(
@@ -355,7 +355,9 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
         "mend it: those of all these models are the best that were found on the training rows. "
         "Outputs reduced together, or refitted together, have no such sizes."
     )
-    plots[0].legend(fontsize=7)
+    # Five curves leave no room inside.
+    figure.set_layout_engine("constrained")
+    figure.legend(*plots[0].get_legend_handles_labels(), fontsize=7, ncols=3, loc="outside lower center")
     report.figure(figure, "multi-class")
     plt.close(figure)
     report.numbers["multi-class"] = {"table2": machines, "figure4": compared, "scales": scaled}
