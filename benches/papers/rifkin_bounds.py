@@ -158,7 +158,7 @@ def along_lambda(report: Report, options: argparse.Namespace) -> None:
 
 def _letter(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     rows = load("letter")
-    size = 1500 if options.quick else None
+    size = 1500 if options.quick else 4000
     return rows.X[:size], rows.y[:size], rows.X_test, rows.y_test
 
 
