@@ -158,6 +158,8 @@ class Report:
             Path(__file__).parents[2] / "target" / "papers" if options.save is None else options.save
         )
         self._options = options
+        # At the start: files may change while a long run goes on.
+        self._place = place()
         self._page: dict[str, list[str]] = {} if options.save is None else self._read()
         self._part = ""
         self._page[""] = []
@@ -195,7 +197,7 @@ class Report:
             took = time.perf_counter() - start
             quick = " --quick" if self._options.quick else ""
             command = f"python benches/papers/{self._name}.py --only {name}{quick} --save"
-            self.say(f"*{name}: {took:.0f} s by `{command}`; {place()}.*")
+            self.say(f"*{name}: {took:.0f} s by `{command}`; {self._place}.*")
             self._save()
         return 0
 
