@@ -2,7 +2,9 @@
 Which rows become vectors
 =========================
 
-A support vector machine keeps only the rows near its boundary.
+A support vector machine keeps only the rows that lie near its boundary, or on the wrong side of it: the
+ringed ones. The others could be thrown away before training, and nothing would change, if one only knew
+which they are.
 """
 
 import matplotlib.pyplot as plt
@@ -11,6 +13,9 @@ from sklearn.datasets import make_moons
 from svmarrow import SVC, DecisionVectorsDisplay
 
 X, y = make_moons(600, noise=0.2, random_state=0)
-svc = SVC(C=10, gamma=2).fit(X, y)
-DecisionVectorsDisplay.from_estimator(svc, X, y)
+fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
+for ax, C in zip(axes, (0.1, 100), strict=True):
+    svc = SVC(C=C, gamma=2).fit(X, y)
+    DecisionVectorsDisplay.from_estimator(svc, X, y, ax=ax)
+    ax.set_title(f"C = {C}: {svc.expansion_.n_vectors} of {len(X)} rows are vectors")
 plt.show()

@@ -10,15 +10,10 @@ from pathlib import Path
 import pytest
 
 import svmarrow
-from public_names import MODULES, SECTIONS
+from public_names import MODULES, SECTIONS, thing
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = [name for section in SECTIONS for name in section.names]
-
-
-def thing(name):
-    module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
 
 
 def test_every_public_name_has_a_page():

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from pathlib import Path
 from typing import Any
 
-from public_names import SECTIONS
+from public_names import SECTIONS, thing
 
 #: Examples of the gallery that use a name are listed below it.
 GALLERY = "\n.. minigallery:: {name}\n   :add-heading: Examples\n   :heading-level: ^\n"
-
-
-def thing(name: str) -> Any:
-    """What a dotted name names."""
-    module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
 
 
 def shown(name: str) -> str:

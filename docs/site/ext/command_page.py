@@ -1,4 +1,4 @@
-"""The page of the command `svmarrow`: every subcommand with its arguments and options, read off the program."""
+"""The page of the command `svmarrow`: its subcommands, arguments and options, read off the program."""
 
 from __future__ import annotations
 

@@ -211,6 +211,7 @@ def make_code(
     Returns
     -------
     Code
+        The matrix with its distances.
 
     Raises
     ------

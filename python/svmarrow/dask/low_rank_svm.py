@@ -36,8 +36,7 @@ __all__ = ["DaskLowRankSVC"]
 
 
 class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
-    """Support vector classification with coefficients at a few points, over the partitions of a Dask
-    collection.
+    """Support vector classification with few points, over the partitions of a Dask collection.
 
     The machine of `svmarrow.LowRankSVC` on all rows, with its certificate for the projected kernel. Its
     model has ``n_vectors`` vectors however many rows support it; the driver holds ``n_vectors`` numbers for
@@ -86,7 +85,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
 
         Returns
         -------
-        self : object
+        object
             Itself.
 
         Raises

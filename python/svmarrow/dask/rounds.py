@@ -61,21 +61,27 @@ _RISE = 1e-9
 class Round:
     """What a round of a fit over partitions was, and cost."""
 
-    #: Rows on the driver, support vectors among them, rows that violate and are not there.
+    #: Rows on the driver.
     rows: int
+    #: Support vectors among them.
     support: int
+    #: Rows elsewhere that violate the conditions of the optimum.
     violators: int
+    #: Dual objective of the driver's machines.
     dual: float
+    #: Their gap over all rows.
     gap: float
     #: Vectors whose coefficients changed: what the workers evaluate.
     changed: int
-    #: Bytes of vectors and rows that went to each worker and came from all of them.
+    #: Bytes of vectors that went to each worker.
     sent: int
+    #: Bytes of rows that came from all of them.
     received: int
-    #: Processor seconds of the driver's solver; of the workers' evaluation, all together; of the machines
-    #: that the partitions begin with, in the first round.
+    #: Processor seconds of the driver's solver.
     driver: float
+    #: Processor seconds of the workers' evaluation, all together.
     workers: float
+    #: Processor seconds of the machines that the partitions begin with, in the first round.
     begin: float
     #: Seconds of the round on the clock, since the end of the one before.
     seconds: float

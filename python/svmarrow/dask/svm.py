@@ -94,7 +94,7 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
 
         Returns
         -------
-        self : object
+        object
             Itself.
 
         Raises

@@ -194,6 +194,7 @@ class KernelExpansion(Savable):
         Returns
         -------
         ndarray of shape (n, q), float64
+            The outputs.
 
         Raises
         ------

@@ -101,6 +101,15 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
     n_iter_no_change : int or None, default=None
         End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
+    scoring : {"loss", "error"}, default="loss"
+        What early stopping looks at: the mean loss of the validation rows, or the share of them that is
+        classified wrongly.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows; "balanced" is
+        n / (n_classes * count of the class), rows counted by their weights.
+    class_kernels : dict or None, default=None
+        A kernel for each class: dicts with any of "kernel", "gamma", "coef0" and "degree" by label, in place
+        of the parameters of these names. A row's function then has the kernel of its class.
     precision : {"single", "double"}, default="single"
         In which candidates are kept and compared. Single takes half the memory and less time; of two that
         are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
@@ -109,15 +118,6 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. Where it
         does not fit, each step looks at a sample of 59 functions, whose values are computed then: that is
         quicker, and mostly as accurate.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows; "balanced" is
-        n / (n_classes * count of the class), rows counted by their weights.
-    class_kernels : dict or None, default=None
-        A kernel for each class: dicts with any of "kernel", "gamma", "coef0" and "degree" by label, in place
-        of the parameters of these names. A row's function then has the kernel of its class.
-    scoring : {"loss", "error"}, default="loss"
-        What early stopping looks at: the mean loss of the validation rows, or the share of them that is
-        classified wrongly.
     sample_size : int or None, default=None
         Look at so many functions drawn anew at each step, in any case; nothing is kept.
     max_time : float or None, default=None

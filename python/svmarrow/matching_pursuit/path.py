@@ -162,6 +162,7 @@ class MatchingPath(SizePath):
         Returns
         -------
         ndarray of shape (len(sizes), n, q)
+            Outputs, size by size.
         """
         return self._outputs(self._estimator._rows(X), self._steps(sizes))
 

@@ -451,6 +451,11 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
     def as_expansion(self) -> ExpansionClassifier:
         """The fitted model as a classifier made of one expansion: what `svmarrow.compress` takes.
 
+        Returns
+        -------
+        ExpansionClassifier
+            The same answers, without the estimator.
+
         Raises
         ------
         TypeError

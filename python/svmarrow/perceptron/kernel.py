@@ -127,6 +127,11 @@ class KernelPerceptron(PoolClassifier):
     def as_expansion(self) -> ExpansionClassifier:
         """The model as an expansion with labels: what `svmarrow.compress` takes.
 
+        Returns
+        -------
+        ExpansionClassifier
+            The same answers, without the estimator.
+
         Raises
         ------
         TypeError

@@ -338,6 +338,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         Returns
         -------
         ndarray of int64 of shape (n,)
+            Splits passed by each row.
         """
         return self._routes(X)[:, 1]
 
@@ -357,6 +358,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         Returns
         -------
         KernelExpansion
+            The functions of the leaf.
 
         Raises
         ------

@@ -184,7 +184,7 @@ class LowRankSVC(CertifiedClassifier):
 
         Returns
         -------
-        self : object
+        object
             The fitted classifier.
 
         Raises

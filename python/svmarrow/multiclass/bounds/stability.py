@@ -200,6 +200,7 @@ def ramp_loss(scores: ArrayLike, labels: ArrayLike, *, gamma: float) -> NDArray[
     Returns
     -------
     ndarray of shape (n,)
+        A loss between 0 and 1 for each row.
     """
     check({"gamma": gamma}, {"gamma": real(above=0.0)})
     values = np.array(scores, dtype=np.float64)
@@ -236,6 +237,7 @@ def multiclass_generalization(
     Returns
     -------
     Bound
+        The bound with its terms.
     """
     rules = {"beta": real(least=0.0), "gamma": real(above=0.0), "difference": integer(least=1)}
     check({"beta": beta, "gamma": gamma, "difference": difference}, rules)

@@ -1,0 +1,26 @@
+"""
+The boundary with ever fewer vectors
+====================================
+
+A pursuit keeps the vectors that bring the small machine nearest to the full one, one after the other, so
+one run has all sizes. The grey line is the full machine's boundary.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+
+from svmarrow import SVC, DecisionVectorsDisplay, compression_path
+
+X, y = make_moons(500, noise=0.18, random_state=0)
+svc = SVC(C=10, gamma=2).fit(X, y)
+path = compression_path(svc, X, y, n_vectors=32)
+
+fig, axes = plt.subplots(2, 2, figsize=(10, 7.2), sharex=True, sharey=True, layout="constrained")
+for ax, size in zip(axes.flat, (4, 6, 10, 20), strict=True):
+    DecisionVectorsDisplay.from_estimator(path[size], X, y, full=svc, ax=ax)
+    same = 100 * (path[size].predict(X) == svc.predict(X)).mean()
+    ax.set_title(
+        f"{size} of {svc.expansion_.n_vectors} vectors: {same:.1f} % of the labels are the full machine's"
+    )
+    ax.title.set_fontsize(9)
+plt.show()

@@ -1,0 +1,36 @@
+"""
+Scores are not probabilities
+============================
+
+The outputs of a machine say on which side a row lies, and how far. How often a row with such an output is
+of the class has to be learnt from rows that the machine was not trained on; scikit-learn's
+`CalibratedClassifierCV` does that.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import expit
+from sklearn.calibration import CalibratedClassifierCV, calibration_curve
+from sklearn.datasets import make_classification
+
+from svmarrow import SVC
+
+X, y = make_classification(9000, n_features=12, n_informative=6, flip_y=0.1, class_sep=0.8, random_state=0)
+svc = SVC(C=1, gamma=0.05).fit(X[:1500], y[:1500])
+calibrated = CalibratedClassifierCV(SVC(C=1, gamma=0.05), ensemble=False).fit(X[:1500], y[:1500])
+squeezed = expit(svc.decision_function(X[1500:]))
+learnt = calibrated.predict_proba(X[1500:])[:, 1]
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+left.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
+for values, colour, name in (
+    (squeezed, "#888888", "output, squeezed by hand"),
+    (learnt, "#c1272d", "calibrated"),
+):
+    share, said = calibration_curve(y[1500:], values, n_bins=12)
+    left.plot(said, share, "o-", color=colour, label=name)
+    right.hist(values, np.linspace(0, 1, 25), histtype="step", linewidth=2, color=colour, label=name)
+left.set(xlabel="probability that is said", ylabel="share that is of the class")
+right.set(xlabel="probability that is said", ylabel="rows")
+left.legend(frameon=False)
+plt.show()

@@ -1,0 +1,43 @@
+"""
+How many vectors are needed?
+============================
+
+Three ways to a small model: train on fewer rows, choose among the vectors of a machine that was trained on
+all, or make new ones. For the same error the made ones need the fewest.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from svmarrow import SVC, GradientSettings, compression_path
+from svmarrow.reduced_set import subsample_baseline
+
+X, y = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.5, random_state=0)
+svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X_train, y_train)
+full = 100 * (1 - svc.score(X_test, y_test))
+
+chosen = compression_path(svc, X_train, y_train, n_vectors=300)
+made = compression_path(
+    svc, X_train, y_train, n_vectors=80, method="gradient",
+    settings=GradientSettings(steps=1500, sizes=[10, 20, 40, 80]), random_state=0,
+)  # fmt: skip
+fewer = np.array([20, 40, 80, 160, 320])
+kept, scores = subsample_baseline(svc, X_train, y_train, X_test, y_test, sizes=fewer, random_state=0)
+
+fig, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
+ax.plot(chosen.sizes, 100 * (1 - chosen.scores(X_test, y_test)), color="#12355b", label="chosen (pursuit)")
+ax.plot(made.sizes, 100 * (1 - made.scores(X_test, y_test)), "o-", color="#c1272d", label="made (gradient)")
+ax.plot(kept, 100 * (1 - scores), "s--", color="#888888", label="trained on fewer rows")
+ax.axhline(full, color="black", linewidth=0.8, linestyle=":")
+ax.annotate(
+    f"all {svc.expansion_.n_vectors} vectors: {full:.1f} %", (8, full), (0, -12), textcoords="offset points"
+)
+ax.set(xscale="log", yscale="log", xlabel="vectors", ylabel="test error, %", xlim=(7, 400), ylim=(2.5, 40))
+ax.set_yticks([3, 5, 10, 20, 40], ["3", "5", "10", "20", "40"])
+ax.set_xticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
+ax.grid(color="#e2e2e2", linewidth=0.6)
+ax.legend(frameon=False)
+plt.show()

@@ -1,0 +1,364 @@
+"""Figures on the pages, made from the committed JSON of `docs/benchmarks`: one function for each marked part.
+
+A page has `<!-- made: NAME -->...<!-- end -->`; what stands between is the text of the function NAME.
+`python docs/site/renew.py` writes it there, and a test compares.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = re.compile(r"(<!-- made: ([\w-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
+PARTS: dict[str, Callable[[], str]] = {}
+
+
+def part(function: Callable[[], str]) -> Callable[[], str]:
+    """A function whose name with dashes can be asked for on a page."""
+    PARTS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+@cache
+def load(name: str) -> Any:
+    """A file of `docs/benchmarks`, read once."""
+    return json.loads((ROOT / "docs" / "benchmarks" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, with the lines around it that a block needs."""
+    lines = ["| " + " | ".join(line) + " |" for line in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n" + re.sub(r"\|(?:  \|)+", lambda empty: empty[0].replace("  ", " "), "\n".join(lines)) + "\n"
+
+
+def seconds(value: float | None) -> str:
+    """Two digits or so, as the tables have them."""
+    if value is None:
+        return ""
+    if value >= 9.95:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
+
+
+def percent(share: float) -> str:
+    """A share as percent, two digits after the point."""
+    return f"{100 * share:.2f} %"
+
+
+def provenance(name: str) -> str:
+    """Command, commit, machine and day of a file, as far as it tells."""
+    found = load(name)
+    about = found.get("about", found)
+    machine = about.get("machine", "")
+    if isinstance(machine, dict):
+        processor = f"{machine['processors']} cores of {machine['processor']}"
+    else:
+        cores = f"{about['cores']} cores, {machine}" if "cores" in about else machine
+        processor = about.get("processor") or cores
+    parts = [
+        f"`{about['command']}`" if "command" in about else "",
+        f"commit {about['commit'][:7]}" if "commit" in about else "",
+        processor,
+        str(about.get("date", ""))[:10],
+    ]
+    return f"{'; '.join(filter(None, parts))}. Every run: [{name}.json](benchmarks/{name}.json)."
+
+
+# Support vector machines beside their peers --------------------------------------------------------------
+
+LIBSVM, INTEL, OURS = "sklearn", "intelex-f32", "svmarrow-f32"
+
+
+def _times(what: str) -> dict[str, dict[str, float]]:
+    """Workload and engine to the median of its seconds, where the solution is right."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in load("svm")["comparison"]:
+        own = found.setdefault(cell["workload"], {})
+        if cell[what] and cell["trusted"]:
+            own[cell["engine"]] = median(cell[what])
+    return found
+
+
+def _mean(what: str) -> str:
+    """Geometric mean of the best peer's time over ours, where every peer that ran was right."""
+    wrong = {cell["workload"] for cell in load("svm")["comparison"] if not cell["trusted"]}
+    ratios = [
+        min(time for engine, time in times.items() if engine != OURS) / times[OURS]
+        for workload, times in _times(what).items()
+        if workload not in wrong
+    ]
+    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.1f}"
+
+
+@part
+def svm_fit() -> str:
+    return _mean("fit_seconds")
+
+
+@part
+def svm_predict() -> str:
+    return _mean("predict_seconds")
+
+
+@part
+def svm_table() -> str:
+    fit, predict, bound = _times("fit_seconds"), _times("predict_seconds"), _times("bound_seconds")
+    wrong = {(c["workload"], c["engine"]) for c in load("svm")["comparison"] if not c["trusted"]}
+
+    def cells(times: dict[str, dict[str, float]], workload: str) -> list[str]:
+        shown = [
+            "wrong" if (workload, engine) in wrong else seconds(times[workload].get(engine))
+            for engine in (LIBSVM, INTEL)
+        ]
+        return [*shown, f"**{seconds(times[workload][OURS])}**"]
+
+    rows = [
+        [name, *cells(fit, name), f"{fit[name][OURS] / bound[name][OURS]:.1f}", *cells(predict, name)]
+        for name in fit
+    ]
+    head = ["workload", "fit LIBSVM", "intelex", "svmarrow", "over bound"]
+    return table([*head, "predict LIBSVM", "intelex", "svmarrow"], rows)
+
+
+# One program, unmodified ---------------------------------------------------------------------------------
+
+
+def _program(library: str) -> str:
+    ratios = [
+        found["libraries"][library]["seconds"]["all"] / found["libraries"]["svmarrow"]["seconds"]["all"]
+        for found in load("dropin")["dropin"]
+    ]
+    return f"{min(ratios):.1f} to {max(ratios):.1f}"
+
+
+@part
+def dropin_sklearn() -> str:
+    return _program("scikit-learn")
+
+
+@part
+def dropin_intelex() -> str:
+    return _program("scikit-learn-intelex")
+
+
+@part
+def dropin_table() -> str:
+    rows = []
+    for found in load("dropin")["dropin"]:
+        for library, run in found["libraries"].items():
+            steps = [seconds(time) for time in run["seconds"].values()]
+            rows.append([found["workload"], library, *steps, percent(run["error"]), f"{run['log_loss']:.3f}"])
+    steps = list(load("dropin")["dropin"][0]["libraries"]["svmarrow"]["seconds"])
+    return table(["set", "library", *steps, "error", "log loss"], rows)
+
+
+# Probabilities, searches ---------------------------------------------------------------------------------
+
+
+@part
+def probability_table() -> str:
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for run in load("probability")["runs"]:
+        groups.setdefault((run["set"], run["who"]), []).append(run)
+
+    def mean(runs: list[Any], what: str) -> float:
+        return sum(run[what] for run in runs) / len(runs)
+
+    return table(
+        ["set", "who", "log loss", "`predict` and most probable class differ", "fit, s", "predict, s"],
+        (
+            [
+                name,
+                who,
+                f"{mean(runs, 'log_loss'):.3f}",
+                percent(mean(runs, "disagree")),
+                seconds(mean(runs, "fit_seconds")),
+                seconds(mean(runs, "predict_proba_seconds")),
+            ]
+            for (name, who), runs in groups.items()
+        ),
+    )
+
+
+@part
+def tuning_table() -> str:
+    rows = []
+    for found in load("tuning")["tuning"]:
+        for engine, runs in found["engines"].items():
+            busy = median(run["processor_seconds"] for run in runs)
+            rows.append(
+                [f"{found['set']} ({found['rows']:,})", engine, seconds(busy), f"{runs[0]['error']:.2f} %"]
+            )
+    return table(["set (rows)", "search", "processor seconds", "test error"], rows)
+
+
+# What ships ----------------------------------------------------------------------------------------------
+
+#: Row of the file, words, and which of its times is meant.
+SHIPPED = (
+    ("scikit-learn SVC", "scikit-learn's SVC, 1 call of `predict` a row", "single"),
+    ("svmarrow, full", "svmarrow, {full:,} vectors, `compiled()`", "single"),
+    ("svmarrow, compressed", "{small:,} constructed vectors, `compiled()`", "single"),
+    ("onnxruntime, compressed", "the same in onnxruntime", "single"),
+    ("svmarrow, int8", "the same in bytes, `compiled()`", "single"),
+    ("C, int8", "the same in bytes, C", "single"),
+)
+
+
+def _kilobytes(count: int) -> str:
+    return f"{count / 1000:.0f}" if count >= 100_000 else f"{count / 1000:.1f}".removesuffix(".0")
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
+
+
+@part
+def ship_table() -> str:
+    found = load("ship")["sets"]["satimage"]
+    full, small = found["vectors"]
+    rows = []
+    for name, words, which in SHIPPED:
+        row = found["rows"][name]
+        words = words.format(full=full, small=small)
+        rows.append([words, _kilobytes(row["bytes"]), _microseconds(row[which]), percent(row["error"])])
+    return table(["", "kB", "microseconds a row", "error"], rows)
+
+
+@part
+def ship_all_table() -> str:
+    rows = []
+    for name, found in load("ship")["sets"].items():
+        for form, row in found["rows"].items():
+            if "error" in row:
+                flash = row.get("cortex", {}).get("flash")
+                single = _microseconds(row["single"])
+                kilobytes = _kilobytes(row["bytes"])
+                rows.append(
+                    [name, form, kilobytes, single, percent(row["error"]), _kilobytes(flash) if flash else ""]
+                )
+    return table(["set", "form", "kB", "microseconds a row", "error", "kB of flash, Cortex-M4"], rows)
+
+
+# Beyond one machine --------------------------------------------------------------------------------------
+
+
+@part
+def stream_table() -> str:
+    words = {
+        "low rank": "`LowRankRLSClassifier.partial_fit`",
+        "nystroem + sgd": "`Nystroem` + `SGDClassifier` of scikit-learn",
+        "exact on 20,000 rows": "`SVC` on the first 20,000 rows, exact",
+    }
+    return table(
+        ["learner", "processor seconds", "peak of resident memory, MB", "error on 100,000 other rows"],
+        (
+            [
+                words[name],
+                f"{row['processor']:.0f}",
+                f"{row['peak_megabytes']:.0f}",
+                percent(row["error"]),
+            ]
+            for name, row in load("stream")["found"].items()
+        ),
+    )
+
+
+@part
+def dask_table() -> str:
+    rows = []
+    for run in load("dask")["runs"]:
+        local = run["local"]
+        for fit in run["partitions"]:
+            moved = (
+                sum(r["sent"] + r["received"] for r in fit["rounds"]) if "bytes" not in fit else fit["bytes"]
+            )
+            rows.append(
+                [
+                    run["name"],
+                    str(fit["workers"]),
+                    f"{local['processor']:.2f}",
+                    f"{fit['processor_workers']:.2f}",
+                    f"{fit['processor_driver']:.2f}",
+                    f"{100 * fit['share_of_driver']:.0f} %",
+                    str(len(fit["rounds"])),
+                    f"{fit['support']:,}",
+                    f"{moved / 1e6:.1f}",
+                    f"{abs(fit['dual'] - local['dual']) / local['dual']:.0e}",
+                ]
+            )
+    head = ["rows", "workers", "one machine", "workers, all", "driver", "share", "rounds", "vectors"]
+    return table([*head, "MB moved", "apart"], rows)
+
+
+# What one call promises ----------------------------------------------------------------------------------
+
+
+@part
+def promises_sentence() -> str:
+    runs = load("promises")["runs"]
+    sets = len({run["set"] for run in runs})
+    share = median(run["vectors"] / run["full vectors"] for run in runs)
+    kept = sum(run["holds"] for run in runs)
+    held = f"on {sets} sets the bound held on the test rows of {kept} of {len(runs)} runs"
+    return f"{held}, with a median of {share:.2f} of the vectors"
+
+
+# Choosing ------------------------------------------------------------------------------------------------
+
+
+def _about(kind: dict[str, Any]) -> str:
+    of = "a number" if kind["measure"] == "mse" else f"{kind['classes']} classes"
+    chosen = f"C = {kind['C']:.3g}" + ("" if kind["gamma"] is None else f", gamma = {kind['gamma']:.2g}")
+    shape = f"{kind['rows']:,} rows, {kind['columns']:,} columns, {of}"
+    return f"{kind['set']}: {shape}; {kind['kernel']} kernel, {chosen}"
+
+
+@part
+def choosing_tables() -> str:
+    parts = []
+    for title, kind in load("choosing")["kinds"].items():
+        rows = []
+        for name, found in kind["estimators"].items():
+            if "left_out" in found:
+                rows.append([name, f"left out: {found['left_out']}", "", "", "", ""])
+                continue
+            error = f"{found['error']:.4f}" if kind["measure"] == "mse" else percent(found["error"])
+            vectors = "" if found["vectors"] is None else f"{found['vectors']:,}"
+            fit, predict = seconds(found["fit_seconds"]), _microseconds(found["predict_microseconds"])
+            rows.append([name, error, fit, predict, _kilobytes(found["bytes"]), vectors])
+        error = "mean squared error" if kind["measure"] == "mse" else "error"
+        head = ["estimator", error, "fit, s", "predict, microseconds a row", "kB", "vectors"]
+        parts.append(f"\n### {title[0].upper()}{title[1:]}\n\n{_about(kind)}.\n{table(head, rows)}")
+    return "".join(parts)
+
+
+def _provenance(name: str) -> None:
+    PARTS[f"from-{name}"] = lambda: provenance(name)
+
+
+for _name in ("svm", "dropin", "probability", "tuning", "ship", "dask", "stream", "promises", "choosing"):
+    _provenance(_name)
+
+
+def renewed(text: str) -> str:
+    """A page with its marked parts made anew."""
+    return MARK.sub(lambda found: found[1] + PARTS[found[2]]() + found[4], text)
+
+
+def pages() -> list[Path]:
+    """All pages with marked parts."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        path for path in found if "made" not in path.parts and MARK.search(path.read_text(encoding="utf-8"))
+    ]

@@ -1,0 +1,72 @@
+"""Write figures and pictures on all pages anew from the committed JSON: `python docs/site/renew.py`.
+
+Pictures carry the digest of the file they were drawn from, by which a test sees whether they are of now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from measured import ROOT, pages, renewed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: A picture, the file it shows, and the program that draws it from that.
+PICTURES = {
+    "docs/peers.png": ("docs/benchmarks/svm.json", ("benches/peers/plot.py", "{json}", "{png}")),
+    "docs/benchmarks/ship.png": (
+        "docs/benchmarks/ship.json",
+        ("benches/peers/ship.py", "--redraw", "--json", "{json}", "--picture", "{png}"),
+    ),
+    "docs/benchmarks/choosing.png": (
+        "docs/benchmarks/choosing.json",
+        ("benches/choosing/plot.py", "{json}", "{png}"),
+    ),
+}
+
+
+def digest(path: Path) -> str:
+    """What tells one file from another."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def drawn_from(picture: Path) -> str:
+    """The digest that a picture carries, empty where it carries none."""
+    with Image.open(picture) as image:
+        return str(image.info.get("Source", ""))
+
+
+def draw(picture: str) -> None:
+    """Draw a picture and write the digest into it."""
+    source, program = PICTURES[picture]
+    names = {"json": str(ROOT / source), "png": str(ROOT / picture)}
+    subprocess.run([sys.executable, *(word.format(**names) for word in program)], cwd=ROOT, check=True)
+    note = PngInfo()
+    note.add_text("Source", digest(ROOT / source))
+    with Image.open(ROOT / picture) as image:
+        image.load()
+        image.save(ROOT / picture, pnginfo=note, optimize=True)
+
+
+def main() -> None:
+    """Renew what differs."""
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if renewed(text) != text:
+            path.write_text(renewed(text), encoding="utf-8")
+            print("renewed", path.relative_to(ROOT))
+    for picture, (source, _) in PICTURES.items():
+        if not (ROOT / picture).exists() or drawn_from(ROOT / picture) != digest(ROOT / source):
+            draw(picture)
+            print("drawn", picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The docstring of every public name and method says what it has to, in numpydoc's form."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+
+from public_names import SECTIONS, thing
+
+validate = pytest.importorskip("numpydoc.validate", reason="the extra docs is not installed")
+pycode = pytest.importorskip("sphinx.pycode")
+
+#: What numpydoc asks for and we do not.
+LEFT_OUT = {
+    "ES01": "a summary that says it all needs no second paragraph",
+    "SA01": "a neighbour is named where it is easily overlooked; the guide leads from one to the other",
+    "SS05": "a noun may begin a sentence",
+    "PR04": "parameters that are another function's stand in one line that names it",
+    **dict.fromkeys(("PR08", "RT04", "SS02"), "q, b and k are names"),
+}
+#: A method whose one sentence says all needs no sections; its example is that of its class.
+ONE_SENTENCE = {"PR01", "RT01"}
+OF_MEMBERS = {"EX01"}
+#: Classes that functions and fits give back: their fields or attributes are described instead of parameters.
+GIVEN_BACK = {"svmarrow.MatchingPath", "svmarrow.CompressionPath", "svmarrow.ConstructionPath"}
+#: Shown by the example of another name: the one that gives them back, or takes them, or undoes them.
+SHOWN_ELSEWHERE = {
+    "svmarrow.GradientSettings": "svmarrow.compress",
+    "svmarrow.SelectionSettings": "svmarrow.compress",
+    "svmarrow.load": "svmarrow.save",
+    "svmarrow.unpatch_sklearn": "svmarrow.patch_sklearn",
+    "svmarrow.patch.HandedOver": "svmarrow.patch_sklearn",
+    "svmarrow.io.save_svmlight": "svmarrow.io.load_svmlight",
+    "svmarrow.interop.save_libsvm_model": "svmarrow.as_expansion",
+    "svmarrow.interop.load_libsvm_model": "svmarrow.as_expansion",
+    "svmarrow.export.register_skl2onnx": "svmarrow.export.to_onnx",
+    "svmarrow.multiclass.binary_errors": "svmarrow.multiclass.BinaryErrorDisplay",
+    "svmarrow.reduced_set.subsample_baseline": "svmarrow.SizeAccuracyDisplay",
+}
+
+
+def members(name):
+    """A name, and what it has of its own."""
+    yield name
+    if inspect.isclass(thing(name)):
+        for own, value in vars(thing(name)).items():
+            plain = inspect.unwrap(value) if callable(value) else value
+            kinds = (type(members), property, classmethod, staticmethod)
+            if not own.startswith("_") and isinstance(plain, kinds):
+                yield f"{name}.{own}"
+
+
+def left_out(name, member):
+    """Codes that are not asked of a docstring."""
+    found = set(LEFT_OUT)
+    if member != name:
+        documented = thing(name).__dict__[member.rpartition(".")[2]].__doc__ or ""
+        found |= OF_MEMBERS | (ONE_SENTENCE if "----" not in documented else set())
+    elif dataclasses.is_dataclass(thing(name)) or name in GIVEN_BACK:
+        found |= {"PR01", "EX01"}
+    elif name.startswith("svmarrow.dask.Dask"):
+        found |= {"PR01"}  # the parameters are those of the class without Dask
+    elif name in SHOWN_ELSEWHERE or name.startswith(("svmarrow.multiclass.bounds.", "svmarrow.exceptions.")):
+        found |= {"EX01"}
+    return found
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
+def test_docstrings(section):
+    faults = [
+        f"{member}: {code} {text}"
+        for name in section.names
+        # Two of the exceptions are scikit-learn's own.
+        if thing(name).__module__.startswith("svmarrow")
+        for member in members(name)
+        for code, text in validate.validate(member)["errors"]
+        if code not in left_out(name, member)
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for section in SECTIONS
+        for name in section.names
+        if dataclasses.is_dataclass(thing(name)) and thing(name).__module__.startswith("svmarrow")
+    ],
+)
+def test_fields_are_described(name):
+    kind = thing(name)
+    above = pycode.ModuleAnalyzer.for_module(kind.__module__)
+    described = {key[1] for key in above.find_attr_docs()}
+    for field in dataclasses.fields(kind):
+        assert field.name in described or field.name in (kind.__doc__ or ""), field.name
