@@ -8,6 +8,7 @@
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out; for fixed vectors Z, packed once, and blocks of rows X that come and go |
+//! | `row` | one row as it was given and in the frame |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
 //! | `product` | K(X, Z) B without ever storing K |
 //! | `contrast` | whether kernel values tell rows apart in single precision |
@@ -24,6 +25,7 @@ mod pair;
 mod pool;
 mod product;
 mod rounding;
+mod row;
 mod slope;
 mod tile;
 mod weights;
@@ -38,10 +40,11 @@ pub use gram::{diagonal, gram, gram_symmetric, gram_symmetric_watched, gram_watc
 pub use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pair::self_value;
-pub(crate) use pool::{Formula, Lines, RowBuffer, RowWriter, VectorPool};
+pub(crate) use pool::{Formula, Lines, VectorPool};
 pub use product::Evaluator;
 pub(crate) use product::made;
 pub(crate) use rounding::{RelativeRounding, growth, rounding};
+pub(crate) use row::{RowBuffer, RowWriter};
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};
 pub use tile::{KernelRows, Value};
 pub use weights::linear_weights;

@@ -1,0 +1,201 @@
+//! One row at a time: taken from rows of any layout into the precision and the frame of a computation, and collected
+//! again as it was given.
+
+use ndarray::Array2;
+
+use crate::data::{OwnedRows, Rows};
+use crate::simd::Real;
+use crate::simd::blas::dot;
+use crate::simd::micro::SparseBlock;
+
+/// Dense squared lengths outside of this range are summed in double precision.
+const LEAST_SINGLE: f64 = 1e-30;
+const MOST_SINGLE: f64 = 1e30;
+/// One row in the precision of the computation, as it was given and in the frame; its memory is used again for the next
+/// one.
+pub(crate) struct RowBuffer<T> {
+    features: usize,
+    sparse: bool,
+    scale: f64,
+    /// The values that were given: all of a dense row, the entries of a sparse one.
+    given: Vec<T>,
+    /// In the frame, of a dense row.
+    pub(super) values: Vec<T>,
+    /// In the frame, of a sparse row.
+    pub(super) entries: SparseBlock<T>,
+    pub(super) norm: [T; 1],
+    squared_norm: f64,
+}
+
+impl<T: Real> RowBuffer<T> {
+    /// For rows of `features` features; `scale` brings them into the frame.
+    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Self {
+        let width = if sparse { 0 } else { features };
+        Self {
+            features,
+            sparse,
+            scale,
+            given: vec![T::ZERO; width],
+            values: vec![T::ZERO; width],
+            entries: SparseBlock::new(features),
+            norm: [T::ZERO],
+            squared_norm: 0.0,
+        }
+    }
+
+    /// Another buffer for such rows.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.features, self.sparse, self.scale)
+    }
+
+    /// Takes a row of any layout. Cost O(d), for sparse rows in a sparse buffer O(stored values).
+    pub(crate) fn load(&mut self, rows: &Rows<'_>, row: usize) {
+        if self.sparse {
+            self.load_entries(|push| rows.for_each_in_row(row, |k, v| push(k, T::from_f64(v))));
+            return;
+        }
+        if rows.is_sparse() {
+            self.given.fill(T::ZERO);
+        }
+        let given = &mut self.given;
+        rows.for_each_in_row(row, |k, v| given[k] = T::from_f64(v));
+        self.finish_dense();
+    }
+
+    /// Takes values; only for dense buffers.
+    pub(crate) fn load_dense(&mut self, values: &[T]) {
+        self.given.copy_from_slice(values);
+        self.finish_dense();
+    }
+
+    /// Takes the entries that `give` pushes in column order; only for sparse buffers.
+    pub(crate) fn load_entries(&mut self, give: impl FnOnce(&mut dyn FnMut(usize, T))) {
+        self.entries.restart(self.features);
+        self.given.clear();
+        let Self { entries, given, scale, .. } = self;
+        give(&mut |k, v| {
+            if v != T::ZERO {
+                given.push(v);
+                entries.push(k, T::from_f64(v.to_f64() * *scale));
+            }
+        });
+        self.entries.end_row();
+        let values = self.entries.entries().1;
+        self.squared_norm = values.iter().map(|v| v.to_f64() * v.to_f64()).sum();
+        self.norm = [T::from_f64(self.squared_norm)];
+    }
+
+    fn finish_dense(&mut self) {
+        for (to, from) in self.values.iter_mut().zip(&self.given) {
+            *to = T::from_f64(from.to_f64() * self.scale);
+        }
+        self.squared_norm = dot(&self.values, &self.values).to_f64();
+        if size_of::<T>() < size_of::<f64>() && !(LEAST_SINGLE..MOST_SINGLE).contains(&self.squared_norm) {
+            self.squared_norm = self.values.iter().map(|v| v.to_f64() * v.to_f64()).sum();
+        }
+        self.norm = [T::from_f64(self.squared_norm)];
+    }
+
+    /// Number of features.
+    pub(crate) fn features(&self) -> usize {
+        self.features
+    }
+
+    /// Whether it holds stored entries only.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.sparse
+    }
+
+    /// ||x||^2 in the frame.
+    pub(crate) fn squared_norm(&self) -> f64 {
+        self.squared_norm
+    }
+
+    /// The values of a dense row in the frame; empty for a sparse one.
+    pub(crate) fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The features and entries of a sparse row in the frame; empty for a dense one.
+    pub(crate) fn entries(&self) -> (&[u32], &[T]) {
+        self.entries.entries()
+    }
+
+    /// The values as they were given: all of a dense row, the entries of a sparse one.
+    pub(crate) fn given(&self) -> &[T] {
+        &self.given
+    }
+
+    /// Calls `visit(column, value)` for what the row holds in the frame, in column order.
+    pub(crate) fn for_each(&self, visit: impl FnMut(usize, T)) {
+        self.each_of(if self.sparse { self.entries().1 } else { &self.values }, visit);
+    }
+
+    /// Calls `visit(column, value)` for what the row holds as it was given, in column order.
+    pub(crate) fn for_each_given(&self, visit: impl FnMut(usize, T)) {
+        self.each_of(&self.given, visit);
+    }
+
+    fn each_of(&self, values: &[T], mut visit: impl FnMut(usize, T)) {
+        if self.sparse {
+            for (&k, &v) in self.entries().0.iter().zip(values) {
+                visit(k as usize, v);
+            }
+        } else {
+            for (k, &v) in values.iter().enumerate() {
+                visit(k, v);
+            }
+        }
+    }
+}
+
+/// Collects rows in the layout of a buffer, in single or double precision.
+pub(crate) struct RowWriter {
+    features: usize,
+    rows: usize,
+    values: Values,
+    /// Row starts and columns, of sparse rows only.
+    structure: Option<(Vec<i64>, Vec<i64>)>,
+}
+
+enum Values {
+    Single(Vec<f32>),
+    Double(Vec<f64>),
+}
+
+impl RowWriter {
+    /// No rows yet.
+    pub(crate) fn new(features: usize, sparse: bool, double: bool) -> Self {
+        let values = if double { Values::Double(Vec::new()) } else { Values::Single(Vec::new()) };
+        Self { features, rows: 0, values, structure: sparse.then(|| (vec![0], Vec::new())) }
+    }
+
+    /// Adds a row.
+    pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) {
+        self.rows += 1;
+        match &mut self.values {
+            Values::Single(values) => row.for_each_given(|_, v| values.push(v.to_f64() as f32)),
+            Values::Double(values) => row.for_each_given(|_, v| values.push(v.to_f64())),
+        }
+        if let Some((indptr, indices)) = &mut self.structure {
+            row.for_each(|k, _| indices.push(k as i64));
+            indptr.push(indices.len() as i64);
+        }
+    }
+
+    /// The rows.
+    pub(crate) fn finish(self) -> OwnedRows {
+        const WHOLE: &str = "whole rows were pushed";
+        let (shape, cols) = ((self.rows, self.features), self.features);
+        match (self.values, self.structure) {
+            (Values::Single(values), None) => Array2::from_shape_vec(shape, values).expect(WHOLE).into(),
+            (Values::Double(values), None) => Array2::from_shape_vec(shape, values).expect(WHOLE).into(),
+            (Values::Single(values), Some((indptr, indices))) => {
+                OwnedRows::CsrF32 { indptr, indices, values, cols }
+            }
+            (Values::Double(values), Some((indptr, indices))) => {
+                OwnedRows::CsrF64 { indptr, indices, values, cols }
+            }
+        }
+    }
+}
