@@ -449,18 +449,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         return value
 
     def as_expansion(self) -> ExpansionClassifier:
-        """The fitted model as a classifier made of one expansion: what `svmarrow.compress` takes.
-
-        Returns
-        -------
-        ExpansionClassifier
-            The same answers, without the estimator.
-
-        Raises
-        ------
-        TypeError
-            If the machines are not expansions of one built-in kernel.
-        """
+        """The fitted model as one expansion; TypeError where machines do not share one built-in kernel."""
         check_is_fitted(self)
         expansion = self._machines.expansion
         if expansion is None:

@@ -328,18 +328,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         return self._routes(X)[:, 2]
 
     def decision_depth(self, X: ArrayLike) -> NDArray[np.int64]:
-        """How many inner nodes are on the path of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
-
-        Returns
-        -------
-        ndarray of int64 of shape (n,)
-            Splits passed by each row.
-        """
+        """How many inner nodes are on the path of each row of X, (n,)."""
         return self._routes(X)[:, 1]
 
     def _routes(self, X: ArrayLike) -> NDArray[np.int64]:
