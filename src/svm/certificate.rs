@@ -9,6 +9,7 @@
 //! which for C-SVC is 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)) with l = -b, and so on through the family. It never
 //! lies below the dual objective; the difference is the gap.
 
+use super::intercept::intercept_range;
 use super::problem::DualProblem;
 use crate::control::StopReason;
 
@@ -35,6 +36,8 @@ pub struct Certificate {
     pub support: usize,
     /// Support vectors at their upper bound C.
     pub bounded: usize,
+    /// Length of the interval in which the intercept may lie at the optimum; 0 where a variable is unbounded.
+    pub intercept_range: f64,
     /// Why the machine stopped.
     pub stop: StopReason,
 }
@@ -68,7 +71,18 @@ pub(super) fn certify(
     let primal = 0.5 * quadratic + losses;
     let violation = problem.survey().violation();
     let violation = if violation < 0.0 { 0.0 } else { violation };
-    Certificate { dual, primal, gap: primal - dual, violation, iterations, rounds, support, bounded, stop }
+    Certificate {
+        dual,
+        primal,
+        gap: primal - dual,
+        violation,
+        iterations,
+        rounds,
+        support,
+        bounded,
+        intercept_range: intercept_range(problem),
+        stop,
+    }
 }
 
 /// max over t in [lower, upper] of v t - e |t| - r t^2 / 2

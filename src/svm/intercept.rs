@@ -20,6 +20,17 @@ pub(super) fn intercept(problem: &DualProblem) -> (f64, f64) {
     (-f64::midpoint(first, second), 0.5 * (first - second))
 }
 
+/// Length of the interval in which an intercept keeps the optimality conditions: 0 with an unbounded variable, without an
+/// intercept, and for the nu problems.
+pub(super) fn intercept_range(problem: &DualProblem) -> f64 {
+    let is_fixed = problem.anchored || problem.group.contains(&1);
+    if is_fixed || (0..problem.len()).any(|i| problem.is_unbounded(i)) {
+        return 0.0;
+    }
+    let (up, low) = problem.survey().extremes[0];
+    if up.is_finite() && low.is_finite() { (up - low).max(0.0) } else { 0.0 }
+}
+
 fn level(problem: &DualProblem, group: u8) -> f64 {
     let (mut sum, mut count) = (0.0, 0_usize);
     for i in (0..problem.len()).filter(|&i| problem.group[i] == group && problem.is_unbounded(i)) {

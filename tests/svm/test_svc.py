@@ -123,6 +123,19 @@ def test_against_the_slow_solver(seed, n, c, gamma, duplicates):
     free = (exact * signs > 1e-8 * c) & (exact * signs < c * (1 - 1e-8))
     if free.any():
         assert svc.decision_function(X) == pytest.approx(K @ exact + b, abs=5e-3 * max(1.0, abs(b)))
+    machine = svc.certificate_.machines[0]
+    if machine.support == machine.bounded:
+        # b may lie between the largest value that a row needs at least and the smallest that one allows.
+        beta, g = np.zeros(n), K @ exact
+        beta[svc.support_] = svc.expansion_.coefficients[:, 0]
+        raised, lowered = (
+            np.where(signs > 0, beta < upper, beta < 0),
+            np.where(signs > 0, beta > 0, beta > -upper),
+        )
+        room = (signs - g)[lowered].min() - (signs - g)[raised].max()
+        assert machine.intercept_range == pytest.approx(max(room, 0.0), abs=2e-3)
+    else:
+        assert machine.intercept_range == 0.0
 
 
 SWITCHES = [
@@ -443,3 +456,31 @@ def test_a_block_of_one_row_is_refused(all_digits):
     svc._tuning = {"block": 1, "largest_block": 64, "nested": 512, "cheap": 64}
     with pytest.raises(ValueError, match="block"):
         svc.fit(*all_digits)
+
+
+def test_an_intercept_that_the_rows_leave_open_is_certified():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), np.repeat(["left", "right"], 60)
+    X[:60] += 0.5
+    svc = SVC(C=1e-3, gamma=0.1).fit(X, y)
+    (machine,) = svc.certificate_.machines
+    assert machine.support == machine.bounded == 120
+    assert 1.5 < machine.intercept_range <= 2.0
+    # Both ends of the interval cost the same: nothing but the middle speaks for the middle.
+    sign = np.where(y == "right", 1.0, -1.0)
+    f = svc.decision_function(X)
+    losses = [np.maximum(0, 1 - sign * (f + step)).sum() for step in (-0.49, 0.0, 0.49)]
+    assert np.ptp(losses) < 1e-3 * losses[1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"C": 10.0}, {"C": 1e-3, "fit_intercept": False}, {"C": 1e-3, "rows": 90}], ids=str
+)
+def test_an_intercept_that_is_settled_has_no_range(options):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), np.repeat([0, 1], 60)
+    X[:60] += 0.5
+    rows = options.get("rows", 120)
+    given = {name: value for name, value in options.items() if name != "rows"}
+    svc = SVC(gamma=0.1, **given).fit(X[:rows], y[:rows])
+    assert svc.certificate_.machines[0].intercept_range < 0.1

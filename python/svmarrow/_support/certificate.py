@@ -60,6 +60,9 @@ class MachineCertificate:
     stop: str
     #: Bounds for the leave-one-out errors; None but for `SVC`.
     leave_one_out: LeaveOneOut | None = None
+    #: Length of the interval in which the intercept may lie at the optimum, in units of f; 0 where a support
+    #: vector lies below its bound, and without intercept.
+    intercept_range: float = 0.0
 
 
 @savable

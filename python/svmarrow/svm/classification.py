@@ -130,12 +130,22 @@ class SVC(KernelClassifier):
     See Also
     --------
     svmarrow.compress : The same machine with fewer vectors.
+    svmarrow.SVCCV : C and gamma by cross-validation.
 
     Notes
     -----
     The dual is solved by two-tier decomposition: blocks of violators, pair steps inside a block with
     second-order selection, float32 kernel rows and double-precision sums. float32, float64 and (dense) uint8
     data is used as it lies in memory when rows are contiguous; other data is converted once.
+
+    Scale the columns to one variance where nothing is known about them: those with larger values count for
+    more. Of the width of "rbf", gamma = 1 / (2 sigma^2), training rows alone tell what is far off: with gamma
+    much too large nearly every row is a support vector, much too small the error is terrible on them too.
+    Between, choose by cross-validation (`SVCCV`); start from C = 1 and go up by tens. A C that is far too
+    large costs ten and a hundred times the time. Where it is far too small no support vector lies below it,
+    and the intercept may lie anywhere in an interval, whose middle is taken: ``intercept_range`` of
+    ``certificate_.machines`` is its length, and near 2, the whole margin, the classes of all rows depend on
+    the choice (Rifkin 2002, section 2.6).
 
     There is no ``probability`` parameter: `sklearn.calibration.CalibratedClassifierCV` does it, see the
     examples. Programs that pass it keep it after `svmarrow.patch_sklearn`.
