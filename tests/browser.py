@@ -79,7 +79,10 @@ class Browser:
 
     def open(self, url, width=1400, height=1000, *, dark=False):
         """Open a page in a window of a size, and wait until it is loaded."""
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        scheme = [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+            {"name": "prefers-reduced-motion", "value": "reduce"},  # a picture is not taken half-way
+        ]
         self._ask("Emulation.setEmulatedMedia", features=scheme)
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 600)  # fmt: skip

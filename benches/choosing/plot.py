@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 #: Families by the beginning of a name, with colour and mark.
 FAMILIES = (
@@ -43,14 +44,17 @@ def panel(ax, title, kind):
     best = sorted(shown.items(), key=lambda item: item[1]["error"])
     fastest = None
     for name, row in sorted(best, key=lambda item: item[1]["predict_microseconds"]):
-        # Named are those that nothing else beats in both.
-        if fastest is None or row["error"] < fastest:
+        # Named are those that nothing else beats in both, a twentieth of the error at least.
+        if fastest is None or row["error"] < 0.95 * fastest:
             fastest = row["error"]
             if row["error"] <= limit:
                 place = row["predict_microseconds"], row["error"] * (1 if numbers else 100)
                 ax.annotate(name, place, (5, 5), textcoords="offset points", fontsize=7)
-    ax.set_xscale("log")
-    ax.set_ylim(0.85 * least * (1 if numbers else 100), limit * (1 if numbers else 100) * 1.06)
+    ax.set(xscale="log", yscale="log")
+    ax.set_ylim(0.85 * least * (1 if numbers else 100), limit * (1 if numbers else 100) * 1.1)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
     words = f"{title} ({kind['set']}, {kind['rows']:,} rows)"
     ax.set_title(words, fontsize=9.5, loc="left", fontweight="bold")
     ax.set_ylabel("mean squared error" if numbers else "error, %")

@@ -134,6 +134,12 @@ def test_pages_can_be_read(browser, address, width, dark):
         assert browser.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
         # Wide things scroll inside themselves; the page does not scroll sideways.
         assert browser.run("document.documentElement.scrollWidth") <= width, page
+        cut = browser.run(
+            "[...document.querySelectorAll('article p, article li, article dt')]"
+            ".filter(e => e.getBoundingClientRect().right > innerWidth + 1"
+            " && !e.closest('pre, .formula, .pst-scrollable-table-container')).map(e => e.textContent)"
+        )
+        assert cut == [], page
         ink, paper = browser.run(
             "[getComputedStyle(document.querySelector('article p, article li')).color,"
             " getComputedStyle(document.body).backgroundColor]"
