@@ -302,7 +302,7 @@ def test_libsvm_models_take_data_of_other_widths(folder):
         ("one.svm", "1 1:1\n1 1:2\n", [], "class"),
         ("inf.csv", "1,inf,0\n1,3,1\n", [], "infinity"),
         ("broken.npz", b"PK\x03\x04 not a zip", [], "not a readable npz archive"),
-        ("format.svm", "1 1:1\n", ["--target", "y"], "--target and --header are for CSV files"),
+        ("format.svm", "1 1:1\n", ["--target", "y"], "--target is for CSV and parquet files"),
         ("format.csv", "1,0\n2,1\n", ["--test"], "--test is for npz files"),
         ("C.svm", "1 1:1\n2 1:2\n", ["-C", "-1"], "C=-1.0 is not allowed"),
         ("gamma.svm", "1 1:1\n2 1:2\n", ["-g", "-1"], "gamma=-1.0 is not allowed"),

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, BinaryIO
 
-__all__ = ["write_bytes", "write_text"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["new_file", "write_bytes", "write_text"]
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -15,7 +20,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file; an existing one is replaced when the new one is complete, and keeps its permissions.
+    """Write a file at once, see `new_file`."""
+    with new_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write; an existing one is replaced when the new one is complete, and keeps its permissions.
 
     Raises
     ------
@@ -24,13 +36,14 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        path.write_bytes(content)  # a pipe or a device has no complete state
+        with path.open("wb") as device:  # a pipe or a device has no complete state
+            yield device
         return
     target = path.resolve()
     with NamedTemporaryFile("wb", dir=target.parent, prefix=".svmarrow-", delete=False) as file:
         temporary = Path(file.name)
         try:
-            file.write(content)
+            yield file  # type: ignore[misc]
             file.flush()
             os.fsync(file.fileno())
             file.close()

@@ -8,10 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from svmarrow._support.files import write_text
 from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
@@ -19,11 +17,9 @@ from svmarrow.cli.convert import convert
 from svmarrow.cli.data import DataOptions, check_writable
 from svmarrow.cli.demo import run
 from svmarrow.cli.models import (
-    answers_of,
     describe,
     read_model,
     read_model_and_data,
-    scores_of,
     write_model,
 )
 from svmarrow.cli.options import (
@@ -37,11 +33,10 @@ from svmarrow.cli.options import (
     ModelFormat,
     SinglePrecision,
     Target,
-    TestKeys,
 )
+from svmarrow.cli.predict import predict
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.cli.train import train
-from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import compress as compress_model
 from svmarrow.reduced_set.compression import compression_path
 
@@ -247,82 +242,7 @@ def compress(
         say(f"wrote {curve}")
 
 
-@app.command()
-@fail_cleanly
-def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
-    ],
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Rows, with or without labels.", show_default=False)
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the labels here, one a line; '-' is standard output."),
-    ] = None,
-    decision: Annotated[
-        bool,
-        typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels."),
-    ] = False,
-    n_jobs: Jobs = None,
-    data_format: Format = DataFormat.auto,
-    target: Target = None,
-    header: Header = None,
-    test: TestKeys = False,
-    float32: SinglePrecision = False,
-) -> None:
-    """Predict labels or numbers; where the rows have some, say how good they are.
-
-    Labels go to --output, one a line. Without it they go to standard output
-    if the rows have none, and only the accuracy is printed if they have some.
-
-    [bold]Examples[/bold]
-
-      svmarrow predict small.safetensors test.svm -o labels.txt
-      svmarrow predict small.safetensors usps.npz --test
-      svmarrow predict svm-train.model new.csv --target none -o -
-    """
-    if output is not None and output != Path("-"):
-        check_writable(output)
-    options = DataOptions(data_format.value, target, header, test, single_precision=float32)
-    with shown_progress(on_terminal()) as shown:
-        fitted, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
-    fitted.set_params(n_jobs=n_jobs)
-    started = time.perf_counter()
-    outputs = fitted.outputs(rows.X)
-    answers = answers_of(fitted, outputs)
-    elapsed = time.perf_counter() - started
-    to_stdout = output == Path("-") or (output is None and rows.y is None)
-    if output is not None or to_stdout:
-        numbers = decision or answers.dtype.kind == "f"
-        values = scores_of(fitted, outputs) if decision else answers
-        lines = [",".join(map(repr, np.atleast_1d(row).tolist())) if numbers else str(row) for row in values]
-        text = "\n".join(lines) + "\n"
-        if to_stdout:
-            typer.echo(text, nl=False)
-        elif output is not None:
-            write_text(output, text)
-    tell = report.to_stderr().print if to_stdout else say
-    n = rows.X.shape[0]
-    if rows.y is not None and isinstance(fitted, ExpansionRegressor):
-        if rows.y.dtype.kind not in "iuf" or answers.ndim != 1:
-            raise ValueError(f"{data}: the targets are not one number a row, which the model predicts")
-        off = np.asarray(rows.y, dtype=np.float64) - answers
-        spread = float(np.square(rows.y - np.mean(rows.y)).sum())
-        fit = 1.0 - float(np.square(off).sum()) / spread if spread > 0 else float("nan")
-        tell(f"R^2 {fit:.4f}, root mean squared error {float(np.sqrt(np.square(off).mean())):.6g}")
-    elif rows.y is not None:
-        right = int((rows.y == answers).sum())
-        tell(f"accuracy {percent(right / n)} ({right:,} of {n:,} right), error {percent(1 - right / n)}")
-        known = fitted.classes_ if isinstance(fitted, ExpansionClassifier) else np.array([-1, 1])
-        unknown = int((~np.isin(rows.y, known)).sum())
-        if unknown:
-            report.warn(f"{unknown:,} of {n:,} labels in {data} are no class of the model")
-    tell(f"{n:,} rows in {report.seconds(elapsed)}, {1e6 * elapsed / n:.1f} microseconds per row")
-    if output is not None and not to_stdout:
-        tell(f"wrote {output}")
-
-
+app.command()(predict)
 app.command()(convert)
 
 

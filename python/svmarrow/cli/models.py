@@ -10,7 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow import _core
-from svmarrow.cli.data import Data, DataOptions, read_data, with_columns
+from svmarrow.cli.data import read_data
+from svmarrow.cli.pieces import read_pieces
+from svmarrow.cli.rows import Data, DataOptions, with_columns
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop import as_expansion
@@ -20,6 +22,7 @@ from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -31,6 +34,7 @@ __all__ = [
     "bytes_one_vs_rest",
     "c_name",
     "describe",
+    "model_and_pieces",
     "model_format",
     "read_model",
     "read_model_and_data",
@@ -157,6 +161,32 @@ def read_model_and_data(
     widest = max([model.n_features_in_, *(part.X.shape[1] for part in data)])
     wide = with_meaning(model_path, load_libsvm_model(model_path, widest))
     return wide, [with_columns(part, widest) for part in data]
+
+
+def model_and_pieces(
+    model_path: Path, path: Path, options: DataOptions, most: int
+) -> Iterator[tuple[ExpansionModel, Data]]:
+    """A model and rows that fit it as `read_model_and_data` has them, at most `most` at a time.
+
+    The model is the same for all pieces, but for columns of LIBSVM's that came later.
+    """
+    model = with_meaning(model_path, read_model(model_path))
+    if isinstance(model, ExpansionClassifier) and model.classes_.dtype.kind not in "biuf":
+        options = replace(options, text_labels=True)
+    if is_libsvm_model(model_path):
+        return _widened(model_path, model, read_pieces(path, options, most))
+    names = None if model.feature_names is None else tuple(map(str, model.feature_names_in_))
+    options = replace(options, n_features=model.n_features_in_, names=names)
+    return ((model, piece) for piece in read_pieces(path, options, most))
+
+
+def _widened(
+    model_path: Path, model: ExpansionModel, pieces: Iterator[Data]
+) -> Iterator[tuple[ExpansionModel, Data]]:
+    for piece in pieces:
+        if piece.X.shape[1] > model.n_features_in_:
+            model = with_meaning(model_path, load_libsvm_model(model_path, piece.X.shape[1]))
+        yield model, with_columns(piece, model.n_features_in_)
 
 
 def describe(path: Path, model: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ __all__ = [
     "ModelFormat",
     "MultiClass",
     "Numbers",
+    "Piece",
     "Scale",
     "SinglePrecision",
     "Target",
@@ -34,6 +35,7 @@ class DataFormat(StrEnum):
     svmlight = "svmlight"
     csv = "csv"
     npz = "npz"
+    parquet = "parquet"
 
 
 class ModelFormat(StrEnum):
@@ -116,7 +118,7 @@ Target = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help="CSV: label column, by name or index (-1 is the last); 'none' for no labels. Default: the last.",
+        help="CSV, parquet: label column, name or index (-1: the last); 'none' for none. Default: the last.",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -141,6 +143,12 @@ SinglePrecision = Annotated[
     bool,
     typer.Option(
         "--float32", help="Keep numbers in single precision: half the memory.", rich_help_panel=DATA_PANEL
+    ),
+]
+Piece = Annotated[
+    int,
+    typer.Option(
+        "--piece", min=1, help="Rows that are in memory at the same time.", rich_help_panel=DATA_PANEL
     ),
 ]
 Jobs = Annotated[

@@ -1,8 +1,9 @@
-"""The command that fits a support vector machine."""
+"""The command that fits a support vector machine, or least squares at a few points."""
 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path  # noqa: TC003 - typer reads annotations when it runs
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.data import DataOptions, check_writable, read_data
+from svmarrow.cli.low_rank import fit_low_rank
 from svmarrow.cli.models import bytes_one_vs_rest, smaller_as_one_vs_rest, write_model
 from svmarrow.cli.options import (
     DataFormat,
@@ -24,12 +26,14 @@ from svmarrow.cli.options import (
     Kernel,
     ModelFormat,
     MultiClass,
+    Piece,
     Scale,
     SinglePrecision,
     Target,
     Task,
     TestKeys,
 )
+from svmarrow.cli.pieces import read_pieces
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop import as_expansion
 from svmarrow.model_selection import SVCCV, SVRCV
@@ -91,6 +95,22 @@ def train(
     tune_plot: Annotated[
         Path | None, typer.Option(help="With --tune: draw the scores over the grid to this file.")
     ] = None,
+    low_rank: Annotated[
+        int | None,
+        typer.Option(
+            "--low-rank",
+            min=1,
+            help="Least squares with coefficients at so many drawn rows, the file read in pieces: for more "
+            "than memory holds.",
+            show_default=False,
+        ),
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option(help="With --low-rank: weight of the penalty, instead of --C.")
+    ] = 1.0,
+    random_state: Annotated[
+        int, typer.Option("--random-state", "-r", help="With --low-rank: seed of the rows drawn.")
+    ] = 0,
     tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
     cache_size: Annotated[
         float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
@@ -107,6 +127,7 @@ def train(
     header: Header = None,
     test: TestKeys = False,
     float32: SinglePrecision = False,
+    piece: Piece = 100_000,
 ) -> None:
     """Fit a support vector machine and save it.
 
@@ -120,6 +141,7 @@ def train(
       svmarrow train prices.csv.gz --task regression -o prices.safetensors
       svmarrow train iris.csv --tune --tune-plot grid.png -o iris.safetensors
       svmarrow train usps.npz --multi-class ovr -o usps.safetensors
+      svmarrow train huge.parquet --low-rank 500 --scale standard -o huge.safetensors
       svmarrow train train.svm -o for-svm-predict.model
     """
     width = _gamma(gamma)
@@ -129,14 +151,18 @@ def train(
     if tune_plot is not None:
         check_writable(tune_plot)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
+    kernel_of: dict[str, Any] = {"kernel": kernel.value, "gamma": width, "degree": degree, "coef0": coef0}
+    if low_rank is not None:
+        if tune or balanced:
+            raise ValueError("--tune and --balanced do not go with --low-rank, which sees rows in pieces")
+        settings = kernel_of | {"n_vectors": low_rank, "alpha": alpha, "n_jobs": n_jobs}
+        _train_low_rank(data, options, piece, settings, (task, scale, random_state), output, model_format_)
+        return
     with shown_progress(on_terminal()) as shown:
         rows = read_data(data, options, shown.callback)
     common: dict[str, Any] = {
         "C": C,
-        "kernel": kernel.value,
-        "gamma": width,
-        "degree": degree,
-        "coef0": coef0,
+        **kernel_of,
         "tol": tol,
         "cache_size": cache_size,
         "max_time": max_time,
@@ -162,12 +188,7 @@ def train(
         machine = search.fit(X, targets).estimator_
     elapsed = time.perf_counter() - started
     machine.set_params(verbose=False)  # the file is not for this terminal
-    if scaler is None and rows.names is None:
-        write_model(machine, output, model_format_.value)
-    else:
-        steps = [] if scaler is None else [scaler]
-        whole = as_expansion(make_pipeline(*steps, machine))
-        write_model(whole.set_params(feature_names=rows.names), output, model_format_.value)
+    _write(machine, scaler, rows.names, output, model_format_)
     n, d = rows.X.shape
     what = f"{len(machine.classes_)} classes" if isinstance(machine, SVC) else "numbers"
     say(f"{n:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} support vectors")
@@ -182,6 +203,51 @@ def train(
     smaller = bytes_one_vs_rest(machine)
     if smaller is not None:
         say(smaller_as_one_vs_rest(*smaller))
+
+
+def _write(machine: Any, scaler: Any, names: list[str] | None, output: Path, kind: ModelFormat) -> None:
+    """Write a machine, with what the file has done to its columns and called them."""
+    if scaler is None and names is None:
+        write_model(machine, output, kind.value)
+        return
+    steps = [] if scaler is None else [scaler]
+    write_model(
+        as_expansion(make_pipeline(*steps, machine)).set_params(feature_names=names), output, kind.value
+    )
+
+
+def _train_low_rank(
+    data: Path,
+    options: DataOptions,
+    piece: int,
+    settings: dict[str, Any],
+    how: tuple[Task, Scale, int],
+    output: Path,
+    model_format_: ModelFormat,
+) -> None:
+    task, scale, random_state = how
+    with closing(read_pieces(data, options, 1)) as rows:
+        scaler = SCALERS[scale](sparse.issparse(next(rows).X))
+    started = time.perf_counter()
+    with shown_progress(on_terminal()) as shown:
+        machine, n, names = fit_low_rank(
+            data,
+            options,
+            piece,
+            settings,
+            scaler,
+            classification=task is Task.classification,
+            random_state=random_state,
+            progress=shown.callback,
+        )
+    elapsed = time.perf_counter() - started
+    machine.set_params(selection="random")  # the points are the model's vectors
+    _write(machine, scaler, names, output, model_format_)
+    what = "numbers" if task is Task.regression else f"{len(machine.classes_)} classes"
+    d = machine.n_features_in_
+    say(f"{n:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} points")
+    say(f"trained in {report.seconds(elapsed)}")
+    say(f"wrote {output}, {report.size(output.stat().st_size)}")
 
 
 def _search(machine: SVC | SVR, search: Literal["full", "racing"]) -> SVCCV | SVRCV:

@@ -1,0 +1,234 @@
+"""Files larger than memory: rows in pieces, of every format that `svmarrow.cli.data` reads whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from svmarrow.cli.archives import npz_archive, npz_array, npz_header, npz_names, npz_rows
+from svmarrow.cli.data import PACKED, format_of, read_data, unpacked
+from svmarrow.cli.rows import Data, DataOptions, whole
+from svmarrow.cli.tables import csv_pieces, labels_of, parquet_pieces
+from svmarrow.exceptions import FormatError
+from svmarrow.io import load_svmlight
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["Survey", "read_pieces", "sample", "survey"]
+
+#: Bytes that are looked at at once for an index 0.
+BLOCK = 1 << 24
+INDEX_ZERO = re.compile(rb"[ \t]0+:")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a first reading of a labelled file has found.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    options : DataOptions
+        How to read the file again: with its number of columns, its labels all numbers or all text.
+    classes : ndarray or None
+        The labels that occur; None where they are numbers to learn.
+    names : list of str or None
+        Column names.
+    """
+
+    rows: int
+    options: DataOptions
+    classes: NDArray[Any] | None
+    names: list[str] | None
+
+
+def read_pieces(path: Path, options: DataOptions, most: int) -> Generator[Data]:
+    """Read a file, at most `most` rows at a time; numbers are those of `read_data`.
+
+    Text files may be compressed; a compressed npz file is read whole.
+
+    Raises
+    ------
+    OSError
+        If the system cannot read the file.
+    ValueError
+        As `read_data`; and when a piece is reached that does not follow the format.
+    """
+    rows = 0
+    for piece in _pieces(path, options, most):
+        rows += piece.X.shape[0]
+        if options.n_features is not None and piece.X.shape[1] != options.n_features:
+            raise ValueError(f"{path}: {piece.X.shape[1]} columns, the model has {options.n_features}")
+        if piece.X.shape[0]:
+            yield piece
+    if rows == 0:
+        raise ValueError(f"{path}: there are no rows")
+
+
+def survey(path: Path, options: DataOptions, most: int, *, classes: bool = True) -> Survey:
+    """Read a labelled file once, to learn what every piece must agree about."""
+    rows, columns, names, found = 0, 0, None, None
+    # One label that is no number makes all of them text, so they are judged together.
+    for piece in read_pieces(path, replace(options, text_labels=classes), most):
+        rows, columns, names = rows + piece.X.shape[0], max(columns, piece.X.shape[1]), piece.names
+        if classes:
+            here = np.unique(piece.labels)
+            found = here if found is None else np.unique(np.concatenate([found, here]))
+    text = False
+    if found is not None and format_of(path, options) == "csv":
+        found = np.unique(labels_of(path, found.tolist()))
+        text = found.dtype.kind == "U"
+    return Survey(rows, replace(options, n_features=columns, text_labels=text), found, names)
+
+
+def sample(
+    path: Path, options: DataOptions, most: int, n: int, random: np.random.Generator, scaler: Any
+) -> Any:
+    """`n` rows of a file, drawn evenly, or all; `scaler`, if any, learns from all rows and is applied."""
+    keys, kept = np.empty(0), None
+    for piece in read_pieces(path, options, most):
+        if scaler is not None:
+            scaler.partial_fit(piece.X)
+        # The rows with the least keys of all.
+        keys = np.concatenate([keys, random.random(piece.X.shape[0])])
+        stack = sparse.vstack if sparse.issparse(piece.X) else np.vstack
+        least = np.sort(np.argpartition(keys, n - 1)[:n]) if keys.size > n else np.arange(keys.size)
+        there = 0 if kept is None else kept.shape[0]
+        new = piece.X[least[least >= there] - there]
+        kept = new if kept is None else stack([kept[least[least < there]], new])
+        keys = keys[least]
+    kept = sparse.csr_array(kept) if sparse.issparse(kept) else kept
+    return kept if scaler is None else scaler.transform(kept)
+
+
+def _pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
+    kind, packed = format_of(path, options), path.suffix.lower() in PACKED
+    if kind == "parquet":
+        return parquet_pieces(path, options, most)
+    if kind == "npz":
+        return iter([read_data(path, options)]) if packed else _npz_pieces(path, options, most)
+    return (_csv_pieces if kind == "csv" else _svmlight_pieces)(path, options, most)
+
+
+def _opened(path: Path) -> Any:
+    return unpacked(path) if path.suffix.lower() in PACKED else path.open("rb")
+
+
+def _csv_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
+    with _opened(path) as file:
+        yield from csv_pieces(path, file, options, most)
+
+
+def _svmlight_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
+    """Lines go by way of a small file to the reader; whether columns count from 0 is seen in all of them."""
+    zero_based = _has_index_zero(path)
+    with _opened(path) as file, TemporaryDirectory(prefix="svmarrow-") as folder:
+        part, first = Path(folder) / "piece", 0
+        while lines := _lines(file, most):
+            part.write_bytes(b"".join(lines))
+            try:
+                X, y = load_svmlight(part, options.n_features, zero_based=zero_based, dtype=options.dtype)
+            except FormatError as error:
+                raise FormatError(_renumbered(str(error), part, path, first)) from None
+            yield Data(X, whole(y))
+            first += len(lines)
+
+
+def _lines(file: Any, most: int) -> list[bytes]:
+    lines: list[bytes] = []
+    for line in file:
+        lines.append(line)
+        if len(lines) == most:
+            break
+    return lines
+
+
+def _renumbered(text: str, part: Path, path: Path, first: int) -> str:
+    """An error of a piece as one of the file."""
+    text = re.sub(rf"{re.escape(str(part))}:(\d+)", lambda at: f"{path}:{int(at[1]) + first}", text)
+    return text.replace(str(part), str(path))
+
+
+def _has_index_zero(path: Path) -> bool:
+    with _opened(path) as file:
+        kept = b""
+        while block := file.read(BLOCK):
+            if INDEX_ZERO.search(kept + block):
+                return True
+            kept = block[-64:]
+    return False
+
+
+def _npz_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
+    """Dense rows in the order of the file, or the entries of CSR rows; offsets and labels are read whole."""
+    size = path.stat().st_size
+    with npz_archive(path) as archive:
+        names = npz_names(path, set(archive.files), options.test)
+        role = {name.removeprefix("test_").removesuffix("_test"): name for name in names}
+        small: dict[str, Any] = {
+            key: npz_array(path, archive, role[key], size) for key in ("y", "indptr", "shape") if key in role
+        }
+        pieces = (
+            _dense(path, archive, role["X"], most) if "X" in role else _csr(path, archive, role, small, most)
+        )
+        first = 0
+        for parts in pieces:
+            n = len(parts["X"]) if "X" in parts else len(parts["indptr"]) - 1
+            labels = {"y": small["y"][first : first + n]} if "y" in small else {}
+            yield npz_rows(path, parts | labels, options)
+            first += n
+        if "y" in small and len(small["y"]) != first:
+            raise FormatError(f"{path}: y has shape {small['y'].shape}, there are {first} rows")
+
+
+def _dense(path: Path, archive: Any, name: str, most: int) -> Iterator[dict[str, Any]]:
+    with archive.zip.open(f"{name}.npy") as member:
+        shape, by_columns, dtype = npz_header(path, archive, name, member)
+        if by_columns or len(shape) != 2 or dtype.hasobject:
+            yield {"X": npz_array(path, archive, name, path.stat().st_size)}
+            return
+        for start in range(0, shape[0], most):
+            n = min(most, shape[0] - start)
+            yield {"X": _numbers(path, member, name, dtype, n * shape[1]).reshape(n, shape[1])}
+
+
+def _csr(
+    path: Path, archive: Any, role: dict[str, str], small: dict[str, Any], most: int
+) -> Iterator[dict[str, Any]]:
+    indptr, shape = small["indptr"], small["shape"]
+    if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or (np.diff(indptr.astype(np.int64)) < 0).any():
+        raise FormatError(f"{path}: indptr of shape {indptr.shape} is not the offsets of CSR rows")
+    with (
+        archive.zip.open(f"{role['data']}.npy") as data,
+        archive.zip.open(f"{role['indices']}.npy") as indices,
+    ):
+        kinds = [
+            npz_header(path, archive, role[key], file)[2]
+            for key, file in (("data", data), ("indices", indices))
+        ]
+        for start in range(0, len(indptr) - 1, most):
+            ends = indptr[start : start + most + 1].astype(np.int64)
+            count = int(ends[-1] - ends[0])
+            yield {
+                "data": _numbers(path, data, role["data"], kinds[0], count),
+                "indices": _numbers(path, indices, role["indices"], kinds[1], count),
+                "indptr": ends - ends[0],
+                "shape": np.array([len(ends) - 1, int(shape[1])]),
+            }
+
+
+def _numbers(path: Path, member: Any, name: str, dtype: Any, count: int) -> NDArray[Any]:
+    content = member.read(count * dtype.itemsize)
+    if len(content) < count * dtype.itemsize:
+        raise FormatError(f"{path}: {name} is cut off")
+    return np.frombuffer(content, dtype=dtype)

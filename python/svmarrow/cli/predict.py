@@ -1,0 +1,151 @@
+"""The command that predicts, rows in pieces, so that neither they nor the answers need to fit into memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from svmarrow._support.files import new_file
+from svmarrow._support.progress import progress as shown_progress
+from svmarrow.cli import report
+from svmarrow.cli.data import DataOptions, check_writable
+from svmarrow.cli.models import answers_of, model_and_pieces, scores_of
+from svmarrow.cli.options import DataFormat, Format, Header, Jobs, Piece, SinglePrecision, Target, TestKeys
+from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow.models.base import ExpansionModel
+
+__all__ = ["predict"]
+
+
+@fail_cleanly
+def predict(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Rows, with or without labels.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the labels here, one a line; '-' is standard output."),
+    ] = None,
+    decision: Annotated[
+        bool,
+        typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels."),
+    ] = False,
+    n_jobs: Jobs = None,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    test: TestKeys = False,
+    float32: SinglePrecision = False,
+    piece: Piece = 100_000,
+) -> None:
+    """Predict labels or numbers; where the rows have some, say how good they are.
+
+    Labels go to --output, one a line. Without it they go to standard output
+    if the rows have none, and only the accuracy is printed if they have some.
+    Rows are read, and answers written, in pieces.
+
+    [bold]Examples[/bold]
+
+      svmarrow predict small.safetensors test.svm -o labels.txt
+      svmarrow predict small.safetensors usps.npz --test
+      svmarrow predict svm-train.model new.csv --target none -o -
+    """
+    if output is not None and output != Path("-"):
+        check_writable(output)
+    options = DataOptions(data_format.value, target, header, test, single_precision=float32)
+    pieces = model_and_pieces(model, data, options, piece)
+    labelled, seconds, n = Labelled(), 0.0, 0
+    fitted, rows = next(pieces)
+    to_stdout = output == Path("-") or (output is None and rows.y is None)
+    to_file = None if output is None or to_stdout else output
+    written = nullcontext(sys.stdout.buffer if to_stdout else None) if to_file is None else new_file(to_file)
+    with shown_progress(on_terminal()) as shown, written as file:
+        while True:
+            fitted.set_params(n_jobs=n_jobs)
+            started = time.perf_counter()
+            outputs = fitted.outputs(rows.X)
+            answers = answers_of(fitted, outputs)
+            seconds += time.perf_counter() - started
+            n += rows.X.shape[0]
+            if file is not None:
+                values = scores_of(fitted, outputs) if decision else answers
+                file.write(_text(values, decision or answers.dtype.kind == "f").encode("utf-8"))
+            if rows.y is not None:
+                labelled.add(data, fitted, rows.y, answers)
+            if shown.callback is not None:
+                shown.callback("rows", n, 0, float("nan"), 0)
+            following = next(pieces, None)
+            if following is None:
+                break
+            fitted, rows = following
+    if to_stdout:
+        sys.stdout.buffer.flush()
+    tell = report.to_stderr().print if to_stdout else say
+    if labelled.rows:
+        tell(labelled.told(fitted))
+        if labelled.unknown:
+            report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are no class of the model")
+    tell(f"{n:,} rows in {report.seconds(seconds)}, {1e6 * seconds / n:.1f} microseconds per row")
+    if to_file is not None:
+        tell(f"wrote {to_file}")
+
+
+def _text(values: NDArray[Any], numbers: bool) -> str:
+    lines = [",".join(map(repr, np.atleast_1d(row).tolist())) if numbers else str(row) for row in values]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Labelled:
+    """How good answers are, piece after piece."""
+
+    rows: int = 0
+    right: int = 0
+    unknown: int = 0
+    #: Of numbers: their mean, the sums of the squares of their distance from it and of the errors.
+    mean: float = 0.0
+    spread: float = 0.0
+    squares: float = 0.0
+
+    def add(self, data: Path, model: ExpansionModel, y: NDArray[Any], answers: NDArray[Any]) -> None:
+        """Count a piece."""
+        before, self.rows = self.rows, self.rows + len(y)
+        if isinstance(model, ExpansionRegressor):
+            if y.dtype.kind not in "iuf" or answers.ndim != 1:
+                raise ValueError(f"{data}: the targets are not one number a row, which the model predicts")
+            targets = np.asarray(y, dtype=np.float64)
+            self.squares += float(np.square(targets - answers).sum())
+            # Two spreads and the distance of their means (Chan, Golub, LeVeque).
+            off = float(targets.mean()) - self.mean
+            self.spread += float(np.square(targets - targets.mean()).sum())
+            self.spread += off * off * before * len(y) / self.rows
+            self.mean += off * len(y) / self.rows
+            return
+        self.right += int((y == answers).sum())
+        known = model.classes_ if isinstance(model, ExpansionClassifier) else np.array([-1, 1])
+        self.unknown += int((~np.isin(y, known)).sum())
+
+    def told(self, model: ExpansionModel) -> str:
+        """In a line."""
+        if isinstance(model, ExpansionRegressor):
+            fit = 1.0 - self.squares / self.spread if self.spread > 0 else float("nan")
+            return f"R^2 {fit:.4f}, root mean squared error {float(np.sqrt(self.squares / self.rows)):.6g}"
+        share = self.right / self.rows
+        return (
+            f"accuracy {percent(share)} ({self.right:,} of {self.rows:,} right), error {percent(1 - share)}"
+        )
