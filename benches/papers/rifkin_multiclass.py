@@ -20,6 +20,7 @@ bounds: section 4.4.1.
 from __future__ import annotations
 
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ import sklearn.svm
 from common import Report, arguments, load, run, seconds
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
@@ -199,49 +201,50 @@ def weak(report: Report, options: argparse.Namespace) -> None:
     report.say(
         "Tables 4.1 and 4.2 have two rows: a polynomial kernel of degree 4 with an unknown C (Allwein and "
         "others 2000), and a "
-        "Gaussian tuned for each code, which is table 4.5 above. Here the first of them, (x'z / d + 1)^4 on "
-        "columns of variance 1, "
-        "with three C, for theirs is not told; satimage by its test rows, yeast by ten folds as theirs, "
-        "without the complete "
-        "code's 511 machines."
+        "Gaussian tuned for each code, which is table 4.5 above. Here the first of them, whose scaling is "
+        "not told either: "
+        "(x'z / d + 1)^4 on columns of variance 1, and (x'z)^4 on the rows as they are (satimage divided by "
+        "100), where machines "
+        "end after 50,000 steps. satimage by its test rows, yeast by ten folds as theirs, without the "
+        "complete code's 511 machines."
     )
-    rows = load("satimage")
-    X, y, T, t = rows.X, rows.y, rows.X_test, rows.y_test
-    Y, labels = yeast_rows(options)
-    if options.quick:
-        X, y = X[::10], y[::10]
-    scale = StandardScaler().fit(X)
-    X, T = scale.transform(X), scale.transform(T)
+    kinds = {
+        "scaled, (x'z / d + 1)^4": (True, 1.0, (1e-4, 1e-2, 1.0)),
+        "raw, (x'z)^4": (False, 0.0, (1e-2, 100.0)),
+    }
     draws, table, spread = 500 if options.quick else 10_000, [], {}
-    for name, classes in (("satimage", 6), ("yeast", 10)):
-        for C in (1e-4, 1e-2, 1.0):
-            own = {}
-            for code, printed in zip(CODES, ALLWEIN[name], strict=True):
-                if name == "yeast" and code == "complete":
-                    continue
-                matrix = make_code(code, classes, random_state=0, n_draws=draws)
-                d = X.shape[1] if name == "satimage" else Y.shape[1]
-                svc = SVC(C=C, kernel="poly", degree=4, gamma=1 / d, coef0=1.0, max_time=60.0)
-                model = CodedClassifier(svc, matrix)
-                if name == "satimage":
-                    error = 1 - model.fit(X, y).score(T, t)
-                else:
-                    folds = StratifiedKFold(10, shuffle=True, random_state=0)
-                    pipe = make_pipeline(StandardScaler(), model)
-                    error = float((cross_val_predict(pipe, Y, labels, cv=folds) != labels).mean())
-                own[code] = 100 * error
-                table.append([name, f"{C:g}", code, own[code], printed, PRINTED[name][code]])
-            spread[name, C] = own["ovr"] - min(own.values())
-    head = ["set", "C", "code", "error %, degree 4", "Allwein's", "thesis's, Gaussian tuned"]
+    rows = load("satimage")
+    step = 10 if options.quick else 1
+    sets = {"satimage": (rows.X[::step] / 100, rows.y[::step]), "yeast": yeast_rows(options)}
+    for name, (X, y) in sets.items():
+        for kind, (is_scaled, offset, costs) in kinds.items():
+            gamma = 1 / X.shape[1] if is_scaled else 1.0
+            for C in costs:
+                own = {}
+                for code, printed in zip(CODES, ALLWEIN[name], strict=True):
+                    if name == "yeast" and code == "complete":
+                        continue
+                    matrix = make_code(code, len(np.unique(y)), random_state=0, n_draws=draws)
+                    svc = SVC(C=C, kernel="poly", degree=4, gamma=gamma, coef0=offset, max_iter=50_000)
+                    scale = [StandardScaler()] if is_scaled else []
+                    model = make_pipeline(*scale, CodedClassifier(svc, matrix))
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", ConvergenceWarning)
+                        if name == "satimage":
+                            wrong = model.fit(X, y).predict(rows.X_test / 100) != rows.y_test
+                        else:
+                            folds = StratifiedKFold(10, shuffle=True, random_state=0)
+                            wrong = cross_val_predict(model, X, y, cv=folds) != y
+                    own[code] = 100 * float(wrong.mean())
+                    table.append([name, kind, f"{C:g}", code, own[code], printed, PRINTED[name][code]])
+                spread[name, kind, C] = own["ovr"] - min(own.values())
+    head = ["set", "kernel", "C", "code", "error %, degree 4", "Allwein's", "thesis's, Gaussian tuned"]
     report.table("tables 4.1 and 4.2 in kind", head, table)
     report.say(
         "One-vs-rest errs more than the best code by "
-        + ", ".join(f"{gap:.1f} % ({name}, C = {C:g})" for (name, C), gap in spread.items())
-        + f". It is worse by more than 3 % in {sum(gap > 3 for gap in spread.values())} of {len(spread)} "
-        f"settings. With the "
-        "Gaussian tuned (table 4.5) the codes lie within a percent: the chapter's point is that others help "
-        "where the machines "
-        "are badly tuned, and which C made them so in the printed row is not known."
+        + ", ".join(f"{gap:.1f} % ({name}, {kind}, C = {C:g})" for (name, kind, C), gap in spread.items())
+        + ". The chapter's point is that other codes help where the machines are badly tuned: worst here by "
+        f"{max(spread.values()):.1f} %. Which tuning gave the printed 40.9 and 72.9 is not known."
     )
     report.numbers["weak"] = table
 
