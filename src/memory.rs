@@ -7,7 +7,7 @@
 //! A process that keeps a reserve says with [`set_short`] when it has begun to live off it: all that asks here is then
 //! refused at once, so that what is left serves the small blocks that cannot ask, and the work ends.
 //!
-//! [`Arena`]s are stretches of numbers that are used again, in huge pages where the system has them: the first touch of
+//! `Arena`s are stretches of numbers that are used again, in huge pages where the system has them: the first touch of
 //! gigabytes of small pages was measured to cost as much as computing what is written to them.
 
 use std::sync::Mutex;

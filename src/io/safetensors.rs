@@ -159,7 +159,7 @@ pub fn write(path: &Path, contents: &Contents<'_>, monitor: &dyn Monitor) -> Res
 /// The bytes of a model file.
 ///
 /// # Errors
-/// As [`write`], but for the system's.
+/// As [`write()`], but for the system's.
 pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     prepared(contents, &Silent)?(&mut bytes).map_err(|source| Error::io("memory".as_ref(), source))?;
@@ -169,7 +169,7 @@ pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
 /// Bytes of the numbers of an expansion in a model file, its header left out.
 ///
 /// # Errors
-/// As [`write`], but for the system's.
+/// As [`write()`], but for the system's.
 pub fn stored_bytes(expansion: &ExpansionView<'_>, monitor: &dyn Monitor) -> Result<usize> {
     let (mut metadata, mut tensors) = (BTreeMap::new(), Tensors::default());
     add_expansion(&mut metadata, &mut tensors, "", *expansion, monitor)?;

@@ -164,7 +164,7 @@ pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64], monitor: &dyn Monitor
     atomic::save(path, monitor, prepared(rows.reborrow(), targets)?)
 }
 
-/// Writes the text of [`write`] to a stream; `path` is what its errors call it.
+/// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
 pub fn write_to(out: &mut dyn Write, path: &Path, rows: Rows<'_>, targets: &[f64]) -> Result<()> {
     prepared(rows.reborrow(), targets)?(out).map_err(|source| Error::io(path, source))
 }

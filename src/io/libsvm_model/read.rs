@@ -29,6 +29,11 @@ use crate::memory::zeros;
 /// unknown, out of range or not finite, for a count that the rest of the file contradicts, and for a file that
 /// ends too early, also within its last line; [`Error::Memory`]; [`Error::Cancelled`] where the monitor, asked before
 /// every block, says so.
+///
+/// [`Error::Io`]: crate::Error::Io
+/// [`Error::Format`]: crate::Error::Format
+/// [`Error::Memory`]: crate::Error::Memory
+/// [`Error::Cancelled`]: crate::Error::Cancelled
 pub fn read(path: &Path, n_features: Option<usize>, monitor: &dyn Monitor) -> Result<LibsvmModel> {
     read_from(watched::open_text(path, monitor)?, path, n_features)
 }

@@ -37,7 +37,7 @@ pub fn write(
     atomic::save(path, monitor, prepared(svm_type, expansion, labels, class_counts, monitor)?)
 }
 
-/// Writes the text of [`write`] to a stream; `path` is what its errors call it.
+/// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
 pub fn write_to(
     out: &mut dyn Write,
     path: &Path,
