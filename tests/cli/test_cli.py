@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification, make_moons
 from typer.testing import CliRunner
 
 from interruption import interrupted, posix
@@ -134,16 +134,8 @@ def test_the_main_job_on_every_format(folder):
 
 def test_compress_by_loss_with_curve(folder):
     out, curve = folder / "by-loss.safetensors", folder / "curve.png"
-    arguments = [
-        "compress",
-        folder / "model.safetensors",
-        "-o",
-        out,
-        "--max-loss",
-        "0.01",
-        "-n",
-        "250",
-    ]
+    arguments = ["compress", folder / "model.safetensors", "-o", out, "--max-loss", "0.01", "-n", "250"]
+    arguments += ["-m", "pursuit"]
     text = run(*arguments, "--validation", folder / "test.svm", "--curve", curve).stdout
     small, full = load(out), load(folder / "model.safetensors")
     data = read_data(folder / "test.svm", DataOptions(n_features=full.n_features_in_))
@@ -153,8 +145,33 @@ def test_compress_by_loss_with_curve(folder):
     assert "before" in text
     assert "with confidence 0.95" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
-    line = one_line_error(*arguments[:4], "--max-loss", "0", "-n", "2", "--validation", folder / "test.svm")
-    assert "max_loss=0 is not reached" in line
+    few = [*arguments[:4], "--max-loss", "0", "-n", "2", "--validation", folder / "test.svm"]
+    assert "max_loss=0 is not reached" in one_line_error(*few, "-m", "pursuit")
+
+
+def test_compress_by_itself_promises_and_draws(tmp_path):
+    X, y = make_moons(900, noise=0.2, random_state=0)
+    for name, some in (("train", slice(300)), ("data", slice(300, 700)), ("test", slice(700, None))):
+        np.savetxt(tmp_path / f"{name}.csv", np.column_stack([X[some], y[some]]), delimiter=",")
+    model, out, curve = (tmp_path / name for name in ("model", "small", "curve.png"))
+    run("train", tmp_path / "train.csv", "-o", model, "-g", "2")
+    full = load(model)
+    arguments = ["compress", model, "-o", out, "--data", tmp_path / "data.csv"]
+    text = run(*arguments, "--max-loss", "0.05", "-n", "20").stdout
+    small = load(out)
+    assert small.expansion_.n_vectors <= 20 < full.expansion_.n_vectors
+    assert str(small.promise_) in " ".join(text.split())
+    assert (small.promise_.asked, small.promise_.rows) == (0.05, 200)
+    assert "error on" not in text
+    text = run(*arguments, "-n", "4", "--validation", tmp_path / "test.csv", "--curve", curve).stdout
+    assert "vectors to 4 in" in text
+    assert load(out).promise_.rows == 200
+    assert curve.read_bytes().startswith(b"\x89PNG")
+    # Nothing but rows that judge: the loss that Python takes, too.
+    run(*arguments[:4], "-n", "6", "--validation", tmp_path / "test.csv", "-m", "pursuit")
+    assert load(out).promise_.asked is None
+    run(*arguments[:4], "--validation", tmp_path / "test.csv", "-m", "pursuit")
+    assert load(out).promise_.asked == 0.003
 
 
 def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(folder):
@@ -377,8 +394,9 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["train", "x", "-o", "y", "--kernel", "magic"], "magic"),
         (["train", "x", "-o", "y", "-g", "wide"], "neither a number nor"),
         (["train", "x", "-o", "y", "-C", "much"], "Invalid value for '--C'"),
-        (["compress", "x", "-o", "y"], "give --n-vectors, or --max-loss"),
+        (["compress", "x", "-o", "y"], "give --n-vectors, or rows"),
         (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "--max-loss needs --validation"),
+        (["compress", "x", "-o", "y", "-m", "gradient", "--data", "z"], "makes vectors"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1", "-m", "gradient"], "makes vectors"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--curve", "z.png"], "--curve needs --validation"),

@@ -56,6 +56,10 @@ class Progress:
         """What is called about ten times a second; ``None`` where nothing is told."""
         return self._tell
 
+    def say(self, text: str, /) -> None:
+        """Tell something once."""
+        print(text, file=sys.stderr, flush=True)
+
     def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if time.monotonic() - self._last >= _LINE_INTERVAL:
             self._last = time.monotonic()
@@ -65,6 +69,9 @@ class Progress:
 
 
 class _Silent(Progress):
+    def say(self, _: str, /) -> None:
+        return None
+
     @property
     def callback(self) -> None:
         return None
@@ -99,6 +106,12 @@ class _Bar(Progress):
             self._bar.stop()
             self._terminal.release()
 
+    def say(self, text: str, /) -> None:
+        if self._shown:
+            self._bar.console.print(text, highlight=False)
+        else:
+            super().say(text)
+
     def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if not self._shown:
             return super()._tell(phase, done, total, gap, steps)
@@ -126,6 +139,9 @@ class _Told(Progress):
         self._shown.__exit__(kind, error, trace)
         if kind is None:
             self._phases.end()
+
+    def say(self, text: str, /) -> None:
+        self._shown.say(text)
 
     def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         shown, self._shown.note = self._shown.callback, self.note

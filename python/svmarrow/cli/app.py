@@ -17,9 +17,11 @@ from svmarrow.cli.convert import convert
 from svmarrow.cli.data import DataOptions, check_writable
 from svmarrow.cli.demo import run
 from svmarrow.cli.models import (
+    bytes_one_vs_rest,
     describe,
     read_model,
     read_model_and_data,
+    smaller_as_one_vs_rest,
     write_model,
 )
 from svmarrow.cli.options import (
@@ -37,6 +39,7 @@ from svmarrow.cli.options import (
 from svmarrow.cli.predict import predict
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.cli.train import train
+from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set.compression import compress as compress_model
 from svmarrow.reduced_set.compression import compression_path
 
@@ -119,42 +122,53 @@ def compress(
         typer.Option(
             "--n-vectors",
             "-n",
-            help="Keep so many vectors; with --max-loss at most so many, by default all up to 1000.",
+            help="Keep so many vectors; with --max-loss at most so many.",
             show_default=False,
         ),
     ] = None,
     max_loss: Annotated[
         float | None,
         typer.Option(
-            help="Keep the fewest that lose at most this much accuracy on --validation: 0.003 is 0.3 %.",
+            help="Keep the fewest that lose at most this much accuracy on rows that judge. "
+            "[default: 0.003, which is 0.3 %, where no number is given]",
             show_default=False,
         ),
     ] = None,
     validation: Annotated[
-        Path | None, typer.Option(help="Labelled rows that judge the sizes.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Labelled rows that judge, best some that no training has seen. Without them half of "
+            "--data, 20,000 rows at most, is held out for it.",
+            show_default=False,
+        ),
     ] = None,
     method: Annotated[
         Method,
         typer.Option(
             "--method",
             "-m",
-            help="How vectors are chosen; gradient makes new ones: slower, and better where few are kept.",
+            help="How vectors are chosen or made; auto takes the best of the pursuit, in a moment, and of "
+            "vectors that are made, in some 20 seconds.",
         ),
-    ] = Method.pursuit,
+    ] = Method.auto,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Training rows: thresholds are tuned on them, and --candidates rows takes vectors from them."
+            help="Rows to learn from: vectors are made for them, thresholds tuned on them, and "
+            "--candidates rows takes vectors from them."
         ),
     ] = None,
     candidates: Annotated[
         Candidates, typer.Option(help="Choose among the model's vectors, or all training rows (--data).")
     ] = Candidates.vectors,
     curve: Annotated[
-        Path | None, typer.Option(help="Also draw error against size on --validation into this image.")
+        Path | None,
+        typer.Option(
+            help="Also draw error against size on --validation into this image; for auto that of the pursuit."
+        ),
     ] = None,
     random_state: Annotated[
-        int, typer.Option("--random-state", "-r", help="Seed of --method gradient; nothing else is random.")
+        int, typer.Option("--random-state", "-r", help="Seed of vectors that are made; no other is random.")
     ] = 0,
     n_jobs: Jobs = None,
     model_format_: Annotated[
@@ -175,26 +189,29 @@ def compress(
 ) -> None:
     r"""Shrink a model to few vectors.
 
-    Say how many with --n-vectors, or what it may cost with --max-loss and
-    --validation; with both, the fewest that are good enough, at most so many.
-    Give the training rows with --data where you have them.
+    With rows to judge by (--validation, or --data of which half is held out)
+    the fewest vectors that lose at most --max-loss, and what is promised of
+    the loss on other rows. Or say how many with --n-vectors; with both, the
+    fewest that are good enough, at most so many.
 
     [bold]Examples[/bold]
 
       svmarrow compress model.safetensors -o small.safetensors \
+          --data train.svm --validation valid.svm
+      svmarrow compress model.safetensors -o small.safetensors \
           -n 100 --data train.svm
       svmarrow compress model.safetensors -o small.safetensors \
-          --max-loss 0.003 --validation valid.svm --curve curve.png
-      svmarrow compress model.safetensors -o tiny.safetensors \
-          -n 20 --method gradient --data train.svm
+          --max-loss 0.003 --validation valid.svm -m pursuit --curve curve.png
       svmarrow compress svm-train.model -o small.model -n 50
     """
-    if n_vectors is None and max_loss is None:
-        raise typer.BadParameter("give --n-vectors, or --max-loss with --validation")
+    if n_vectors is None and max_loss is None and validation is None and data is None:
+        raise typer.BadParameter(
+            "give --n-vectors, or rows that judge: --validation, or --data of which half is held out"
+        )
     if n_vectors is None and method == "gradient":
         raise typer.BadParameter("--method gradient makes vectors: give --n-vectors, the most to make")
-    if max_loss is not None and validation is None:
-        raise typer.BadParameter("--max-loss needs --validation, the rows that judge the sizes")
+    if max_loss is not None and validation is None and data is None:
+        raise typer.BadParameter("--max-loss needs --validation or --data: rows that judge the sizes")
     if curve is not None and validation is None:
         raise typer.BadParameter("--curve needs --validation, the rows that judge the sizes")
     if candidates is Candidates.rows and data is None:
@@ -215,29 +232,45 @@ def compress(
     judge = parts[-1] if validation is not None else None
     started = time.perf_counter()
     arguments: Any = full, *((None, None) if rows is None else (rows.X, rows.y))
-    settings: dict[str, Any] = {"method": method.value, "candidates": candidates.value, "n_jobs": n_jobs}
+    settings: dict[str, Any] = {"candidates": candidates.value, "n_jobs": n_jobs}
     settings |= {"n_vectors": n_vectors, "random_state": random_state, "verbose": on_terminal()}
-    if max_loss is None and axes is None:
-        small = compress_model(*arguments, **settings)
+    path: Any = None
+    if axes is not None:
+        own: Any = "pursuit" if method is Method.auto else method.value
+        path = compression_path(*arguments, method=own, **settings)
+    judging = None if judge is None else (judge.X, judge.labels)
+    if path is None or method is Method.auto:
+        small = compress_model(
+            *arguments, method=method.value, max_loss=max_loss, validation=judging, **settings
+        )
+    elif judging is not None and (max_loss is not None or n_vectors is None):
+        small = path.select(*judging, max_loss)
     else:
-        path = compression_path(*arguments, **settings)
-        if max_loss is not None and judge is not None:
-            small = path.select(judge.X, judge.labels, max_loss)
-        else:
-            small = path[path.sizes[-1]]
+        small = path[path.sizes[-1]]
     elapsed = time.perf_counter() - started
     chosen = small.expansion_.n_vectors
     before_bytes = model.stat().st_size  # the output may take its place
     write_model(small, output, model_format_.value)
-    if axes is not None and judge is not None:
-        path.plot(judge.X, judge.labels, ax=axes, chosen=chosen).figure_.savefig(curve, dpi=160)
+    errors = None if judging is None else [1.0 - one.score(*judging) for one in (full, small)]
+    if axes is not None and judging is not None and errors is not None:
+        if method is Method.auto:
+            path.plot(*judging, ax=axes, label="the pursuit's")
+            axes.plot(chosen, errors[1], "o", color="black", label=f"written, {chosen:,} vectors")
+            axes.legend()
+        else:
+            path.plot(*judging, ax=axes, chosen=chosen)
+        axes.figure.savefig(curve, dpi=160)
     say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
     if small.promise_ is not None and small.promise_.rows:
         say(str(small.promise_))
-    if judge is not None:
-        before, after = (float((one.predict(judge.X) != judge.labels).mean()) for one in (full, small))
-        say(f"error on {validation}: {percent(before)} before, {percent(after)} after")
+    if errors is not None and isinstance(full, ExpansionRegressor):
+        say(f"1 - R^2 on {validation}: {errors[0]:.4f} before, {errors[1]:.4f} after")
+    elif errors is not None:
+        say(f"error on {validation}: {percent(errors[0])} before, {percent(errors[1])} after")
     say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
+    smaller = bytes_one_vs_rest(full)
+    if smaller is not None:
+        say(smaller_as_one_vs_rest(*smaller))
     if curve is not None:
         say(f"wrote {curve}")
 

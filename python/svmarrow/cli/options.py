@@ -92,6 +92,7 @@ class MultiClass(StrEnum):
 class Method(StrEnum):
     """How vectors are chosen or made."""
 
+    auto = "auto"
     pursuit = "pursuit"
     prefit = "prefit"
     basic = "basic"

@@ -27,7 +27,7 @@ from svmarrow.reduced_set.judge import Descent
 from svmarrow.reduced_set.score import without_kind
 from svmarrow.reduced_set.selection import SelectionSettings
 from svmarrow.reduced_set.sizes import promised
-from svmarrow.reduced_set.task import path_of
+from svmarrow.reduced_set.task import DEFAULT_PATH, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     from svmarrow.reduced_set.judge import Demand, Judge
     from svmarrow.reduced_set.task import Task
 
-__all__ = ["best_of_size", "plan", "smallest"]
+__all__ = ["announcement", "best_of_size", "plan", "smallest"]
 
 OPERATIONS = 5e10
 """Multiplications that construction may take."""
+
+RATE = 3e9
+"""Of them in a second of a core, for what is told beforehand."""
 
 MOST, LEAST = 512, 8
 """Largest and smallest size that construction begins with."""
@@ -55,6 +58,9 @@ SHRINK = 0.6
 
 MOST_STEPS, LEAST_STEPS = 8_000, 3_000
 """Steps of a construction; where the least are too dear, it begins with fewer vectors."""
+
+PLACES, MOST_PLACES = 6_000, 8
+"""Places to compare the models at, where fewer rows than that are given, and the most of a row."""
 
 OF_CONSTRUCTION = 0.7
 """Share of the error that construction may spend."""
@@ -81,10 +87,10 @@ def plan(expansion: Any, n_rows: int, most: int, settings: GradientSettings) -> 
     steps : int
         Steps of each.
     """
-    m, d, q = expansion.n_vectors, int(expansion.vectors.shape[1]), expansion.n_outputs
+    m = expansion.n_vectors
     size = min(MOST, max(LEAST, m // SHARE), most, m - 1, n_rows)
     # A step moves each vector for each row of the batch; the sizes together are a geometric series.
-    of_vector = settings.batch * (2 * d + 3 * q + BESIDES) / (1.0 - SHRINK)
+    of_vector = _of_vector(expansion, settings) / (1.0 - SHRINK)
     affordable = int(OPERATIONS / (of_vector * LEAST_STEPS))
     size = min(size, affordable) if affordable >= min(size, LEAST) else 0
     sizes: list[int] = []
@@ -97,6 +103,55 @@ def plan(expansion: Any, n_rows: int, most: int, settings: GradientSettings) -> 
     return sizes, steps
 
 
+def _of_vector(expansion: Any, settings: GradientSettings) -> float:
+    """Multiplications of a step for a vector."""
+    d, q = int(expansion.vectors.shape[1]), expansion.n_outputs
+    return float(settings.batch * (2 * d + 3 * q + BESIDES))
+
+
+def _steps_of_size(expansion: Any, size: int, settings: GradientSettings) -> int:
+    """Steps of each of two constructions of one size; none where they are too dear."""
+    if settings.steps is not None:
+        return settings.steps
+    return int(np.clip(OPERATIONS / (2 * size * _of_vector(expansion, settings)), 0, MOST_STEPS))
+
+
+def announcement(task: Task, whole: Any, *, of_size: bool) -> str:
+    """What ``"auto"`` is going to do, in a sentence.
+
+    Parameters
+    ----------
+    task : Task
+        As for `smallest` and `best_of_size`.
+    whole : ExpansionModel or KernelExpansion
+        The full model.
+    of_size : bool
+        Whether models of one size are made.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
+    work, expansion = _Work(task, None), without_kind(whole)
+    most = min(task.n_vectors or DEFAULT_PATH, expansion.n_vectors)
+    if of_size:
+        sizes, steps = [most] * 2, _steps_of_size(expansion, most, work.making)
+    else:
+        sizes, steps = plan(expansion, work.n_rows(whole), most, work.making)
+    seconds = sum(sizes) * steps * _of_vector(expansion, work.making) / RATE
+    if not sizes or not steps:
+        return "auto: a pursuit alone, vectors would be too dear to make"
+    made = f"two models of {most} vectors are made"
+    if not of_size:
+        made = f"vectors are made for sizes {', '.join(map(str, sizes))} as long as they are good enough"
+    limit = "" if task.max_time is None else f", {task.max_time:g} s by the clock at most"
+    return (
+        f"auto: a pursuit, then {made}, {steps:,} steps each: some {max(1.0, seconds):.0f} s of one core"
+        f"{limit}"
+    )
+
+
 class _Work:
     """What both ways share: the task's rows and settings, and the time that is left."""
 
@@ -106,8 +161,16 @@ class _Work:
         given = task.settings
         if given is not None and not isinstance(given, (GradientSettings, SelectionSettings)):
             raise refuse("settings", given, "None, a GradientSettings or a SelectionSettings")
-        self.making = given if isinstance(given, GradientSettings) else GradientSettings()
+        self.making = given if isinstance(given, GradientSettings) else self._settings()
         self.choosing = given if isinstance(given, SelectionSettings) else None
+
+    def _settings(self) -> GradientSettings:
+        # Few rows say little of the model; it can be asked beside them, too.
+        usual = GradientSettings()
+        if self.task.X is None:
+            return usual
+        places = PLACES // max(1, int(_num_samples(self.task.X)))
+        return replace(usual, places=int(np.clip(places, usual.places, MOST_PLACES)))
 
     def n_rows(self, whole: Any) -> int:
         """Rows that construction learns from."""
@@ -193,8 +256,9 @@ def smallest(
     found = [(end[0], at, end[1]) for at, end in enumerate(ends) if end is not None]
     if found:
         size, at, merits = min(found, key=lambda one: one[:2])
-        tests = 1.0 / (1.0 - OF_CONSTRUCTION, OF_CONSTRUCTION)[at]
-        tests = tests if strict else chosen.looked + made.looked
+        share = (1.0 - OF_CONSTRUCTION, OF_CONSTRUCTION)[at]
+        planned = (len(path.looked_at(limit)), len(sizes))[at]
+        tests = (1 if strict else planned) / share
         best = models[size] if at else path[size]
         return promised(best, judge.promise(merits[0], confidence, asked, tests))
     named = {"n_vectors": task.n_vectors, **limits}
@@ -239,13 +303,10 @@ def best_of_size(
     path = work.pursuit()
     chosen = path[path.within(timed, **limits)[0]]
     expansion = without_kind(chosen)
-    size, d, q = expansion.n_vectors, int(expansion.vectors.shape[1]), expansion.n_outputs
+    size = expansion.n_vectors
     most = limits["max_bytes"]
     found = [chosen]
-    steps = work.making.steps
-    if steps is None:
-        of_step = 2 * work.making.batch * size * (2 * d + 3 * q + BESIDES)
-        steps = int(np.clip(OPERATIONS / of_step, 0, MOST_STEPS))
+    steps = _steps_of_size(expansion, size, work.making)
     if steps and size <= work.n_rows(judge.model):
         for start in ("centres", expansion.vectors):
             model = work.made(size, steps, start)

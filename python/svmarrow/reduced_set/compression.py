@@ -13,7 +13,7 @@ from svmarrow._support.parameters import Rule, check, either, integer, none, one
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.promise import Promise
-from svmarrow.reduced_set.automatic import best_of_size, smallest
+from svmarrow.reduced_set.automatic import announcement, best_of_size, smallest
 from svmarrow.reduced_set.judge import Judge
 from svmarrow.reduced_set.sizes import SELECTION_RULES, demands_of, promised
 from svmarrow.reduced_set.task import METHODS, RULES, ConstantModelError, Method, Task, path_of
@@ -106,9 +106,10 @@ def compress(
         How sure the promise is: ``promise_.upper`` is kept but for a share of 1 - confidence of all calls,
         however many sizes were looked at.
     strict : bool, default=False
-        Whether the promise must keep to `max_loss` or `min_agreement`. Else the loss as measured must, at the
-        size that is taken and at all larger ones, and the promise says how far off that may be. Few rows
-        cannot promise little: 0.003 takes 900 of them at least, and some thousand where data are noisy.
+        Whether the promise must keep to `max_loss` or `min_agreement`. Else the loss as measured must, at
+        the size that is taken and at larger ones in the mean, and the promise says how far off that may be.
+        Few rows cannot promise little: 0.003 takes 900 of them at least, and some thousand where data are
+        noisy.
     validation : tuple of (X, y), default=None
         The rows that judge, best some that neither training nor compression has seen; y may be None.
     method : str, default="auto"
@@ -121,22 +122,23 @@ def compress(
         * ``"pursuit"``: adds one vector after the other, each time the one that makes the smallest angle with
           what is left, and after each solves for all coefficients again (matching pursuit with
           *back-fitting* [1]_).
-        * ``"prefit"``: the same, but each time the vector after which, all coefficients solved again, least
-          is left (*pre-fitting*); dearer, and often a little better at small sizes.
-        * ``"basic"``: only the new coefficient is solved for: those that are there stay, until a vector is
-          chosen once more.
+        * ``"gradient"``: new vectors, moved together with their coefficients until they do on the rows what
+          the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds and is
+          much better at small sizes.
         * ``"rank"``: a basis of the span of all vectors, lossless; few only for kernels of low rank, such as
           linear or polynomial ones.
+        * ``"prefit"``: the pursuit, but each time the vector after which, all coefficients solved again,
+          least is left (*pre-fitting*); dearer, and often a little better at small sizes.
+        * ``"basic"``: the pursuit, but only the new coefficient is solved for: those that are there stay,
+          until a vector is chosen once more.
         * ``"l0"``: coefficients are shrunk again and again, small ones more than large ones, until few are
           left; lossless or not [1]_.
         * ``"l1"``: vectors in the order in which they enter when a price on the size of the coefficients
           falls [1]_.
         * ``"lars"``: the same order, for an SVM that is trained again on its own vectors under such a
           price [2]_.
-        * ``"gradient"``: new vectors, moved together with their coefficients until they do on the rows what
-          the model does [2]_, or better, where labels are used; takes seconds instead of milliseconds and is
-          much better at small sizes.
 
+        The notes tell when each is right.
         ``"rank"``, ``"l0"``, ``"l1"`` and ``"lars"`` hold the kernel matrix of all vectors in memory. Models
         that are too long for a method are reduced in chunks, see `SelectionSettings`.
     candidates : {"vectors", "rows"}, default="vectors"
@@ -156,7 +158,8 @@ def compress(
     n_jobs : int, default=None
         Threads. None means all cores that this process may use.
     verbose : bool, default=False
-        Show the progress on standard error.
+        Show the progress on standard error, and for ``"auto"`` beforehand what is going to be done and how
+        long it may take.
 
     Returns
     -------
@@ -177,6 +180,34 @@ def compress(
         If `model` is of another kind.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
+
+    Notes
+    -----
+    When each method is right; m is the number of the model's vectors, s that of the small one, d of columns
+    and q of outputs:
+
+    ==============  ==========================================================  ===========================
+    method          take it                                                     multiplications
+    ==============  ==========================================================  ===========================
+    ``"auto"``      where there are rows, unless you know better                5e10 at most, planned
+    ``"pursuit"``   without rows; for a curve of all sizes; where vectors must  m s (d + s + q)
+                    be the model's own; where a third of them or more stay
+    ``"gradient"``  for a given size of a tenth of the vectors or fewer, with   steps x 144 s (2 d + 3 q)
+                    more steps than ``"auto"`` can afford: 60,000 instead of
+                    3,000 to 8,000
+    ``"rank"``      for linear and polynomial kernels and for repeated          m s (d + s)
+                    vectors, where nothing may be lost
+    ``"prefit"``    for the model's own vectors, a tenth of them or fewer,      a small multiple of the
+                    where each counts and time does not                         pursuit's
+    ``"basic"``     to repeat the experiments of [1]_ and [2]_; nothing else    the kernel matrix of all
+    ``"l0"``        recommends them                                             vectors is kept but for
+    ``"l1"``                                                                    ``"basic"``
+    ``"lars"``
+    ==============  ==========================================================  ===========================
+
+    Few vectors fail where the model is not smooth at the distance of its rows: narrow kernels on noisy data
+    and checkerboards, where each vector answers for its own neighbourhood. ``"auto"`` then gives back many
+    vectors, or the full model; a machine with a wider kernel (smaller gamma) is then worth a try.
 
     See Also
     --------
@@ -251,6 +282,8 @@ def compress(
         if judging is None or method != "auto":
             about: dict[str, Any] = {"confidence": confidence, "strict": strict}
             return _of_one_method(task, judging, asked, limits, about, shown.callback)
+        if verbose:
+            shown.say(announcement(task, whole, of_size=not demanding))
         if not demanding:
             judge = Judge(whole, *judging, n_jobs=n_jobs)
             return best_of_size(task, judge, confidence, shown.callback, judging[0], limits)

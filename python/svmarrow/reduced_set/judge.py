@@ -6,16 +6,28 @@ equation 4): with q the likeliest share of rows that the small model alone gets 
 
     (b - c - n D) / sqrt(n (2 q + D (1 - D))) = -z.
 
-Unlike intervals from an estimated variance it holds where b and c are few; for b = c = 0 it is
-z^2 / (n + z^2). Numbers: the loss is a ratio of sums over rows, and its bound the quantile of 2000 bootstrap
-samples of the rows (Efron), rows being dealt into at most 500 groups so that many rows cost no more than few.
+Unlike intervals from an estimated variance it holds where b and c are few; for b = c = 0 it is z^2 / (n +
+z^2). Numbers: the loss is a ratio R of sums over rows, whose rows stand out by u = lost - R share, and a
+few of them often carry half of it. Its bound is
 
-The smallest size is found by going down: from the largest on every size is tested until the first that fails,
-and the last that has passed is taken. To be wrong, the first size that loses too much must pass its test, so
-the error is that of one test however many sizes are looked at (fixed-sequence testing; Maurer, Hothorn and
-Lehmacher, 1995). That is the strict way, and takes some thousand rows for a small loss. The other takes the
-last size from which on all larger ones kept to the loss as measured; its bound, which is the promise, is
-corrected for each size that was looked at (Bonferroni).
+    R + mean(u) / mean(share) + z deviation(u) / (mean(share) sqrt(n))
+
+where u has one more row, as bad as the worst of them: what n rows have not shown may still come once in n.
+Without that row bounds of models whose few bad rows carry the loss (kin8nm, kurtosis 1,200) fail in 5 to 11
+of 100 draws of rows instead of at most 5, with it in 1 to 3; only on 600 rows and fewer of abalone, where
+single rows carry a tenth of the variance, in 5 to 9. Percentiles of bootstrap samples, plain and
+studentised, and Hall's correction for skewness (1992) fail as often as no correction at all; the last has
+upper bounds of ten times the deviation besides.
+
+The strict way goes down from the largest size until the first whose bound is too large, and takes the last
+that has passed. To be wrong, the first size that loses too much must pass its test, so the error is that of
+one test however many sizes are looked at (fixed-sequence testing; Maurer, Hothorn and Lehmacher, 1995). It
+takes some thousand rows for a small loss. The other way takes the smallest size whose loss as measured is
+small enough, where fewer vectors are known to lose more: losses that are out of order are averaged
+(isotonic regression; Ayer et al., 1955). So one unlucky size does not end the search, and a lucky one
+counts no more than its neighbours allow. Its bound, the promise, is corrected for each size that might have
+been looked at (Bonferroni). That number is known beforehand: one that the data have chosen would correct
+too little.
 """
 
 from __future__ import annotations
@@ -39,8 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Demand", "Descent", "Judge", "paired_bound", "sizes_to_look_at"]
 
-#: Bootstrap samples, and the most groups that rows are dealt into.
-SAMPLES, GROUPS = 2000, 500
+HOPELESS = 0.1
+"""A size that loses too much with this error of a test is the last that is looked at."""
 
 
 def paired_bound(b: int, c: int, n: int, error: float) -> float:
@@ -54,6 +66,14 @@ def paired_bound(b: int, c: int, n: int, error: float) -> float:
 
     low = (b - c) / n + 1e-9
     return 1.0 if b == n else float(brentq(statistic, low, 1.0, xtol=1e-9)) if statistic(low) > 0 else low
+
+
+def ratio_bound(lost: NDArray[np.float64], shares: NDArray[np.float64], error: float) -> float:
+    """Upper bound of sum(lost) / sum(shares) on other rows of the same kind."""
+    ratio = float(lost.sum() / shares.sum())
+    apart = (lost - ratio * shares) / shares.mean()
+    apart = np.append(apart, max(0.0, float(apart.max())))
+    return ratio + float(apart.mean() - ndtri(error) * apart.std() / np.sqrt(apart.size))
 
 
 class Judge:
@@ -132,19 +152,14 @@ class Judge:
         lost = self.full - merits
         if self.counts:
             return paired_bound(int((lost > 0).sum()), int((lost < 0).sum()), self.n, error)
-        groups = min(self.n, GROUPS)
-        random = np.random.default_rng(0)
-        place = random.permutation(np.arange(self.n) % groups)
-        sums = [np.bincount(place, values, minlength=groups) for values in (lost, self._shares)]
-        drawn = random.multinomial(groups, np.full(groups, 1.0 / groups), size=SAMPLES)
-        # Sums of products, not products of BLAS: its bits depend on its number of threads.
-        above, below = ((drawn * one).sum(axis=1) for one in sums)
-        ratios = above / np.maximum(below, np.finfo(float).tiny)
-        return max(float(np.quantile(ratios, 1.0 - error)), self.loss(merits))
+        return ratio_bound(lost, self._shares, error)
 
-    def least_bound(self, error: float) -> float:
-        """The bound for a model that answers every row as the full one does."""
-        return paired_bound(0, 0, self.n, error) if self.counts else 0.0
+    def least(self, merits: NDArray[np.float64], error: float) -> float:
+        """What the loss is at least, but for this probability."""
+        lost = self.full - merits
+        if self.counts:
+            return -paired_bound(int((lost < 0).sum()), int((lost > 0).sum()), self.n, error)
+        return -ratio_bound(-lost, self._shares, error)
 
     def promise(
         self, merits: NDArray[np.float64], confidence: float, asked: float | None = None, tests: float = 1
@@ -170,8 +185,20 @@ class Demand(NamedTuple):
     most: float
 
 
+def in_order(losses: Sequence[float]) -> list[float]:
+    """The nearest numbers that do not decrease (pool adjacent violators)."""
+    blocks: list[tuple[float, int]] = []
+    for loss in losses:
+        value, count = loss, 1
+        while blocks and blocks[-1][0] >= value:
+            before, of = blocks.pop()
+            value, count = (before * of + value * count) / (of + count), of + count
+        blocks.append((value, count))
+    return [value for value, count in blocks for _ in range(count)]
+
+
 class Descent:
-    """Sizes from the largest down, until one fails.
+    """Sizes from the largest down, until one is too small.
 
     Parameters
     ----------
@@ -183,35 +210,38 @@ class Descent:
 
     def __init__(self, demands: Sequence[Demand], error: float) -> None:
         self.demands, self.error = demands, error
-        self.looked = 0
-        #: The smallest size so far from which on all larger ones passed, with its merits: promised, measured.
+        #: The smallest size so far that is promised, and measured, to lose little enough; with its merits.
         self.promised: tuple[int, list[NDArray[np.float64]]] | None = None
         self.measured: tuple[int, list[NDArray[np.float64]]] | None = None
-        self._promising = self._measuring = True
+        self._losses: list[list[float]] = [[] for _ in demands]
+        self._promising = self._hoping = True
 
     @property
     def goes_on(self) -> bool:
         """Whether a smaller size may still pass."""
-        return self._promising or self._measuring
+        return self._promising or self._hoping
 
     def look(self, size: int, merits: list[NDArray[np.float64]]) -> None:
         """Test the next size, smaller than all before."""
         pairs = list(zip(self.demands, merits, strict=True))
-        self.looked += 1
-        # One part in 10^12 keeps a loss of exactly what is allowed from falling to rounding.
-        self._measuring = self._measuring and all(
-            demand.judge.loss(one) <= demand.most + 1e-12 for demand, one in pairs
-        )
+        for losses, (demand, one) in zip(self._losses, pairs, strict=True):
+            losses.append(demand.judge.loss(one))
+        # One part in 10^12 keeps a loss of exactly what is allowed from falling to rounding. What has passed
+        # stays so: smaller sizes only lower the averages that they are part of.
+        if all(
+            in_order(losses)[-1] <= demand.most + 1e-12
+            for losses, demand in zip(self._losses, self.demands, strict=True)
+        ):
+            self.measured = size, merits
         self._promising = self._promising and all(
             demand.judge.bound(one, self.error) <= demand.most + 1e-12 for demand, one in pairs
         )
-        if self._measuring:
-            self.measured = size, merits
         if self._promising:
             self.promised = size, merits
+        self._hoping = not any(demand.judge.least(one, HOPELESS) > demand.most for demand, one in pairs)
 
     def through(self, levels: Iterable[tuple[int, list[NDArray[np.float64]]]]) -> None:
-        """Look at sizes with their merits until one fails."""
+        """Look at sizes with their merits until one is too small."""
         for size, merits in levels:
             self.look(size, merits)
             if not self.goes_on:

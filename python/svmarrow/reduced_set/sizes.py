@@ -230,11 +230,12 @@ class ReducedPath(SizePath):
     ) -> Any:
         """Choose a size.
 
-        With a demand on quality (`max_loss`, `min_agreement`) the smallest size from which on all larger ones
-        meet it: from the largest on, sizes a tenth smaller each are judged on the rows, both models on each
-        row, until one fails. What is promised of other rows is the ``promise_`` of the model. With limits
-        only (`max_bytes`, `max_microseconds`) the largest size within them, or if `y` is given the one that
-        scores best. With neither, ``max_loss=0.003``.
+        With a demand on quality (`max_loss`, `min_agreement`) the smallest size that meets it: from the
+        largest on, sizes a tenth smaller each are judged on the rows, both models on each row, until one
+        loses too much beyond doubt; a size that loses more than smaller ones is taken together with them
+        (isotonic regression), so that no lucky or unlucky size decides. What is promised of other rows is
+        the ``promise_`` of the model. With limits only (`max_bytes`, `max_microseconds`) the largest size
+        within them, or if `y` is given the one that scores best. With neither, ``max_loss=0.003``.
 
         Parameters
         ----------
@@ -301,7 +302,7 @@ class ReducedPath(SizePath):
                 f"{self._refused(asked, max_loss, min_agreement, limit, error)}{within}; {REMEDY}"
             )
         size, merits = found
-        tests = 1 if strict else descent.looked
+        tests = 1 if strict else len(self.looked_at(limit))
         judge, most = asked[0]
         return promised(self[size], judge.promise(merits[0], confidence, most, tests))
 
@@ -348,6 +349,10 @@ class ReducedPath(SizePath):
             within += f" within max_microseconds={max_microseconds:g}"
         return limit, within
 
+    def looked_at(self, limit: int) -> list[int]:
+        """The sizes up to a limit that may be judged, decreasing."""
+        return sizes_to_look_at([size for size in self.sizes if size <= limit])
+
     def levels(self, judges: Sequence[Judge], limit: int) -> Iterator[tuple[int, list[NDArray[np.float64]]]]:
         """Sizes up to a limit, decreasing, with what they are on the rows of each judge.
 
@@ -365,7 +370,7 @@ class ReducedPath(SizePath):
         merits : list of ndarray of shape (n,)
             See `Judge.merits`.
         """
-        sizes = sizes_to_look_at([size for size in self.sizes if size <= limit])
+        sizes = self.looked_at(limit)
         for start in range(0, len(sizes), TOGETHER):
             group = sizes[start : start + TOGETHER][::-1]
             width = self.expansion.n_outputs
