@@ -143,6 +143,15 @@ def place() -> str:
     return f"commit {commit}{'+' if changed else ''}; {model}, {os.cpu_count()} processors"
 
 
+def plain_ticks(axis: Any, at: Sequence[float]) -> None:
+    """Ticks at these values of a logarithmic axis, written out."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(FixedLocator(at))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 class Report:
     """Tables and sentences in Markdown, printed as they come; with ``--save`` a page of the documentation.
 

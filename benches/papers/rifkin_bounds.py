@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from common import Report, arguments, load, run
+from common import Report, arguments, load, plain_ticks, run
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -212,6 +212,7 @@ def stability(report: Report, options: argparse.Namespace) -> None:
             axis.loglog(line[:, 0], line[:, 2], "--", color=colour, label=f"(5.8), lambda {lam:g}")
             fits.append((loss, lam, slopes(line[:, 0], line[:, 1])))
         axis.set(title=loss, xlabel="rows", ylabel="movement of the loss")
+        plain_ticks(axis.xaxis, sizes)
         axis.legend()
     page.tight_layout()
     report.figure(page, "stability")
@@ -293,6 +294,7 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
         (drawn,) = axis.loglog(values[:, 0], values[:, 1], "o-", label=f"{name}, chunks")
         axis.loglog(values[:, 0], values[:, 2], "--", color=drawn.get_color(), label=f"{name}, one machine")
     axis.set(xlabel="rows", ylabel="largest change of an output", title="a row replaced")
+    plain_ticks(axis.xaxis, [p * J for J in counts])
     axis.legend(fontsize=8)
     report.figure(page, "bagging")
     report.table(

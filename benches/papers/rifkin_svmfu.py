@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import Report, arguments, load, processor_times, run
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from common import Report, arguments, load, plain_ticks, processor_times, run
 from sklearn import svm
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
@@ -34,7 +33,7 @@ from svmarrow.io.svmlight import save_svmlight
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 PARTS = ("growth-a9a", "growth-usps", "memory", "unbounded", "shrinking", "advice", "low-rank")
 #: Rows of a1a to a9a, the nested sets of "adult".
@@ -77,13 +76,6 @@ def peer_program(X: Any, y: np.ndarray, gamma: float, C: float, folder: str) -> 
     save_svmlight(X, y, path)
     command = [program, "-q", "-m", str(MEMORY), "-c", str(C), "-g", str(gamma), str(path), f"{path}.model"]
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL) and None
-
-
-def plain(axis: Any, at: Sequence[float]) -> None:
-    """Ticks at these values of a logarithmic axis, written out."""
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(FixedLocator(at))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def growth(report: Report, options: argparse.Namespace, name: str) -> None:
@@ -152,7 +144,7 @@ def growth(report: Report, options: argparse.Namespace, name: str) -> None:
     for column, label in ((1, "svmarrow"), (2, "LIBSVM (scikit-learn)"), (3, "the oracle's bound, ours")):
         axis.loglog(columns[:, 0], columns[:, column], "o-", label=label)
     axis.set(title=f"figure 2-6, {name}", xlabel="rows", ylabel="seconds of one thread")
-    plain(axis.xaxis, sizes[:: 2 if len(sizes) > 5 else 1])
+    plain_ticks(axis.xaxis, sizes[:: 2 if len(sizes) > 5 else 1])
     axis.legend()
     report.figure(page, f"growth-{name}")
     slopes = np.polyfit(np.log(columns[:, 0]), np.log(columns[:, 1:3]), 1)[0]
@@ -207,8 +199,8 @@ def memory(report: Report, options: argparse.Namespace) -> None:
         style = {"color": "black", "linewidth": 2} if line[0] == "own" else {}
         axis.loglog(caches, line[1:], "o-", label=f"block {line[0]}", markersize=3, **style)
     axis.set(xlabel="cache in MB", ylabel="seconds of one thread", title="figure 2-7")
-    plain(axis.xaxis, caches)
-    plain(axis.yaxis, (0.1, 0.2, 0.3, 0.5, 1.0))
+    plain_ticks(axis.xaxis, caches)
+    plain_ticks(axis.yaxis, (0.1, 0.2, 0.3, 0.5, 1.0))
     axis.legend(fontsize=8)
     report.figure(page, "memory")
     values_of = np.array([line[1:] for line in table[:-1]], dtype=float)
