@@ -277,17 +277,18 @@ pub(crate) fn fit_one_class_svm<'py>(
 
 /// Bytes that a fit of machines of so many variables takes, beside the rows: a dict of the parts.
 #[pyfunction]
-#[pyo3(signature = (x, kernel, machines, cache_bytes, n_jobs))]
+#[pyo3(signature = (x, n, kernel, machines, cache_bytes, n_jobs))]
 pub(crate) fn estimate_svm_memory<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
+    n: usize,
     kernel: FunctionArg,
     machines: Vec<usize>,
     cache_bytes: usize,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let params = SvmParams { cache_bytes, ..SvmParams::default() };
-    let estimate = estimate_memory(kernel.function(), x.view()?, &machines, &params, n_jobs);
+    let estimate = estimate_memory(kernel.function(), x.view()?, n, &machines, &params, n_jobs);
     Ok(fields!(py, estimate, packed, cache, blocks, variables, least))
 }
 

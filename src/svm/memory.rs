@@ -5,7 +5,7 @@
 //! nor is the system of a direct step (`newton`): at most 50 MB a thread, for a moment, and done without where there is
 //! no room.
 //!
-//! Cost: one look at the rows.
+//! Cost: a look at some hundred rows.
 
 use super::columns::{depth, is_cached};
 use super::params::SvmParams;
@@ -15,6 +15,9 @@ use crate::kernels::{KernelFunction, Precision, Reach, packed_bytes};
 
 /// Numbers in double precision that a machine keeps for each variable, a shrunk copy and the row's index included.
 const NUMBERS_A_VARIABLE: usize = 16;
+
+/// Rows that are looked at for the precision: where they miss the largest, packed rows may take twice the estimate.
+const LOOKED_AT: usize = 512;
 
 /// Bytes that a fit takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +34,25 @@ pub struct MemoryEstimate {
     pub least: usize,
 }
 
-/// The memory of a fit of machines of the given numbers of variables, `threads` at a time.
+/// The memory of a fit of machines of the given numbers of variables, `threads` at a time, on `n` rows like these; `rows`
+/// may be all of them, or a few that stand for rows that are not there yet.
 pub fn estimate_memory<'a>(
     kernel: impl Into<KernelFunction<'a>>,
     rows: Rows<'_>,
+    n: usize,
     machines: &[usize],
     params: &SvmParams,
     threads: usize,
 ) -> MemoryEstimate {
     let kernel = kernel.into();
-    let (n, tuning) = (rows.rows(), params.tuning);
-    let single = packed_bytes(kernel, rows);
-    let precise = precision(kernel, rows, &Reach::of(kernel, rows)) == Precision::Double;
+    let (given, tuning) = (rows.rows(), params.tuning);
+    let single = (packed_bytes(kernel, rows) as f64 * n as f64 / given.max(1) as f64) as usize;
+    let precise = if given > LOOKED_AT {
+        let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect();
+        is_double(kernel, rows.gather(&some).view())
+    } else {
+        is_double(kernel, rows)
+    };
     let packed = if precise { 2 * single } else { single };
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
@@ -63,4 +73,8 @@ pub fn estimate_memory<'a>(
     let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>();
     let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
     MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest }
+}
+
+fn is_double(kernel: KernelFunction<'_>, rows: Rows<'_>) -> bool {
+    precision(kernel, rows, &Reach::of(kernel, rows)) == Precision::Double
 }

@@ -177,11 +177,12 @@ fn memory_is_that_of_the_parts() {
     let x = rows(&x, n);
     let tuning = Tuning { whole: 100, ..Tuning::default() };
     let params = SvmParams { cache_bytes: 4 << 20, tuning, ..SvmParams::default() };
-    let estimate = estimate_memory(KERNEL, x, &[n], &params, 2);
+    let estimate = estimate_memory(KERNEL, x, n, &[n], &params, 2);
     assert!(estimate.packed >= 4 * 100 * n && estimate.packed < 5 * 100 * n);
     assert!(estimate.packed + estimate.cache <= params.cache_bytes);
     assert!(estimate.least < estimate.packed + estimate.cache + estimate.blocks + estimate.variables);
-    let ample = estimate_memory(KERNEL, x, &[n], &SvmParams { cache_bytes: usize::MAX, ..params.clone() }, 2);
+    let ample =
+        estimate_memory(KERNEL, x, n, &[n], &SvmParams { cache_bytes: usize::MAX, ..params.clone() }, 2);
     assert_eq!(ample.cache, 4 * n * n);
-    assert_eq!(estimate_memory(Kernel::Precomputed, x, &[n], &params, 2).cache, 0);
+    assert_eq!(estimate_memory(Kernel::Precomputed, x, n, &[n], &params, 2).cache, 0);
 }

@@ -2,9 +2,12 @@
 
 | file | holds |
 |---|---|
-| `app`, `train`, `convert` | the commands and their help |
+| `app`, `train`, `predict`, `convert` | the commands and their help |
 | `options` | options that several of them have |
-| `data` | rows from svmlight, CSV and npz files, packed or not |
+| `rows` | what a data file holds, and how it is read |
+| `tables`, `archives` | CSV and parquet; npz |
+| `data`, `pieces` | files of all formats, packed or not, whole; a piece after the other |
+| `low_rank` | training on pieces |
 | `models` | model files of all formats, and data that fits a model |
 | `report` | what goes to the terminal: errors, progress, tables |
 | `demo` | the tour on scikit-learn's bundled digits |
@@ -30,4 +33,7 @@ def main() -> None:
             raise
         sys.stderr.write(f"svmarrow: the command line needs {missing}: pip install 'svmarrow[cli]'\n")
         raise SystemExit(1) from None
-    app(prog_name="svmarrow")
+    try:
+        app(prog_name="svmarrow")
+    except KeyboardInterrupt:  # before a command has begun, or after it
+        raise SystemExit(130) from None

@@ -155,11 +155,11 @@ def _fits(name: str, machines: Machines, jobs: int) -> Callable[[int, int], None
     """What refuses support vectors that the driver cannot hold, before they are sent."""
 
     def look(rows: int, held: int) -> None:
-        # In the place of the rows that are not here yet: memory that is never touched.
-        like = np.empty((max(1, rows), max(1, held // max(1, 8 * rows))))
+        # A few in the place of the rows that are not here yet.
+        like = np.ones((min(max(1, rows), 512), max(1, held // max(1, 8 * rows))))
         kernel: Any = machines.kernel if isinstance(machines.kernel[0], str) else machines.kernel[0]
         sizes = [rows] * int(machines.matrix.shape[1])
-        least = _core.estimate_svm_memory(like, kernel, sizes, 0, jobs)["least"]
+        least = _core.estimate_svm_memory(like, rows, kernel, sizes, 0, jobs)["least"]
         refuse_beyond_memory(
             f"{name}.fit found {rows} support vectors in the partitions, which the driver must hold; it",
             least + 3 * held,

@@ -284,13 +284,14 @@ class SupportVectorMachine(CertifiedMachine):
             needed.
         """
         rows = as_rows(X)
-        return self._memory_of(rows, self._machine_sizes(y, int(rows.shape[0])))
+        n = int(rows.shape[0])
+        return self._memory_of(rows, n, self._machine_sizes(y, n))
 
-    def _memory_of(self, rows: Any, machines: Sequence[int]) -> MemoryEstimate:
-        """Bytes of a fit of machines of so many variables."""
+    def _memory_of(self, rows: Any, n: int, machines: Sequence[int]) -> MemoryEstimate:
+        """Bytes of a fit of machines of so many variables to n rows like these."""
         kernel = self.kernel if callable(self.kernel) else (self.kernel, 1.0, 0.0, 1)
         budget, jobs = cache_bytes(self.cache_size), threads(self.n_jobs)
-        given = _core.estimate_svm_memory(core_rows(rows), kernel, list(machines), budget, jobs)
+        given = _core.estimate_svm_memory(core_rows(rows), n, kernel, list(machines), budget, jobs)
         return MemoryEstimate(**given)
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
@@ -330,7 +331,8 @@ def _refuse_beyond_memory(name: str, rows: Any, kernel: Any, machines: Sequence[
     """A MemoryError where not even the smallest cache would let the fit live."""
     if (rows.data.nbytes if sp.issparse(rows) else rows.nbytes) < _SMALL:
         return
-    least = _core.estimate_svm_memory(core_rows(rows), kernel, list(machines), 0, jobs)["least"]
+    n = int(rows.shape[0])
+    least = _core.estimate_svm_memory(core_rows(rows), n, kernel, list(machines), 0, jobs)["least"]
     free = _core.available_memory()
     if least > free:
         raise MemoryError(

@@ -107,7 +107,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     def _column_bytes(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
     ) -> tuple[int, int] | None:
-        found = self._memory_of(X, (counts @ (matrix != 0)).tolist())
+        found = self._memory_of(X, int(X.shape[0]), (counts @ (matrix != 0)).tolist())
         return found.total, found.least
 
     def _options(self) -> Mapping[str, Any]:

@@ -243,13 +243,13 @@ class LowRankSVC(CertifiedClassifier):
     def _needs(self, rows: Any, y: Any) -> tuple[int, MemoryEstimate]:
         """What features and points take, and what the machines on them take."""
         n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)
-        # Rows of one line in memory stand for the features, which are not there yet.
-        features = np.broadcast_to(np.ones((1, m)), (n, m))
+        # A few rows stand for the features, which are not there yet.
+        features = np.ones((min(n, 512), m))
         machine = SVC(kernel="linear", multi_class=self.multi_class, n_jobs=self.n_jobs)
         # The features, and the support vectors among them; the factor, and once more by panels.
         own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
         own += bytes_of_points(rows, self.n_vectors, self.selection)
-        return own, machine.estimate_memory(features, y)
+        return own, machine._memory_of(features, n, machine._machine_sizes(y, n))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = validated(self, X, y, reset=True, with_y=True)
