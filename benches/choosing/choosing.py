@@ -75,7 +75,9 @@ def ijcnn1():
 def news():
     found = read("news20_bydate")
     X, X_test = scaled(found["X"], found["X_test"], TfidfTransformer(sublinear_tf=True))
-    return X, found["y"], X_test, found["y_test"]
+    # The file has one group after the other, which is no stream to learn from.
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    return X[order], found["y"][order], X_test, found["y_test"]
 
 
 def kin8nm():

@@ -199,7 +199,7 @@ def compress(
                     vectors, where nothing may be lost
     ``"prefit"``    for the model's own vectors, a tenth of them or fewer,      a small multiple of the
                     where each counts and time does not                         pursuit's
-    ``"basic"``     to repeat the experiments of [1]_ and [2]_; nothing else    the kernel matrix of all
+    ``"basic"``     to repeat the papers' experiments; nothing else             the kernel matrix of all
     ``"l0"``        recommends them                                             vectors is kept but for
     ``"l1"``                                                                    ``"basic"``
     ``"lars"``
