@@ -18,6 +18,9 @@
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
+mod walk;
+
+use self::walk::Wait;
 use super::newton::{Face, Patience};
 use super::problem::{DualProblem, GROUPS};
 use super::stall::{Change, Stall, rise};
@@ -67,9 +70,10 @@ pub(super) struct Subproblem {
     gradient: Vec<f64>,
     up: Vec<f64>,
     low: Vec<f64>,
-    /// Steps of both kinds so far, and whether a direct one is due.
+    /// Steps of all kinds so far, and whether a direct one or a walk is due.
     steps: u64,
     patience: Patience,
+    wait: Wait,
     /// As the last search found it.
     violation: f64,
     /// What the steps so far raise the objective by at least, in exact arithmetic.
@@ -106,6 +110,7 @@ impl Subproblem {
             low: vec![f64::NEG_INFINITY; stride],
             steps: 0,
             patience: Patience::new(),
+            wait: Wait::new(),
             violation: f64::INFINITY,
             promised: 0.0,
             slots,
@@ -228,7 +233,7 @@ impl Subproblem {
         }
     }
 
-    /// Makes pair steps until the goal is reached, and direct steps where they crawl; returns the number of both.
+    /// Makes pair steps until the goal is reached, and direct steps and walks where they crawl; returns their number.
     ///
     /// # Errors
     /// Those of a direct step.
@@ -255,6 +260,13 @@ impl Subproblem {
             self.violation = violation;
             if violation <= goal.tolerance || steps >= goal.max_steps {
                 return Ok(steps);
+            }
+            if self.wait.is_over() {
+                let made = self.walk(Goal { max_steps: goal.max_steps - steps, ..goal });
+                (last, step) = ((0, 0), 0.0);
+                self.steps += made;
+                steps += made;
+                continue;
             }
             if self.steps.is_multiple_of(LOOK) && self.patience.is_over(self.unbounded().count()) {
                 let share = self.step_directly(par)?;
@@ -291,6 +303,7 @@ impl Subproblem {
             steps += 1;
             self.steps += 1;
             self.patience.spend(self.stride as u64);
+            self.wait.spend(self.stride as u64);
         }
     }
 }
