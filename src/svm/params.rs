@@ -52,7 +52,7 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             block: 0,
-            largest_block: 4096,
+            largest_block: 2048,
             nested: 512,
             whole: 256,
             cheap: 64,
