@@ -18,19 +18,18 @@
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
+mod state;
 mod walk;
 
-use self::walk::Wait;
-use super::newton::{Face, Patience};
-use super::problem::{DualProblem, GROUPS};
+pub(super) use self::state::{Goal, Subproblem};
+use super::newton::Face;
 use super::stall::{Change, Stall, rise};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{Arena, Arenas};
 use crate::simd::blas::add_rows;
-use crate::simd::scan::{STRIDE, second_order_partner, step_and_scan};
-use std::ops::{ControlFlow, Range};
+use crate::simd::scan::{second_order_partner, step_and_scan};
+use std::ops::ControlFlow;
 
 /// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
 const SMALLEST_CURVATURE: f64 = 1e-12;
@@ -44,146 +43,7 @@ const STEP: usize = 256;
 /// Looks without progress after which a block has stalled: from 20,000 steps in the largest to 300,000 in small ones.
 const PATIENCE: u32 = 20;
 
-/// When the solution of a block is good enough.
-#[derive(Clone, Copy)]
-pub(super) struct Goal {
-    /// Largest violation.
-    pub(super) tolerance: f64,
-    /// Most pair steps.
-    pub(super) max_steps: u64,
-}
-
-/// A block of variables with their kernel values, each group padded to whole vectors with variables that cannot move.
-pub(super) struct Subproblem {
-    /// Kernel values by slot, lines `stride` apart.
-    kernel: Arena,
-    stride: usize,
-    groups: [Range<usize>; GROUPS],
-    /// Slot of each member.
-    slots: Vec<usize>,
-    kink: f64,
-    anchored: bool,
-    diagonal: Vec<f64>,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
-    beta: Vec<f64>,
-    gradient: Vec<f64>,
-    up: Vec<f64>,
-    low: Vec<f64>,
-    /// Steps of all kinds so far, and whether a direct one or a walk is due.
-    steps: u64,
-    patience: Patience,
-    wait: Wait,
-    /// As the last search found it.
-    violation: f64,
-    /// What the steps so far raise the objective by at least, in exact arithmetic.
-    pub(super) promised: f64,
-}
-
 impl Subproblem {
-    /// The block of the given members, which are in the order of their groups. `fill` writes the matrix: a line for
-    /// each member at its slot, its columns at theirs; whatever else it holds does not matter, as long as it is finite.
-    pub(super) fn new(
-        problem: &DualProblem,
-        members: &[usize],
-        memory: &Arenas,
-        fill: impl FnOnce(&mut [f32], usize, &[usize]) -> Result<()>,
-    ) -> Result<Self> {
-        let first = members.partition_point(|&v| problem.group[v] == 0);
-        let anchor = usize::from(problem.anchored);
-        let middle = (first + anchor).next_multiple_of(STRIDE);
-        let stride = middle + (members.len() - first).next_multiple_of(STRIDE);
-        let slots: Vec<usize> =
-            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).collect();
-        let mut block = Self {
-            kernel: memory.take("the kernel matrix of a block", stride * stride)?,
-            stride,
-            groups: [0..middle, middle..stride],
-            kink: problem.kink,
-            anchored: problem.anchored,
-            diagonal: vec![0.0; stride],
-            lower: vec![0.0; stride],
-            upper: vec![0.0; stride],
-            beta: vec![0.0; stride],
-            gradient: vec![0.0; stride],
-            up: vec![f64::INFINITY; stride],
-            low: vec![f64::NEG_INFINITY; stride],
-            steps: 0,
-            patience: Patience::new(),
-            wait: Wait::new(),
-            violation: f64::INFINITY,
-            promised: 0.0,
-            slots,
-        };
-        let kernel = &mut block.kernel.values_mut()[..stride * stride];
-        fill(kernel, stride, &block.slots)?;
-        if problem.anchored {
-            kernel[first * stride..(first + 1) * stride].fill(0.0);
-            kernel.iter_mut().skip(first).step_by(stride).for_each(|value| *value = 0.0);
-            (block.lower[first], block.upper[first]) = (f64::NEG_INFINITY, f64::INFINITY);
-            (block.up[first], block.low[first]) = (0.0, 0.0);
-        }
-        block.renew(problem, members);
-        Ok(block)
-    }
-
-    /// Goes on with another problem of the same members, whose coefficients have their gradients.
-    pub(super) fn renew(&mut self, problem: &DualProblem, members: &[usize]) {
-        let kernel = self.kernel.values_mut();
-        for (&v, &slot) in members.iter().zip(&self.slots) {
-            // The exact diagonal, with the ridge, so that a step changes a variable's own gradient rightly.
-            kernel[slot * self.stride + slot] = problem.diagonal[v] as f32;
-            self.diagonal[slot] = problem.diagonal[v];
-            self.lower[slot] = problem.lower[v];
-            self.upper[slot] = problem.upper[v];
-            self.beta[slot] = problem.beta[v];
-            self.gradient[slot] = problem.gradient[v];
-        }
-        for k in 0..members.len() {
-            self.note_bounds(self.slots[k]);
-        }
-    }
-
-    /// The members' coefficients and gradients.
-    pub(super) fn state(&self) -> (Vec<f64>, Vec<f64>) {
-        self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
-    }
-
-    /// As [`Subproblem::state`]; the matrix's memory goes back.
-    pub(super) fn finish(self, memory: &Arenas) -> (Vec<f64>, Vec<f64>) {
-        let state = self.state();
-        memory.put(self.kernel);
-        state
-    }
-
-    fn note_bounds(&mut self, i: usize) {
-        let b = self.beta[i];
-        self.up[i] = match b < self.upper[i] {
-            true if b >= 0.0 => self.kink,
-            true => -self.kink,
-            false => f64::INFINITY,
-        };
-        self.low[i] = match b > self.lower[i] {
-            true if b > 0.0 => self.kink,
-            true => -self.kink,
-            false => f64::NEG_INFINITY,
-        };
-    }
-
-    fn row(&self, i: usize) -> &[f32] {
-        &self.kernel.values()[i * self.stride..(i + 1) * self.stride]
-    }
-
-    /// Where the present piece of variable i's cost ends above it.
-    fn end_above(&self, i: usize) -> f64 {
-        if self.kink > 0.0 && self.beta[i] < 0.0 { self.upper[i].min(0.0) } else { self.upper[i] }
-    }
-
-    /// Where it ends below.
-    fn end_below(&self, i: usize) -> f64 {
-        if self.kink > 0.0 && self.beta[i] > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] }
-    }
-
     /// As [`Subproblem::solve`], in stretches with a look at the monitor and at the progress after each; a block that
     /// stalls ends at the best state that a look has seen. The number of steps, and why it ended short of the goal if it
     /// did. Stretches change no step.
@@ -309,11 +169,6 @@ impl Subproblem {
 }
 
 impl Subproblem {
-    /// Slots free to move both ways at one rate.
-    fn unbounded(&self) -> impl Iterator<Item = usize> + '_ {
-        self.slots.iter().copied().filter(|&i| self.up[i] == self.low[i])
-    }
-
     /// Moves the unbounded variables to the best values that a system of equations finds; the share of the way.
     fn step_directly(&mut self, par: Par) -> Result<f64> {
         let slots: Vec<usize> = self.unbounded().collect();

@@ -181,6 +181,10 @@ def compress(
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
 
+    See Also
+    --------
+    compression_path : The models of all sizes out of one run.
+
     Notes
     -----
     When each method is right; m is the number of the model's vectors, s that of the small one, d of columns
@@ -208,10 +212,6 @@ def compress(
     Few vectors fail where the model is not smooth at the distance of its rows: narrow kernels on noisy data
     and checkerboards, where each vector answers for its own neighbourhood. ``"auto"`` then gives back many
     vectors, or the full model; a machine with a wider kernel (smaller gamma) is then worth a try.
-
-    See Also
-    --------
-    compression_path : The models of all sizes out of one run.
 
     References
     ----------

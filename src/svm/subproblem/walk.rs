@@ -19,7 +19,7 @@
 //! variables of n.
 
 use super::super::triangle::Triangle;
-use super::{Goal, Subproblem};
+use super::state::{Goal, Subproblem};
 use crate::simd::blas::add_rows;
 
 /// Most free variables to begin with.
@@ -32,41 +32,6 @@ const RIDGE: f64 = 1e-7;
 const BUDGET: u64 = 4;
 /// What a move costs besides, in scanned entries.
 const MOVE: usize = 1000;
-
-/// When a walk is worth a try.
-#[derive(Clone, Copy)]
-pub(super) struct Wait {
-    /// Entries that pair steps have scanned since the last walk.
-    spent: u64,
-    /// How many they must be.
-    due: u64,
-}
-
-impl Wait {
-    /// Entries before the first walk: half a hundred pair steps in a block of a thousand.
-    const FIRST: u64 = 40_000;
-    /// Most.
-    const LAST: u64 = 1 << 26;
-
-    pub(super) fn new() -> Self {
-        Self { spent: 0, due: Self::FIRST }
-    }
-
-    /// Pair steps have scanned so many entries.
-    pub(super) fn spend(&mut self, entries: u64) {
-        self.spent += entries;
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.spent >= self.due
-    }
-
-    /// A walk came to its end, or did not: then the next one waits longer.
-    fn paid(&mut self, arrived: bool) {
-        self.spent = 0;
-        self.due = if arrived { (self.due / 2).max(Self::FIRST) } else { (2 * self.due).min(Self::LAST) };
-    }
-}
 
 /// The free variables, each with the rate of the kink on its piece, and their factor.
 struct Face {
