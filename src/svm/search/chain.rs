@@ -205,7 +205,12 @@ impl<'c, 'w> Chain<'c, 'w> {
         let mut block: Option<Subproblem> = None;
         let mut last: Option<DualProblem> = None;
         let mut said: Vec<Said> = Vec::with_capacity(self.costs.len());
+        let look = || self.work.told.tick(&Progress::of("search", 0, 0));
         for (place, &cost) in self.costs.iter().enumerate() {
+            // Hundreds of machines may each be too short to look.
+            if look().is_break() {
+                break;
+            }
             let start = Instant::now();
             let Some(mut problem) =
                 plan.problem(machine, &rows, &self.upper(&rows, cost), diagonal.clone())?
@@ -236,7 +241,6 @@ impl<'c, 'w> Chain<'c, 'w> {
             };
             let max_steps = params.max_iterations.unwrap_or(u64::MAX);
             let goal = Goal { tolerance: params.tolerance, max_steps };
-            let look = || self.work.told.tick(&Progress::of("search", 0, 0));
             let (steps, stopped) = block.solve_watched(goal, self.par(), look)?;
             if let Some(StopReason::Interrupted | StopReason::MaxTime) = stopped {
                 break;
