@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from sklearn.utils import shuffle
 
 # Tests of threads ask for them; the others must not take more than their share of a small machine.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+# A shell that starts the tests in the background has Ctrl-C ignored, which Python then takes over.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
 settings.register_profile("slow", max_examples=500, deadline=None)
