@@ -165,7 +165,7 @@ def _whole(folder: str, names: list[str]) -> bool:
     from svmarrow import load  # noqa: PLC0415 - seconds that the outside does not need
 
     try:
-        return all(load(Path(folder) / name) is not None for name in names)
+        return all(load(next(Path(folder).rglob(name))) is not None for name in names)
     except (OSError, ValueError):
         return False
 
