@@ -5,9 +5,10 @@
 //! aside, mapped and never touched, which costs address space alone:
 //!
 //! - [`HEAP`] bytes that serve the small requests which the system refuses. The first of them sets a mark: the core
-//!   then refuses what asks, the monitor stops the work at its next look, and it ends in a `MemoryError`. They are served from here, not given
-//!   back to the system: where memory is short, glibc takes a whole page for each small block of a thread. What is
-//!   still alive in a heap may be part of a model; so a new one is made where none is half free.
+//!   then refuses what asks, the monitor stops the work at its next look, and it ends in a `MemoryError`. They are
+//!   served from here, not given back to the system: where memory is short, glibc takes a whole page for each small
+//!   block of a thread. What is still alive in a heap may be part of a model; so a new one is made where none is half
+//!   free.
 //! - [`PYTHON`] bytes for the interpreter, given back to the system before the exception is made, or where the heap is
 //!   used up. The gate keeps them aside again before the next piece of work.
 //!

@@ -11,6 +11,7 @@ use crate::simd::micro::SparseBlock;
 /// Dense squared lengths outside of this range are summed in double precision.
 const LEAST_SINGLE: f64 = 1e-30;
 const MOST_SINGLE: f64 = 1e30;
+
 /// One row in the precision of the computation, as it was given and in the frame; its memory is used again for the next
 /// one.
 pub(crate) struct RowBuffer<T> {

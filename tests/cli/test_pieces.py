@@ -232,4 +232,11 @@ def test_what_is_wrong_is_told(folder, tmp_path):
     frame["pixel 3"] = [None, *np.zeros(399)]
     frame.to_parquet(tmp_path / "holes.parquet")
     assert "column 'pixel 3'" in error("predict", tmp_path / "model", tmp_path / "holes.parquet")
-    assert "--tune" in error("train", folder / "names.csv", "--low-rank", 5, "--tune", "-o", tmp_path / "m")
+    data, out = folder / "names.csv", ("-o", tmp_path / "m")
+    for option in (("--tune",), ("--balanced",), ("-C", 3), ("--max-time", 1), ("--tol", 1e-4)):
+        told = error("train", data, "--low-rank", 5, *option, *out)
+        assert "does not go with --low-rank" in told
+        assert option[0].removeprefix("-").removeprefix("-") in told
+    for option in ("--alpha", "--random-state", "--piece"):
+        assert f"{option} goes with --low-rank alone" in error("train", data, option, 1, *out)
+    assert not (tmp_path / "m").exists()

@@ -58,8 +58,27 @@ def _gamma(text: str) -> str | float:
         raise typer.BadParameter(f"{text!r} is neither a number nor 'scale' nor 'auto'") from None
 
 
+#: Options that only one of the two ways to train has.
+OF_MACHINES = (
+    "C", "epsilon", "multi_class", "balanced", "tune", "racing", "tune_plot", "tol", "cache_size", "max_time",
+)  # fmt: skip
+OF_LOW_RANK = ("alpha", "random_state", "piece")
+
+
+def _check_options(context: typer.Context, low_rank: int | None) -> None:
+    """Refuse options that would not be looked at."""
+    ignored, where = (OF_LOW_RANK, "goes with --low-rank alone") if low_rank is None else (
+        OF_MACHINES, "does not go with --low-rank, least squares in pieces"
+    )  # fmt: skip
+    for name in ignored:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"--{name.replace('_', '-')} {where}")
+
+
 @fail_cleanly
 def train(
+    context: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled rows.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
     kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
@@ -145,6 +164,7 @@ def train(
       svmarrow train train.svm -o for-svm-predict.model
     """
     width = _gamma(gamma)
+    _check_options(context, low_rank)
     check_writable(output)
     if not tune and (racing or tune_plot is not None):
         raise ValueError("--racing and --tune-plot are about a search: give --tune too")
@@ -153,8 +173,6 @@ def train(
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     kernel_of: dict[str, Any] = {"kernel": kernel.value, "gamma": width, "degree": degree, "coef0": coef0}
     if low_rank is not None:
-        if tune or balanced:
-            raise ValueError("--tune and --balanced do not go with --low-rank, which sees rows in pieces")
         settings = kernel_of | {"n_vectors": low_rank, "alpha": alpha, "n_jobs": n_jobs}
         _train_low_rank(data, options, piece, settings, (task, scale, random_state), output, model_format_)
         return
