@@ -1,54 +1,64 @@
-//! All kernel values of the training rows, once, for many fits to parts of them.
+//! All kernel values that many fits to parts of the rows ask for, once.
 //!
-//! Where n^2 values fit the memory, the folds, costs and classes of a search read them from one matrix in single precision,
-//! the precision in which the solver keeps kernel rows anyway. Cost: n^2 kernel values, 4 n^2 bytes.
+//! Where they fit the memory, the folds, costs and classes of a search read them from one matrix in single precision, the
+//! precision in which the solver keeps kernel rows anyway: a line for each row that some fold learns from, a column for
+//! every row. Cost: m n kernel values for m such lines, 4 m n bytes.
 
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{Arena, Arenas};
+use crate::memory::{self, Arena, Arenas};
 
 /// Multiply-adds between two looks at the monitor.
 const LOOK: usize = 2_000_000_000;
 
-/// K(X, X) by position.
+/// Some lines of K(X, X), by position.
 pub(super) struct KernelMatrix {
     values: Arena,
-    len: usize,
+    /// Line of each position that has one.
+    line_of: Vec<u32>,
 }
 
 impl KernelMatrix {
-    /// Bytes of the matrix of so many rows.
-    pub(super) fn bytes(len: usize) -> usize {
-        len.saturating_mul(len).saturating_mul(size_of::<f32>())
+    /// Bytes of so many lines of so many columns.
+    pub(super) fn bytes(lines: usize, columns: usize) -> usize {
+        lines.saturating_mul(columns).saturating_mul(size_of::<f32>())
     }
 
-    /// The values of the rows of `order`, which are the columns of `source`; a value touches `depth` features.
+    /// The lines of some positions, rising, in `order`, whose rows are the columns of `source`; a value touches `depth`
+    /// features.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), and [`Error::Cancelled`](crate::Error::Cancelled).
     pub(super) fn compute(
         source: &KernelRows<'_>,
         order: &[usize],
+        positions: &[usize],
         depth: usize,
-        memory: &Arenas,
+        arenas: &Arenas,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<Self> {
         let len = order.len();
-        let mut values = memory.take("the kernel matrix of a search", len * len)?;
-        let at_once = (LOOK / (len * depth.max(16)).max(1)).max(96);
-        let lines = values.values_mut()[..len * len].chunks_mut((at_once * len).max(1));
-        for (part, (rows, lines)) in order.chunks(at_once).zip(lines).enumerate() {
-            monitor.go_on("kernel", part * at_once, len)?;
-            source.compute(rows, &mut lines.chunks_exact_mut(len).collect::<Vec<_>>(), par)?;
+        let rows: Vec<usize> = positions.iter().map(|&position| order[position]).collect();
+        let mut line_of = memory::filled("lines of a kernel matrix", len, u32::MAX)?;
+        for (line, &position) in (0..).zip(positions) {
+            line_of[position] = line;
         }
-        Ok(Self { values, len })
+        let mut values = arenas.take("the kernel matrix of a search", rows.len() * len)?;
+        let at_once = (LOOK / (len * depth.max(16)).max(1)).max(96);
+        let lines = values.values_mut()[..rows.len() * len].chunks_mut((at_once * len).max(1));
+        for (part, (some, lines)) in rows.chunks(at_once).zip(lines).enumerate() {
+            monitor.go_on("kernel", part * at_once, rows.len())?;
+            source.compute(some, &mut lines.chunks_exact_mut(len).collect::<Vec<_>>(), par)?;
+        }
+        Ok(Self { values, line_of })
     }
 
-    /// The values of the row at a position against all.
+    /// The values of the row at a position that has a line, against all.
     pub(super) fn row(&self, position: usize) -> &[f32] {
-        &self.values.values()[position * self.len..][..self.len]
+        let len = self.line_of.len();
+        &self.values.values()[self.line_of[position] as usize * len..][..len]
     }
 
     /// Its memory goes back.

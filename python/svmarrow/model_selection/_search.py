@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -38,18 +37,19 @@ from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
 from svmarrow._support.rows import cache_bytes, core_rows, sample_weights, threads, validated
 from svmarrow.model_selection._grid import COSTS, GAMMAS, costs, gammas
-from svmarrow.model_selection._racing import survivors
+from svmarrow.model_selection._judging import Found, Judge, Part
+from svmarrow.model_selection._racing import Run, first_stage, race
 from svmarrow.model_selection._results import Scored
 from svmarrow.models.fitted import FittedExpansion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
 
-__all__ = ["SEARCH_RULES", "Part", "Search"]
+__all__ = ["SEARCH_RULES", "Search"]
 
 #: Rules of the parameters that both have.
 SEARCH_RULES = {
@@ -67,32 +67,6 @@ SEARCH_RULES = {
     "n_jobs": THREADS,
     "verbose": VERBOSE,
 }
-
-
-@dataclass(frozen=True)
-class Part:
-    """A fold: rows of the fit with their weights, and rows that are held out."""
-
-    train: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    test: NDArray[np.int64]
-
-
-@dataclass
-class _Found:
-    """What is known of the grid, (gammas, costs, folds); NaN where nothing is."""
-
-    scores: NDArray[np.float64]
-    fit_times: NDArray[np.float64]
-    score_times: NDArray[np.float64]
-    #: Losses of the held-out rows of each fold where the score is a mean over rows.
-    losses: list[NDArray[np.float32]] | None
-
-    @property
-    def is_scored(self) -> NDArray[np.bool_]:
-        """Fits that were judged, whatever the score."""
-        scored: NDArray[np.bool_] = ~np.isnan(self.fit_times)
-        return scored
 
 
 class Search(Scored, FittedExpansion):
@@ -178,8 +152,13 @@ class Search(Scored, FittedExpansion):
         """An estimator that answers for the held-out rows; None where there is none."""
         raise NotImplementedError
 
-    def _losses(self, y: Any, answers: Any, weights: Any) -> tuple[NDArray[np.float32], float]:
-        """What each held-out row costs, times its weight, and the score that `score` gives."""
+    def _losses(
+        self, target: Any, part: Part, y: Any, outputs: NDArray[np.float64], weights: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]] | None:
+        """What each held-out row costs, times its weight, and the scores that `score` gives.
+
+        Outputs are (fits, rows, machines). None where there are none.
+        """
         raise NotImplementedError
 
     def _machine(self, C: float, gamma: float | None) -> Any:
@@ -267,68 +246,45 @@ class Search(Scored, FittedExpansion):
 
     def _run(
         self, X: Any, y: Any, target: Any, parts: list[Part], judged: dict[str, Any]
-    ) -> tuple[_Found, str]:
+    ) -> tuple[Found, str]:
         """Scores, and why there are no more of them."""
-        shape = (1 if self.gammas_ is None else self.gammas_.size, self.Cs_.size, len(parts))
-        plain = set(judged) <= {"sample_weight"} and (
-            self.scoring is None or self.scoring == self._default_scoring()
-        )
-        found = _Found(
-            np.full(shape, np.nan),
-            np.full(shape, np.nan),
-            np.full(shape, np.nan),
-            [np.zeros((*shape[:2], part.test.size), np.float32) for part in parts] if plain else None,
-        )
-        scorer = None if plain else self._scorer()
-        unfinished: set[str] = set()
         with progress(self.verbose) as told:
             told.stops_in = ("search", 1)
-            tell = _Told(told, shape)
-
-            def judge(
-                fold: int, g: int, c: int, outputs: NDArray[np.float64], seconds: float, stop: str
-            ) -> None:
-                start = time.perf_counter()
-                answers = self._answers(target, parts[fold], outputs)
-                if answers is not None:
-                    held = parts[fold].test
-                    metadata = {k: np.asarray(v)[held] for k, v in judged.items()}
-                    if scorer is None:
-                        losses, score = self._losses(y[held], answers, metadata.get("sample_weight"))
-                        assert found.losses is not None
-                        found.losses[fold][g, c] = losses
-                    else:
-                        score = float(scorer(answers, X[held], y[held], **metadata))
-                    found.scores[g, c, fold] = score
-                found.fit_times[g, c, fold] = seconds
-                found.score_times[g, c, fold] = time.perf_counter() - start
-                if stop != "converged":
-                    unfinished.add(stop)
-                tell.scored(found, g, c)
-
-            run = self._runner(X, target, parts, judge, tell)
-            stop = self._race(run, found, shape) if self.search == "racing" else self._full(run, shape)
-        failed = int((np.isnan(found.scores) & found.is_scored).any(axis=(0, 1)).sum())
+            rows, tell = (X, y, target), _Told(told, bool(self.verbose))
+            judge = Judge(self, rows, parts, judged, tell)
+            run = self._runner(X, target, told.callback)
+            if self.search == "racing":
+                first = first_stage(target, parts)
+                of_first = None if first is None else Judge(self, rows, first, judged, tell)
+                stop = race(run, of_first, judge, float(self.alpha))
+            else:
+                stop = run(judge, np.ones(judge.found.scores.shape[:2], dtype=bool), range(len(parts)))
+        found = judge.found
+        failed = int((np.isnan(found.scores) & ~np.isnan(found.fit_times)).any(axis=(0, 1)).sum())
         if failed:
             warnings.warn(
                 f"{failed} of {len(parts)} folds have a single class to learn from: their scores are NaN",
                 FitFailedWarning,
                 stacklevel=6,
             )
-        if unfinished:
+        if found.unfinished:
             warnings.warn(
                 "fits of the search ended before the tolerance was reached "
-                f"({', '.join(sorted(unfinished))}): "
+                f"({', '.join(sorted(found.unfinished))}): "
                 "raise max_iter, or scale the data",
                 ConvergenceWarning,
                 stacklevel=6,
             )
-        return found, stop
+        return found, stop or "finished"
 
-    def _runner(
-        self, X: Any, target: Any, parts: list[Part], judge: Callable[..., None], tell: _Told
-    ) -> Callable[[NDArray[np.bool_], list[int]], str | None]:
-        """``run(wanted, folds)`` tries some points on some folds; why it ended early, or None."""
+    def _is_plain(self, judged: dict[str, Any]) -> bool:
+        """Whether the score is the one that there is without a scorer."""
+        return set(judged) <= {"sample_weight"} and (
+            self.scoring is None or self.scoring == self._default_scoring()
+        )
+
+    def _runner(self, X: Any, target: Any, callback: Any) -> Run:
+        """What tries some points on some folds; it says why it ended early, or None."""
         rows, task = core_rows(X), self._task(target)
         kernels: list[Any]
         if self.gammas_ is None:
@@ -336,57 +292,41 @@ class Search(Scored, FittedExpansion):
             kernels = [function or self._kernel(1.0)]
         else:
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
-        # From the middle outwards: what a search that ends early has seen is where the best mostly is.
-        order = sorted(range(len(kernels)), key=lambda g: abs(g - (len(kernels) - 1) / 2))
         deadline = None if self.max_time is None else time.monotonic() + float(self.max_time)
         jobs, budget = threads(self.n_jobs), cache_bytes(self.cache_size)
 
-        def run(wanted: NDArray[np.bool_], folds: list[int]) -> str | None:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        def run(
+            judge: Judge, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+        ) -> str | None:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic()) * share
+            parts = [judge.parts[fold] for fold in folds]
+            order = judge.found.promising()
             grid: Any = {
                 "kernels": [kernels[g] for g in order],
                 "costs": self.Cs_,
                 "wanted": np.ascontiguousarray(wanted[order]),
-                "folds": [(parts[f].train, parts[f].weights, parts[f].test) for f in folds],
+                "folds": [(part.train, part.weights, part.test) for part in parts],
             }
             solver: Any = {
-                "tol": self._search_tol(),
+                "tol": float(self.tol),
                 "cache_bytes": budget,
                 "max_iter": None if self.max_iter == -1 else int(self.max_iter),
                 "max_time": left,
-                "progress": tell.callback,
+                "progress": callback,
                 "n_jobs": jobs,
             }
 
             def told(g: int, c: int, f: int, outputs: Any, seconds: float, *counts: Any) -> None:
                 judge(folds[f], order[g], c, outputs, seconds, counts[-1])
 
-            return _core.search_svm(rows, task, grid, solver, told)
+            stop = _core.search_svm(rows, task, grid, solver, told)
+            judge.finish()
+            return stop
 
         return run
 
-    def _search_tol(self) -> float:
-        return float(self.tol)
-
     def _kernel(self, gamma: float) -> tuple[Any, float, float, int]:
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
-
-    def _full(self, run: Callable[..., str | None], shape: tuple[int, int, int]) -> str:
-        return run(np.ones(shape[:2], dtype=bool), list(range(shape[2]))) or "finished"
-
-    def _race(self, run: Callable[..., str | None], found: _Found, shape: tuple[int, int, int]) -> str:
-        racing = np.ones(shape[:2], dtype=bool)
-        level = float(self.alpha) / (racing.size * max(1, shape[2] - 1))
-        for fold in range(shape[2]):
-            stop = run(racing, [fold])
-            if stop is not None:
-                return stop
-            losses = None if found.losses is None else np.concatenate(found.losses[: fold + 1], axis=2)
-            racing = survivors(racing, losses, found.scores[:, :, : fold + 1], level)
-            if racing.sum() == 1 and fold + 1 < shape[2]:
-                # One is left: its other scores are still wanted.
-                return run(racing, list(range(fold + 1, shape[2]))) or "finished"
-        return "finished"
 
     def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         for name in ("estimator_", "expansion_", "certificate_"):
@@ -420,15 +360,12 @@ def _takes_weights(scorer: Any) -> bool:
 class _Told:
     """Keeps the best so far beside the progress."""
 
-    def __init__(self, told: Any, shape: tuple[int, int, int]) -> None:
-        self._told, self._folds, self._best = told, shape[2], -np.inf
+    def __init__(self, told: Any, is_shown: bool) -> None:
+        self._told, self._best = told, -np.inf
+        self.is_shown = is_shown
 
-    @property
-    def callback(self) -> Any:
-        return self._told.callback
-
-    def scored(self, found: _Found, g: int, c: int) -> None:
-        scores = found.scores[g, c]
-        if not np.isnan(scores).any() and scores.mean() > self._best:
+    def __call__(self, scores: NDArray[np.float64]) -> None:
+        """The scores of a point on all folds, one of them new."""
+        if self.is_shown and not np.isnan(scores).any() and scores.mean() > self._best:
             self._best = float(scores.mean())
             self._told.note = f"best {self._best:.4f}"

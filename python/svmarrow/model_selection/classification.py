@@ -10,7 +10,7 @@ from svmarrow._support.decoding import Decoding, check_shape
 from svmarrow._support.parameters import boolean, one_of
 from svmarrow._support.rows import class_weights
 from svmarrow.model_selection._held_out import LabelAnswers, labels_of_part
-from svmarrow.model_selection._search import SEARCH_RULES, Part, Search
+from svmarrow.model_selection._search import SEARCH_RULES, Search
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
 from svmarrow.svm.classification import SVC
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.model_selection._judging import Part
 
 __all__ = ["SVCCV"]
 
@@ -46,12 +47,15 @@ class SVCCV(CertifiedClassifier, Search):
         A scorer of scikit-learn, the larger the better; None is accuracy. It gets an estimator that answers
         for the held-out rows with `predict` and `decision_function`.
     search : {"full", "racing"}, default="full"
-        "full" tries every point on every fold. "racing" tries all on one fold after the other, and drops
-        those that are worse than the best with confidence, see `alpha`.
+        "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
+        those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
+        quarter of the rows, and drops those that are worse than the best there.
     alpha : float, default=0.05
-        For ``search="racing"``: most probability that the point which is best in truth is dropped, all tests
-        together. Where the score is accuracy errors on rows are compared in pairs, else scores of folds, from
-        three folds on.
+        For ``search="racing"``: most probability that a point is dropped which would have had a better score
+        over all folds than the one that is chosen, by more than a standard error; all comparisons together.
+        Where the score is accuracy errors on rows are compared in pairs, else scores of folds, from three
+        folds on. A point that is dropped before the first fold was worse in the same sense with machines of
+        a quarter of the rows.
     refit : bool, default=True
         Whether the best is fitted to all rows. Without there is no prediction.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
@@ -106,7 +110,8 @@ class SVCCV(CertifiedClassifier, Search):
     gammas_ : ndarray of shape (n_gammas,) or None
         Values of gamma, rising.
     scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Scores of all fits; NaN for those that were not made. One gamma for a kernel without.
+        Scores of all fits; NaN for those that were not made: a race drops points, some of them before the
+        first fold. One gamma for a kernel without.
     fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
         Seconds of each fit.
     score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
@@ -258,14 +263,19 @@ class SVCCV(CertifiedClassifier, Search):
             outputs, self.classes_[present], decoding, self.decision_function_shape, self.break_ties
         )
 
-    def _losses(self, y: Any, answers: LabelAnswers, weights: Any) -> tuple[NDArray[np.float32], float]:
-        right = answers.predict(answers._known) == y
+    def _losses(
+        self, target: Any, part: Part, y: Any, outputs: NDArray[np.float64], weights: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]] | None:
+        answers = self._answers(target, part, outputs.reshape(-1, outputs.shape[2]))
+        if answers is None:
+            return None
+        right = answers.predict(answers._known).reshape(outputs.shape[:2]) == y
         wrong = (~right).astype(np.float32)
         if weights is None:
-            return wrong, float(right.mean())
+            return wrong, right.mean(axis=1)
         total = float(np.sum(weights))
-        score = float(np.average(right, weights=weights)) if total > 0.0 else np.nan
-        return wrong * np.asarray(weights, dtype=np.float32), score
+        scores = [float(np.average(one, weights=weights)) if total > 0.0 else np.nan for one in right]
+        return wrong * np.asarray(weights, dtype=np.float32), np.array(scores)
 
     def _default_scoring(self) -> str:
         return "accuracy"

@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 
 from svmarrow._support.parameters import real
 from svmarrow.model_selection._held_out import NumberAnswers
-from svmarrow.model_selection._search import SEARCH_RULES, Part, Search
+from svmarrow.model_selection._search import SEARCH_RULES, Search
 from svmarrow.models.decoded import NumberOutputs
 from svmarrow.svm._fitted import CertifiedMachine
 from svmarrow.svm.regression import SVR
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.model_selection._judging import Part
 
 __all__ = ["SVRCV"]
 
@@ -43,12 +44,15 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
         A scorer of scikit-learn, the larger the better; None is R^2. It gets an estimator that answers for
         the held-out rows with `predict`.
     search : {"full", "racing"}, default="full"
-        "full" tries every point on every fold. "racing" tries all on one fold after the other, and drops
-        those that are worse than the best with confidence, see `alpha`.
+        "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
+        those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
+        quarter of the rows, and drops those that are worse than the best there.
     alpha : float, default=0.05
-        For ``search="racing"``: most probability that the point which is best in truth is dropped, all tests
-        together. Where the score is R^2 squared errors on rows are compared in pairs, else scores of folds,
-        from three folds on.
+        For ``search="racing"``: most probability that a point is dropped which would have had a better score
+        over all folds than the one that is chosen, by more than a standard error; all comparisons together.
+        Where the score is R^2 squared errors on rows are compared in pairs, else scores of folds, from three
+        folds on. A point that is dropped before the first fold was worse in the same sense with machines of
+        a quarter of the rows.
     refit : bool, default=True
         Whether the best is fitted to all rows. Without there is no prediction.
     epsilon : float, default=0.1
@@ -92,7 +96,8 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
     gammas_ : ndarray of shape (n_gammas,) or None
         Values of gamma, rising.
     scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Scores of all fits; NaN for those that were not made. One gamma for a kernel without.
+        Scores of all fits; NaN for those that were not made: a race drops points, some of them before the
+        first fold. One gamma for a kernel without.
     fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
         Seconds of each fit.
     score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
@@ -213,12 +218,20 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
     ) -> NumberAnswers:
         return NumberAnswers(outputs)
 
-    def _losses(self, y: Any, answers: NumberAnswers, weights: Any) -> tuple[NDArray[np.float32], float]:
-        predicted = answers.predict(answers._known)
+    def _losses(
+        self,
+        target: Any,  # noqa: ARG002 - what classification needs
+        part: Part,  # noqa: ARG002
+        y: Any,
+        outputs: NDArray[np.float64],
+        weights: Any,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        predicted = outputs[:, :, 0]
         squares = (y - predicted) ** 2
         if weights is not None:
             squares = squares * weights
-        return squares.astype(np.float32), float(r2_score(y, predicted, sample_weight=weights))
+        scores = [float(r2_score(y, one, sample_weight=weights)) for one in predicted]
+        return squares.astype(np.float32), np.array(scores)
 
     def _default_scoring(self) -> str:
         return "r2"

@@ -48,8 +48,19 @@ pub fn search(
     let &Grid { kernels, costs, wanted, folds } = grid;
     let grid = Grid { kernels, costs, wanted: wanted.reborrow(), folds };
     let memory = Arenas::default();
-    let work =
-        Work { rows: rows.reborrow(), params, plan: &plan, grid, judge, told: &told, sums, par, memory };
+    let learned = plan.learned(folds);
+    let work = Work {
+        rows: rows.reborrow(),
+        params,
+        plan: &plan,
+        learned,
+        grid,
+        judge,
+        told: &told,
+        sums,
+        par,
+        memory,
+    };
     let room = work.matrices();
     for window in asked.chunks(room.max(1)) {
         match work.run(window, room > 0) {
@@ -66,7 +77,7 @@ pub fn search(
 impl Work<'_> {
     /// How many kernel matrices there is room for at the same time; 0 where not even one is worth it.
     fn matrices(&self) -> usize {
-        let one = KernelMatrix::bytes(self.rows.rows()).max(1);
+        let one = KernelMatrix::bytes(self.learned.len(), self.rows.rows()).max(1);
         if one > self.params.cache_bytes {
             return 0;
         }
@@ -88,7 +99,7 @@ impl Work<'_> {
             let matrix = if with_matrices {
                 let source = KernelRows::for_sums(kernel, self.rows, order, precision, sums, par)?;
                 let depth = depth(kernel, self.rows);
-                Some(KernelMatrix::compute(&source, order, depth, memory, told, par)?)
+                Some(KernelMatrix::compute(&source, order, &self.learned, depth, memory, told, par)?)
             } else {
                 None
             };

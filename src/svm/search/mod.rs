@@ -2,9 +2,10 @@
 //!
 //! The fits of a search are alike, and share what they can:
 //!
-//! - Kernel values do not depend on fold, C or class: one matrix a kernel (see `matrix`) serves all of them where it
-//!   fits the memory, and is never copied for large machines. There held-out rows are variables that cannot move, so that
-//!   their gradients *are* their outputs; small machines have their rows side by side, solved as one block.
+//! - Kernel values do not depend on fold, C or class: one matrix a kernel (see `matrix`), with a line for every row that a
+//!   fold learns from, serves all of them where it fits the memory, and is never copied for large machines. There held-out
+//!   rows are variables that cannot move, so that their gradients *are* their outputs; small machines have their rows side
+//!   by side, solved as one block.
 //! - C rises along a chain of fits. The next one goes on from the best multiple of the last coefficients, whose gradients
 //!   are known; and once nothing is at its upper bound every larger C has the same solution.
 //! - A fold's machines with one kernel are a chain of their own, which begins from nothing. Chains share nothing but

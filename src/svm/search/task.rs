@@ -3,6 +3,7 @@
 use super::super::classifier::{self, Classification, ClassifierLoss, Segments, by_class, check_task};
 use super::super::problem::DualProblem;
 use super::super::single::{Regression, RegressionLoss, check_regression};
+use super::grid::Fold;
 use crate::error::{Error, Result};
 use crate::kernels::Sums;
 use crate::multiclass::CodeMatrix;
@@ -102,6 +103,13 @@ impl<'a> Plan<'a> {
                 Ok(Self { searched, code: None, order, sizes, of_machine })
             }
         }
+    }
+
+    /// Positions of the rows that some fold learns from, rising.
+    pub(super) fn learned(&self, folds: &[Fold<'_>]) -> Vec<usize> {
+        let mut is_learned = vec![false; self.order.len()];
+        folds.iter().flat_map(|fold| fold.train).for_each(|&row| is_learned[row] = true);
+        (0..self.order.len()).filter(|&position| is_learned[self.order[position]]).collect()
     }
 
     /// The rows' upper bounds for a C, where a fold has none of its own.

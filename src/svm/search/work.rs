@@ -17,6 +17,8 @@ pub(super) struct Work<'w> {
     pub(super) rows: Rows<'w>,
     pub(super) params: &'w SvmParams,
     pub(super) plan: &'w Plan<'w>,
+    /// Positions of the rows that some fold learns from, rising.
+    pub(super) learned: Vec<usize>,
     pub(super) grid: Grid<'w>,
     pub(super) judge: &'w dyn Judge,
     pub(super) told: &'w Told<'w>,

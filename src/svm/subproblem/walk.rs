@@ -7,13 +7,12 @@
 //! 2. at the minimum the variable that violates most joins.
 //!
 //! At large C a few dozen variables change sides between one C and the next, where pair steps need thousands of steps
-//! among badly conditioned kernel values: a search over banana (400 rows, 10 by 10 points, five folds) makes a tenth of the
-//! steps in two fifths of the time. With more free variables moves become dear: a walk begins with at most [`MOST`] and
-//! ends when it has cost a few times as much as the pair steps before it; one that has not arrived makes the next wait.
-//! German (20 to 560 free variables) took a fifth longer with up to 300.
+//! among badly conditioned kernel values. With more free variables moves become dear: a walk begins with at most [`MOST`]
+//! and ends when it has cost a few times as much as the pair steps before it; one that has not arrived makes the next wait.
+//! (Up to 300 were slower wherever there are hundreds.)
 //!
 //! Tried and dropped: many violators at once, those that leave again clipped to their bounds (a primal-dual active set):
-//! faces grow without an end in sight, and banana was slower than with pair steps alone.
+//! faces grow without an end in sight, slower than pair steps alone.
 //!
 //! Invariant: bounds and sums are kept, the objective does not rise, gradients are exact. Cost: n m + m^2 a move for m free
 //! variables of n.
