@@ -107,7 +107,7 @@ SECTIONS = (
             "SelectionSettings SizeAccuracyDisplay DecisionVectorsDisplay",
         )
         + _names("svmarrow.reduced_set", "Compaction estimate_memory subsample_baseline")
-        + _names("svmarrow.models", "Promise"),
+        + _names("svmarrow.models", "Calibration Promise"),
     ),
     Section(
         "Answers that are safe",
@@ -130,7 +130,7 @@ SECTIONS = (
         "files",
         _names("svmarrow", "save load")
         + _names("svmarrow.interop", "save_libsvm_model load_libsvm_model")
-        + _names("svmarrow.io", "save_svmlight load_svmlight"),
+        + _names("svmarrow.io", "info save_svmlight load_svmlight"),
     ),
     Section(
         "Serving without Python",
@@ -168,7 +168,9 @@ SECTIONS = (
         "Errors and warnings",
         "What is raised beside Python's own `ValueError`, `TypeError`, `OSError` and `MemoryError`.",
         "files",
-        _names("svmarrow.exceptions", "ConvergenceWarning FormatError InternalError NotFittedError"),
+        _names(
+            "svmarrow.exceptions", "ConvergenceWarning FormatError InternalError NotFittedError SizeWarning"
+        ),
     ),
 )
 

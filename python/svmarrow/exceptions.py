@@ -7,7 +7,7 @@ here.
 
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-__all__ = ["ConvergenceWarning", "FormatError", "InternalError", "NotFittedError"]
+__all__ = ["ConvergenceWarning", "FormatError", "InternalError", "NotFittedError", "SizeWarning"]
 
 
 class FormatError(ValueError):
@@ -16,3 +16,7 @@ class FormatError(ValueError):
 
 class InternalError(RuntimeError):
     """A fault in svmarrow itself. Please report it."""
+
+
+class SizeWarning(UserWarning):
+    """A file is much larger than it need be; the message says what would be smaller."""

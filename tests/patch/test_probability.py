@@ -15,8 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 import svmarrow
+from svmarrow.models.calibration import coupled, sigmoid
 from svmarrow.patch import machines
-from svmarrow.patch.probability import FOLDS, coupled, deal, out_of_fold, sigmoid
+from svmarrow.patch.probability import FOLDS, deal, out_of_fold
 
 # scikit-learn 1.9 deprecates the parameter, older versions do not.
 pytestmark = pytest.mark.filterwarnings("ignore:.*prob.*:FutureWarning")
@@ -67,11 +68,10 @@ def test_pairs_are_coupled_exactly(k):
     a, b = np.triu_indices(k, 1)
     p = rng.dirichlet(np.ones(k), 20)
     r = p[:, a] / (p[:, a] + p[:, b])
-    # A = -1, B = 0: the outputs are the logits of the pairwise probabilities.
-    np.testing.assert_allclose(coupled(np.log(r / (1 - r)), -1.0, 0.0, k), p, atol=1e-5)
+    np.testing.assert_allclose(coupled(r, k), p, atol=1e-5)
     outputs = rng.normal(size=(3, a.size))
     r = expit(outputs)
-    for row, found in zip(r, coupled(outputs, -1.0, 0.0, k), strict=True):
+    for row, found in zip(r, coupled(expit(outputs), k), strict=True):
 
         def contradiction(p, row=row):
             return (((1 - row) * p[a] - row * p[b]) ** 2).sum()

@@ -118,6 +118,37 @@ def test_going_down_is_not_stopped_by_one_unlucky_size():
     assert sizes_to_look_at(range(1, 31)) == [30, 27, 24, 21, 18, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
 
 
+def test_sizes_between_two_are_measured_in_their_order():
+    descent = Descent([Demand(Known(), 0.003)], 0.05)
+    descent.through([(20, [[0.001, 0.1, -0.1]]), (12, [[0.002, 0.1, -0.1]]), (7, [[0.02, 0.1, 0.01]])])
+    assert (descent.measured[0], descent.failed) == (12, 7)
+    descent.between(9, [[0.004, 0.1, -0.1]])
+    assert (descent.measured[0], descent.failed) == (12, 9)
+    descent.between(10, [[0.003, 0.1, -0.1]])
+    assert (descent.measured[0], descent.failed) == (10, 9)
+    assert descent.meets([[0.003, 0.1, 0.0]])
+    assert not descent.meets([[0.0031, 0.1, 0.0]])
+    # A lucky size below two that fail is averaged with them.
+    descent.between(8, [[0.0025, 0.1, 0.0]])
+    assert descent.measured[0] == 10
+    assert descent.promised is None
+
+
+def test_the_better_teacher_is_found(rings):
+    """Labels help a model of numbers that knows little; of noisy classes the full model knows more."""
+    (X, y), (learn, _), (other, truth) = rings
+    flipped = np.where(np.random.default_rng(1).random(800) < 0.3, 1 - y, y)
+    svc = SVC(C=1, gamma=0.5).fit(X, flipped)
+    losses = []
+    for aim in (None, 0.3):
+        settings = GradientSettings(steps=300, label_weight=aim)
+        judging = (learn, rings[1][1])
+        small = compress(svc, X, flipped, validation=judging, settings=settings, random_state=0)
+        losses.append(small.expansion_.n_vectors)
+        assert svc.score(other, truth) - small.score(other, truth) <= small.promise_.upper
+    assert losses[0] <= losses[1]
+
+
 def test_one_call_promises_what_other_rows_keep(rings, tmp_path):
     (X, y), (learn, labels), (other, truth) = rings
     svc = SVC(C=10, gamma=2.0).fit(X, y)
@@ -137,7 +168,8 @@ def test_one_call_promises_what_other_rows_keep(rings, tmp_path):
     strict = compress(svc, learn, labels, max_loss=0.02, strict=True, settings=FEW, random_state=0)
     assert strict.promise_.kept
     assert strict.promise_.upper <= 0.02
-    full = compress(svc, learn, labels, strict=True, settings=FEW, random_state=0)
+    few = learn[:60], labels[:60]
+    full = compress(svc, X, y, validation=few, strict=True, settings=FEW, random_state=0)
     assert full.expansion_ == svc.expansion_
     assert full.promise_.loss == 0.0
     with pytest.raises(ValueError, match="is not reached within max_bytes=100"):
@@ -149,8 +181,8 @@ def test_the_plan_is_told_beforehand(rings, capsys):
     svc = SVC(C=10, gamma=2.0).fit(X, y)
     compress(svc, learn, labels, settings=FEW, random_state=0, verbose=True)
     first, *_ = capsys.readouterr().err.splitlines()
-    third = svc.expansion_.n_vectors // 3
-    assert first.startswith(f"auto: a pursuit, then vectors are made for sizes {third}, ")
+    half = svc.expansion_.n_vectors // 2
+    assert first.startswith(f"auto: a pursuit, then vectors are made for sizes {half}, ")
     assert "300 steps each: some" in first
     compress(svc, learn, labels, n_vectors=5, settings=FEW, random_state=0, max_time=50, verbose=True)
     first, *_ = capsys.readouterr().err.splitlines()

@@ -16,14 +16,7 @@ from svmarrow.cli import report
 from svmarrow.cli.convert import convert
 from svmarrow.cli.data import DataOptions, check_writable
 from svmarrow.cli.demo import run
-from svmarrow.cli.models import (
-    bytes_one_vs_rest,
-    describe,
-    read_model,
-    read_model_and_data,
-    smaller_as_one_vs_rest,
-    write_model,
-)
+from svmarrow.cli.models import read_model_and_data, write_model
 from svmarrow.cli.options import (
     DATA_PANEL,
     Candidates,
@@ -39,7 +32,9 @@ from svmarrow.cli.options import (
 from svmarrow.cli.predict import predict
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.cli.train import train
-from svmarrow.models import ExpansionRegressor
+from svmarrow.io.info import info as info_of
+from svmarrow.io.info import note_of_size
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import compress as compress_model
 from svmarrow.reduced_set.compression import compression_path
 
@@ -148,7 +143,7 @@ def compress(
             "--method",
             "-m",
             help="How vectors are chosen or made; auto takes the best of the pursuit, in a moment, and of "
-            "vectors that are made, in some 20 seconds.",
+            "vectors that are made, in some 10 to 30 seconds.",
         ),
     ] = Method.auto,
     data: Annotated[
@@ -167,6 +162,14 @@ def compress(
             help="Also draw error against size on --validation into this image; for auto that of the pursuit."
         ),
     ] = None,
+    probability: Annotated[
+        bool,
+        typer.Option(
+            "--probability",
+            help="Also fit sigmoids on --validation, so that predict --probability and exports give "
+            "probabilities.",
+        ),
+    ] = False,
     random_state: Annotated[
         int, typer.Option("--random-state", "-r", help="Seed of vectors that are made; no other is random.")
     ] = 0,
@@ -212,6 +215,8 @@ def compress(
         raise typer.BadParameter("--method gradient makes vectors: give --n-vectors, the most to make")
     if max_loss is not None and validation is None and data is None:
         raise typer.BadParameter("--max-loss needs --validation or --data: rows that judge the sizes")
+    if probability and validation is None:
+        raise typer.BadParameter("--probability needs --validation, rows that no training has seen")
     if curve is not None and validation is None:
         raise typer.BadParameter("--curve needs --validation, the rows that judge the sizes")
     if candidates is Candidates.rows and data is None:
@@ -248,6 +253,10 @@ def compress(
     else:
         small = path[path.sizes[-1]]
     elapsed = time.perf_counter() - started
+    if probability and judging is not None:
+        if not isinstance(small, ExpansionClassifier):
+            raise ValueError(f"--probability: {model} has no classes")
+        small = small.calibrated(*judging)
     chosen = small.expansion_.n_vectors
     before_bytes = model.stat().st_size  # the output may take its place
     write_model(small, output, model_format_.value)
@@ -268,9 +277,9 @@ def compress(
     elif errors is not None:
         say(f"error on {validation}: {percent(errors[0])} before, {percent(errors[1])} after")
     say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
-    smaller = bytes_one_vs_rest(full)
-    if smaller is not None:
-        say(smaller_as_one_vs_rest(*smaller))
+    note = note_of_size(full)
+    if note is not None:
+        say(note)
     if curve is not None:
         say(f"wrote {curve}")
 
@@ -297,7 +306,7 @@ def info(
       svmarrow info small.safetensors
       svmarrow info small.safetensors --json | jq .n_vectors
     """
-    facts = describe(file, read_model(file))
+    facts = info_of(file)
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return

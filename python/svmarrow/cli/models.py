@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from svmarrow import _core
 from svmarrow.cli.data import read_data
 from svmarrow.cli.pieces import read_pieces
 from svmarrow.cli.rows import Data, DataOptions, with_columns
-from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop import as_expansion
 from svmarrow.interop.libsvm_reader import is_libsvm_model
@@ -31,31 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answers_of",
-    "bytes_one_vs_rest",
     "c_name",
-    "describe",
     "model_and_pieces",
     "model_format",
     "read_model",
     "read_model_and_data",
     "scores_of",
-    "smaller_as_one_vs_rest",
     "with_meaning",
     "write_model",
 ]
 
-CERTIFICATE = (
-    "dual",
-    "primal",
-    "gap",
-    "violation",
-    "iterations",
-    "kernel_values",
-    "cache_hit_rate",
-    "seconds",
-    "stop",
-)
-"""What `describe` tells of a fit."""
 EXPORTS = {".onnx": "onnx", ".h": "c"}
 LIBSVM_EXTENSIONS = {".model", ".libsvm", ".txt"}
 
@@ -116,28 +98,6 @@ def write_model(model: Any, path: Path, asked: str = "auto") -> None:
             save(model, path)
 
 
-def smaller_as_one_vs_rest(now: int, then: int) -> str:
-    """What `bytes_one_vs_rest` has found, in a sentence."""
-    return f"one-vs-rest (ovr) machines on as many vectors would take {then:,} bytes, these take {now:,}"
-
-
-def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
-    """Bytes of a one-vs-one model and of one-vs-rest machines on as many vectors, where that is less."""
-    converted = as_expansion(model)
-    if not isinstance(converted, ExpansionClassifier) or converted.decoding != "ovo":
-        return None
-    expansion, k = converted.expansion_, len(converted.classes_)
-    if callable(expansion.kernel) or k < 4:
-        return None
-    now = _core.stored_bytes(expansion.core_parts)
-    m, B = expansion.n_vectors, expansion.coefficients
-    alone = expansion.replaced(coefficients=np.sqrt(2.0 + np.arange(m)), intercepts=[0.0])
-    vectors = _core.stored_bytes(alone.core_parts) - 8 * (m + 1)
-    each = 1 if now - vectors < 4 * np.count_nonzero(B) else 8
-    then = vectors + each * m * k + 8 * k
-    return (now, then) if then < now else None
-
-
 def read_model_and_data(
     model_path: Path,
     files: list[tuple[Path, DataOptions]],
@@ -187,57 +147,3 @@ def _widened(
         if piece.X.shape[1] > model.n_features_in_:
             model = with_meaning(model_path, load_libsvm_model(model_path, piece.X.shape[1]))
         yield model, with_columns(piece, model.n_features_in_)
-
-
-def describe(path: Path, model: Any) -> dict[str, Any]:
-    """What there is to know about a model file, as plain values."""
-    facts: dict[str, Any] = {
-        "file": str(path),
-        "format": "libsvm" if is_libsvm_model(path) else "safetensors",
-        "bytes": path.stat().st_size,
-        "model": type(model).__name__,
-        "what": (type(model).__doc__ or "").partition("\n")[0],
-    }
-    if hasattr(model, "sizes"):
-        facts["sizes"] = list(model.sizes)
-        model = model[model.sizes[-1]]
-    certificate = getattr(model, "certificate_", None)
-    try:
-        facts |= _of_expansion(as_expansion(getattr(model, "model_", model)))
-    except (TypeError, AttributeError):  # It is several expansions, or none.
-        facts |= _of_numbers(model)
-    if certificate is not None:
-        facts["certificate"] = {name: getattr(certificate, name) for name in CERTIFICATE}
-    return {name: value for name, value in facts.items() if value is not None}
-
-
-def _of_expansion(converted: Any) -> dict[str, Any]:
-    expansion = getattr(converted, "expansion_", converted)
-    facts: dict[str, Any] = {
-        "kernel": expansion.kernel,
-        **{name: getattr(expansion, name) for name in PARAMETERS_OF[expansion.kernel]},
-        "n_vectors": expansion.n_vectors,
-        "n_features": expansion.vectors.shape[1],
-        "storage": f"{'sparse' if sparse.issparse(expansion.vectors) else 'dense'} {expansion.vectors.dtype}",
-        "n_outputs": expansion.n_outputs,
-    }
-    if isinstance(converted, ExpansionClassifier):
-        facts["n_features"] = converted.n_features_in_
-        facts["decoding"] = converted.decoding
-        facts["classes"] = converted.classes_.tolist()
-        smaller = bytes_one_vs_rest(converted)
-        if smaller is not None:
-            facts["note"] = smaller_as_one_vs_rest(*smaller)
-    if getattr(converted, "preparation", None) is not None:
-        facts["preparation"] = repr(converted.preparation)
-    if getattr(converted, "feature_names", None) is not None:
-        facts["columns"] = [str(name) for name in converted.feature_names_in_]
-    return facts
-
-
-def _of_numbers(model: Any) -> dict[str, Any]:
-    """The numbers that a fit has left, where there is not one expansion to speak of."""
-    found = {name.removesuffix("_"): value for name, value in vars(model).items() if name.endswith("_")}
-    facts = {name: value for name, value in found.items() if isinstance(value, int | float | str)}
-    classes = getattr(model, "classes_", None)
-    return facts if classes is None else facts | {"classes": classes.tolist()}

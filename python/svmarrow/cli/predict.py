@@ -45,6 +45,13 @@ def predict(
         bool,
         typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels."),
     ] = False,
+    probability: Annotated[
+        bool,
+        typer.Option(
+            "--probability",
+            help="Write probabilities of the classes, comma-separated, not labels; of a model that has some.",
+        ),
+    ] = False,
     n_jobs: Jobs = None,
     data_format: Format = DataFormat.auto,
     target: Target = None,
@@ -65,12 +72,19 @@ def predict(
       svmarrow predict small.safetensors usps.npz --test
       svmarrow predict svm-train.model new.csv --target none -o -
     """
+    if decision and probability:
+        raise typer.BadParameter("--decision and --probability: give one of them")
     if output is not None and output != Path("-"):
         check_writable(output)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     pieces = model_and_pieces(model, data, options, piece)
     labelled, seconds, n = Labelled(), 0.0, 0
     fitted, rows = next(pieces)
+    if probability and getattr(fitted, "calibration", None) is None:
+        raise ValueError(
+            f"{model} has no probabilities: svmarrow compress --probability fits sigmoids on --validation, "
+            "model.calibrated(X, y) in Python"
+        )
     to_stdout = output == Path("-") or (output is None and rows.y is None)
     to_file = None if output is None or to_stdout else output
     written = nullcontext(sys.stdout.buffer if to_stdout else None) if to_file is None else new_file(to_file)
@@ -83,8 +97,13 @@ def predict(
             seconds += time.perf_counter() - started
             n += rows.X.shape[0]
             if file is not None:
-                values = scores_of(fitted, outputs) if decision else answers
-                file.write(_text(values, decision or answers.dtype.kind == "f").encode("utf-8"))
+                values = answers
+                if decision:
+                    values = scores_of(fitted, outputs)
+                elif probability:
+                    values = fitted.probabilities_of(outputs)
+                numbers = decision or probability or answers.dtype.kind == "f"
+                file.write(_text(values, numbers).encode("utf-8"))
             if rows.y is not None:
                 labelled.add(data, fitted, rows.y, answers)
             if shown.callback is not None:

@@ -17,7 +17,7 @@ from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.data import DataOptions, check_writable, read_data
 from svmarrow.cli.low_rank import fit_low_rank
-from svmarrow.cli.models import bytes_one_vs_rest, smaller_as_one_vs_rest, write_model
+from svmarrow.cli.models import write_model
 from svmarrow.cli.options import (
     DataFormat,
     Format,
@@ -36,6 +36,7 @@ from svmarrow.cli.options import (
 from svmarrow.cli.pieces import read_pieces
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop import as_expansion
+from svmarrow.io.info import note_of_size
 from svmarrow.model_selection import SVCCV, SVRCV
 from svmarrow.svm import SVC, SVR
 
@@ -218,9 +219,9 @@ def train(
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
             say(f"wrote {tune_plot}")
     say(f"wrote {output}, {report.size(output.stat().st_size)}")
-    smaller = bytes_one_vs_rest(machine)
-    if smaller is not None:
-        say(smaller_as_one_vs_rest(*smaller))
+    note = note_of_size(machine)
+    if note is not None:
+        say(note)
 
 
 def _write(machine: Any, scaler: Any, names: list[str] | None, output: Path, kind: ModelFormat) -> None:

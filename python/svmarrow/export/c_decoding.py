@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from svmarrow.models.reading import Reading
 
-__all__ = ["labels_text", "prediction"]
+__all__ = ["base", "labels_text", "prediction", "scores"]
 
 _LOSSES = {
     "hinge": "return z < 1.0f ? 1.0f - z : 0.0f;",
@@ -56,8 +56,13 @@ def prediction(reading: Reading, prefix: str) -> tuple[str, bool]:
     assert reading.matrix is not None
     if reading.winner == "dag":
         return about + head + _knock_out(big, call, reading.matrix.shape[0]), False
-    before, body = _scores(reading.matrix, reading.winner, prefix)
-    text = f"{before}{about}{head}{body[0]}{call}{body[1]}{_largest(big, 'scores')}    return best;\n}}\n"
+    parts = scores(reading.matrix, reading.winner, prefix)
+    text = f"""{"".join(parts.values())}{about}{head}    float scores[{big}_CLASSES];
+    int c, best = 0;
+{call}    {prefix}_{reading.winner}(out, scores);
+{_largest(big, "scores")}    return best;
+}}
+"""
     return text, reading.winner.endswith("exponential")
 
 
@@ -89,32 +94,41 @@ def _knock_out(big: str, call: str, k: int) -> str:
 """
 
 
-def _scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> tuple[str, tuple[str, str]]:
-    """Functions and tables before, declarations and statements of the scores of a decoder."""
+def scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> dict[str, str]:
+    """Definitions by their names: tables, and last ``PREFIX_DECODER``, the scores of outputs."""
     big, (k, columns) = prefix.upper(), matrix.shape
-    pairs = k > 2 and np.array_equal(matrix, pair_matrix(k))
+    pairwise = k > 2 and np.array_equal(matrix, pair_matrix(k))
     loss = decoder.removeprefix("mean_")
     if loss == "logistic":
         raise ValueError(
             f"decoder={decoder!r} needs logarithms, which an exported C header does not call: "
             "decode by another loss"
         )
-    before = ""
+    parts: dict[str, str] = {}
+    if decoder.startswith("mean_"):
+        shares = 1.0 / np.abs(matrix).sum(axis=1)
+        parts["shares"] = table("float", f"{prefix}_shares", (k,), shares) + "\n"
+    if not pairwise:
+        parts["code"] = table("int8_t", f"{prefix}_code", (k, columns), matrix.ravel()) + "\n"
     if loss in _LOSSES:
-        before += f"static inline float {prefix}_loss(float z) {{\n    {_LOSSES[loss]}\n}}\n\n"
+        name = f"{prefix}_{loss}_loss"
+        parts[name] = f"static inline float {name}(float z) {{\n    {_LOSSES[loss]}\n}}\n\n"
         zero = number(0.0 if loss == "perceptron" else 1.0)
-        gains = (f"{zero} - {prefix}_loss(f)", f"{zero} - {prefix}_loss(-f)")
+        gains = (f"{zero} - {name}(f)", f"{zero} - {name}(-f)")
     else:
         gains = _GAINS[decoder]
     both = decoder == "confidence"
-    declare = f"    float scores[{big}_CLASSES]{f', sums[{big}_CLASSES]' if both else ''};\n"
-    declare += f"    int {'a, b, o = 0' if pairs else 'o'}, c, best = 0;\n"
-    text = f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
+    text = f"""/* The scores of the classes. */
+static inline void {prefix}_{decoder}(const float *out, float *scores) {{
+    int {"a, b, o = 0" if pairwise else "o"}, c;
+"""
+    text += f"    float sums[{big}_CLASSES];\n" if both else ""
+    text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
         scores[c] = 0.0f;
 {"        sums[c] = 0.0f;" + chr(10) if both else ""}    }}
 """
     gain = f"const float f = out[o], yes = {gains[0]}, no = {gains[1]};"
-    if pairs:
+    if pairwise:
         sums = "\n            sums[a] += f;\n            sums[b] -= f;" if both else ""
         text += f"""    for (a = 0; a < {big}_CLASSES; ++a) {{
         for (b = a + 1; b < {big}_CLASSES; ++b, ++o) {{
@@ -125,7 +139,6 @@ def _scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> tuple[str, t
     }}
 """
     else:
-        before = table("int8_t", f"{prefix}_code", (k, columns), matrix.ravel()) + "\n" + before
         side = f"{prefix}_code[c][o]"
         sums = f"\n            sums[c] += (float){side} * f;" if both else ""
         text += f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
@@ -136,8 +149,6 @@ def _scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> tuple[str, t
     }}
 """
     if decoder.startswith("mean_"):
-        shares = 1.0 / np.abs(matrix).sum(axis=1)
-        before = table("float", f"{prefix}_shares", (k,), shares) + "\n" + before
         text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
         scores[c] *= {prefix}_shares[c];
     }}
@@ -148,7 +159,17 @@ def _scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> tuple[str, t
         scores[c] += sums[c] / (3.0f * (size + 1.0f));
     }}
 """
-    return before, (declare, text)
+    return parts | {decoder: text + "}\n\n"}
+
+
+def base(columns: int, decoder: str) -> float:
+    """What the scores of `scores` are above those of `decision_function`: no matter for the largest."""
+    if decoder == "hamming":
+        return 0.5 * columns
+    loss = decoder.removeprefix("mean_")
+    if loss not in _LOSSES or loss == "perceptron":
+        return 0.0
+    return 1.0 if decoder != loss else float(columns)
 
 
 def labels_text(labels: NDArray[Any], prefix: str) -> str:

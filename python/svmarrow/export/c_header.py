@@ -15,6 +15,7 @@ from svmarrow._support.parameters import Rule, check, one_of
 from svmarrow._support.rows import as_rows
 from svmarrow.export.c_decoding import labels_text, prediction
 from svmarrow.export.c_kernels import Outputs, number, outputs_in_bytes, outputs_in_floats
+from svmarrow.export.c_probabilities import probabilities
 from svmarrow.export.c_steps import StepText
 from svmarrow.export.reading import dense_vectors, facts, kernel_columns, reading_of
 
@@ -89,6 +90,8 @@ def to_c(
     * ``int p_predict(const float *x)``: the number of the class, 1 or -1 for an outlier detector, and a float
       for a regressor of one target (there is none for several targets or a bare expansion);
     * ``p_label(int)``: the label of a class;
+    * ``void p_probabilities(const float *x, float *p)``: the probabilities of the P_CLASSES classes,
+      where the model has some;
     * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
 
     It asks for no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
@@ -120,7 +123,8 @@ def to_c(
     ------
     ValueError
         If the prefix is no name, the kernel is a Python function, a number does not fit single precision, the
-        decoder is a logistic loss, which needs logarithms, or ``dtype="int8"`` has nothing to round.
+        decoder is a logistic loss, which needs logarithms, probabilities are of scores that are rounds of a
+        knock-out (dag), or ``dtype="int8"`` has nothing to round.
     TypeError, sklearn.exceptions.NotFittedError
         As `svmarrow.as_expansion`.
     OSError
@@ -147,15 +151,17 @@ def to_c(
         outputs_in_floats(reading, prefix) if dtype == "float32" else outputs_in_bytes(reading, prefix, rows)
     )
     after, more = prediction(reading, prefix)
+    chances, tables = probabilities(reading, prefix, known=after)
+    after += chances
     steps = StepText(prefix)
     before = "" if reading.preparation is None else steps.text(reading.preparation)
     made = replace(
         made,
-        flash=made.flash + steps.flash,
+        flash=made.flash + steps.flash + tables,
         stack=made.stack + steps.stack,
         multiplications=made.multiplications + steps.multiplications,
     )
-    needs_math = made.needs_math or more or steps.needs_math
+    needs_math = made.needs_math or more or steps.needs_math or bool(chances)
     text = _header(reading, made, prefix, dtype, before, after, needs_math=needs_math)
     if path is not None:
         write_text(path, text)

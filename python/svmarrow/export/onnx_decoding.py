@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmarrow._support.decoding import pairs
+from svmarrow.models.calibration import LEAST
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from svmarrow.models.calibration import Calibration
     from svmarrow.models.reading import Reading
 
 __all__ = ["decoding"]
@@ -258,7 +262,95 @@ def _labels(
         assert reading.matrix is not None
         text.lines.append(f"scores = Identity ({text.scores(reading.scores, reading.matrix)})")
         shape = f"n, {k}"
-    return _finished(text, [f"{label_type(labels)}[n] label", f"{kind}[{shape}] scores"])
+    outputs = [f"{label_type(labels)}[n] label", f"{kind}[{shape}] scores"]
+    if reading.calibration is not None:
+        _probabilities(text, reading.calibration, k)
+        outputs.append(f"{kind}[n, {k}] probabilities")
+    return _finished(text, outputs)
+
+
+def _probabilities(text: _Text, calibration: Calibration, k: int) -> None:
+    """Sigmoids and what makes one distribution of them, see `svmarrow.models.calibration`."""
+    text.arrays |= {"slopes": calibration.slopes, "offsets": calibration.offsets}
+    pairwise = calibration.link == "pairs"
+    if k == 2:
+        values = "two_scores"
+        text.lines.append("two_scores = Unsqueeze (scores, column)")
+    else:
+        values = "F" if pairwise else "scores"
+    text.lines += [f"steep = Mul ({values}, slopes)", "logits = Add (steep, offsets)"]
+    if calibration.link == "softmax" and k > 2:
+        text.lines.append("probabilities = Softmax <axis = 1> (logits)")
+        return
+    text.lines.append("sure = Sigmoid (logits)")
+    if pairwise:
+        text.scalars |= {"least": LEAST, "most": 1.0 - LEAST}
+        text.lines += ["above = Max (sure, least)", "sure_pairs = Min (above, most)"]
+    if k == 2:
+        second = "sure_pairs" if pairwise else "sure"
+        text.lines += [f"first = Sub (one, {second})", f"probabilities = Concat <axis = 1> (first, {second})"]
+    elif pairwise:
+        _coupled(text, k)
+    else:
+        text.scalars["equal_share"] = 1.0 / k
+        text.lines += [
+            "total = ReduceSum <keepdims = 1> (sure, column)",
+            "unknown = Equal (total, nothing)",
+            "not_zero = Where (unknown, one, total)",
+            "shares = Div (sure, not_zero)",
+            "probabilities = Where (unknown, equal_share, shares)",
+        ]
+
+
+def _coupled(text: _Text, k: int) -> None:
+    """The system (Q + 1 1') x = 1 of each row by elimination without pivots: it is positive definite."""
+    first, second = np.array(pairs(k)).T
+    table, base = np.zeros((len(first), k, k)), np.zeros((k, k))
+    every = np.arange(len(first))
+    table[every, first, second], table[every, second, first], base[second, first] = 1.0, -1.0, 1.0
+    text.arrays |= {
+        "of_pairs": table.reshape(-1, k * k),
+        "without_pairs": base.reshape(-1),
+        "square": np.array([-1, k, k], dtype=np.int64),
+        "third": np.array([2], dtype=np.int64),
+        "eye": np.eye(k),
+    }
+    text.lines += [
+        "spread = MatMul (sure_pairs, of_pairs)",
+        "entries = Add (spread, without_pairs)",
+        "r = Reshape (entries, square)",
+        "r_turned = Transpose <perm = [0, 2, 1]> (r)",
+        "products = Mul (r, r_turned)",
+        "squares = Mul (r, r)",
+        "sums_of_squares = ReduceSum <keepdims = 1> (squares, column)",
+        "diagonal = Mul (sums_of_squares, eye)",
+        "less = Sub (diagonal, products)",
+        "system = Add (less, one)",
+        "of_rows = ReduceSum <keepdims = 1> (r, third)",
+        "no_rows = Mul (of_rows, nothing)",
+        "right_side = Add (no_rows, one)",
+        "step0 = Concat <axis = 2> (system, right_side)",
+    ]
+    for at in range(k):
+        text.arrays |= {f"at{at}": np.array([at], dtype=np.int64), f"unit{at}": np.eye(k)[:, [at]]}
+        text.lines += [
+            f"line{at} = Gather <axis = 1> (step{at}, at{at})",
+            f"pivot{at} = Gather <axis = 2> (line{at}, at{at})",
+            f"scaled{at} = Div (line{at}, pivot{at})",
+            f"entry{at} = Gather <axis = 2> (step{at}, at{at})",
+            # The pivot's own line is to become the scaled one.
+            f"factor{at} = Sub (entry{at}, unit{at})",
+            f"change{at} = Mul (factor{at}, scaled{at})",
+            f"step{at + 1} = Sub (step{at}, change{at})",
+        ]
+    text.arrays["behind"] = np.array([k], dtype=np.int64)
+    text.lines += [
+        f"solution = Gather <axis = 2> (step{k}, behind)",
+        "flat_solution = Squeeze (solution, third)",
+        "not_negative = Max (flat_solution, nothing)",
+        "whole = ReduceSum <keepdims = 1> (not_negative, column)",
+        "probabilities = Div (not_negative, whole)",
+    ]
 
 
 def label_type(labels: NDArray[Any]) -> str:

@@ -56,7 +56,7 @@ def to_onnx(
         One input ``X`` (n, n_features); for the precomputed kernel (n, n_train). Its results are
 
         * of a classifier ``label`` (n,), of the type of the classes, and ``scores``, what
-          `decision_function` gives, in its shape;
+          `decision_function` gives, in its shape; ``probabilities`` (n, n_classes) where the model has some;
         * of an outlier detector ``label`` (n,), 1 or -1, and ``scores`` (n,);
         * of a regressor ``prediction``, in the shape of `predict`;
         * of a bare expansion ``scores`` (n, q).

@@ -20,7 +20,8 @@ def register_skl2onnx() -> None:
 
     Each becomes the graph of `svmarrow.export.to_onnx`, of the type of its input: float32 or float64. Call it
     once in a program. What `svmarrow.export.to_onnx` takes by itself, pipelines of numbers among it, needs no
-    skl2onnx. Scores have the shape of `decision_function`, and skl2onnx calls them "probabilities".
+    skl2onnx. The second result, which skl2onnx calls "probabilities", holds those of a model that has some,
+    else scores in the shape of `decision_function`.
 
     Raises
     ------
@@ -47,6 +48,12 @@ def _dtype(operator: Any) -> Any:
     return "float64" if isinstance(operator.inputs[0].type, DoubleTensorType) else "float32"
 
 
+def _results(graph: Any) -> list[Any]:
+    """The two results that skl2onnx asks for: of label, scores and probabilities not the scores."""
+    results = list(graph.output)
+    return [results[0], results[2]] if len(results) == 3 else results
+
+
 def _shapes(operator: Any) -> None:
     """The types of the results."""
     from skl2onnx.common.data_types import (
@@ -60,7 +67,7 @@ def _shapes(operator: Any) -> None:
     kinds = {1: FloatTensorType, 7: Int64TensorType, 8: StringTensorType, 9: BooleanTensorType}
     kinds[11] = DoubleTensorType
     made = to_onnx(operator.raw_operator, dtype=_dtype(operator))
-    for output, result in zip(operator.outputs, made.graph.output, strict=False):
+    for output, result in zip(operator.outputs, _results(made.graph), strict=False):
         tensor = result.type.tensor_type
         shape = [one.dim_value if one.HasField("dim_value") else None for one in tensor.shape.dim]
         output.type = kinds[tensor.elem_type](shape)
@@ -75,7 +82,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph = made.graph
     names = {"X": operator.inputs[0].full_name, "": ""}
     names |= {
-        result.name: output.full_name for result, output in zip(graph.output, operator.outputs, strict=False)
+        result.name: output.full_name
+        for result, output in zip(_results(graph), operator.outputs, strict=False)
     }
     for tensor in graph.initializer:
         names[tensor.name] = scope.get_unique_variable_name(f"svmarrow_{tensor.name}")

@@ -18,6 +18,7 @@ from svmarrow.interop.covariance import covariance
 from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
 from svmarrow.interop.pipeline import preparation
 from svmarrow.models.base import ExpansionModel
+from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.models.preparation import chain
@@ -44,8 +45,8 @@ PAIRWISE = {
 }
 TAKEN = (
     "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
-    "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor, OneVsRestClassifier or "
-    "OneVsOneClassifier of scikit-learn, or a Pipeline that ends in one of these"
+    "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor, OneVsRestClassifier, "
+    "OneVsOneClassifier or CalibratedClassifierCV of scikit-learn, or a Pipeline that ends in one of these"
 )
 
 
@@ -65,6 +66,8 @@ def as_expansion(model: Any) -> Any:
           RBF kernel or a dot product, scaled, with constants and white noise added;
         * its ``OneVsRestClassifier`` or ``OneVsOneClassifier`` over any of these with one and the same
           kernel;
+        * its ``CalibratedClassifierCV`` of one of these (``ensemble=False``, or a ``FrozenEstimator``) by
+          sigmoids or temperature: the model then has probabilities, as ``SVC(probability=True)`` has;
         * a ``FrozenEstimator`` around any of these;
         * its ``Pipeline`` that ends in any of these, after scalers, ``PCA``, ``Normalizer``, imputers,
           encoders and a ``ColumnTransformer`` of them, see `svmarrow.models.preparation`;
@@ -217,8 +220,40 @@ def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
         "binary" if n_classes == 2 else "ovo",
         decision_function_shape=model.decision_function_shape,
         break_ties=bool(model.break_ties),
+        calibration=_platt(model, n_classes),
         **_about(model),
     )
+
+
+def _platt(model: Any, n_classes: int) -> Calibration | None:
+    """The sigmoids of ``SVC(probability=True)``; its outputs are positive for the first class."""
+    A, B = np.asarray(getattr(model, "_probA", ())), np.asarray(getattr(model, "_probB", ()))
+    return Calibration("pairs", -A, B if n_classes == 2 else -B) if A.size else None
+
+
+def _calibrated(model: Any) -> ExpansionClassifier:
+    """A ``CalibratedClassifierCV`` of one machine."""
+    _fitted(model)
+    if len(model.calibrated_classifiers_) != 1:
+        raise ValueError(
+            f"this CalibratedClassifierCV is a mean of {len(model.calibrated_classifiers_)} machines: fit it "
+            "with ensemble=False, which has one"
+        )
+    one = model.calibrated_classifiers_[0]
+    converted = as_expansion(one.estimator)
+    if not isinstance(converted, ExpansionClassifier):
+        raise TypeError(f"{one.estimator!r} says nothing of its outputs: it cannot have probabilities")
+    if one.method == "sigmoid":
+        slopes = np.array([-float(each.a_) for each in one.calibrators])
+        offsets = np.array([-float(each.b_) for each in one.calibrators])
+        return converted.with_calibration(Calibration("classes", slopes, offsets))
+    if one.method == "temperature":
+        slope = float(one.calibrators[0].beta_)
+        if len(converted.classes_) == 2:
+            # The softmax of (-f, f).
+            slope *= 2.0
+        return converted.with_calibration(Calibration("softmax", np.array([slope]), np.zeros(1)))
+    raise ValueError(f"method={one.method!r} of this CalibratedClassifierCV is no sigmoid: use 'sigmoid'")
 
 
 def _machine_from_sklearn(model: Any) -> ExpansionRegressor | ExpansionDetector:
@@ -390,6 +425,7 @@ CONVERTERS = {
     "OneClassSVM": _machine_from_sklearn,
     "KernelRidge": _kernel_ridge,
     "GaussianProcessRegressor": _gaussian_process,
+    "CalibratedClassifierCV": _calibrated,
     "OneVsRestClassifier": _one_vs_rest,
     "OneVsOneClassifier": _one_vs_one,
     "FrozenEstimator": _frozen,

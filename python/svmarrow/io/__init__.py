@@ -6,12 +6,14 @@
 | LIBSVM model text | `save_libsvm_model` | `load_libsvm_model` | LIBSVM's kernels, integer labels |
 | svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
 
-None of them can hold code: a file from a stranger can be wrong, and is then refused, but it cannot run
-anything. Saving is all or nothing: when it fails, an existing file is as it was.
+`info` says what a model file holds. None of them can hold code: a file from a stranger can be wrong, and is
+then refused, but it cannot run anything. Saving is all or nothing: when it fails, an existing file is as it
+was.
 """
 
 from svmarrow.interop import load_libsvm_model, save_libsvm_model
+from svmarrow.io.info import info
 from svmarrow.io.model import load, save
 from svmarrow.io.svmlight import load_svmlight, save_svmlight
 
-__all__ = ["load", "load_libsvm_model", "load_svmlight", "save", "save_libsvm_model", "save_svmlight"]
+__all__ = ["info", "load", "load_libsvm_model", "load_svmlight", "save", "save_libsvm_model", "save_svmlight"]

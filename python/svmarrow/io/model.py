@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from svmarrow._support import saving
 from svmarrow._support.saving import Savable, load
+from svmarrow.exceptions import SizeWarning
 from svmarrow.interop.convert import as_expansion
+from svmarrow.io.info import bytes_one_vs_rest, note_of_size
 
 if TYPE_CHECKING:
     from os import PathLike
 
 __all__ = ["load", "save"]
+
+#: How many times as large a file may be as it could be without a word.
+WORTH_A_WORD = 2
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -38,6 +44,12 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
+    Warns
+    -----
+    svmarrow.exceptions.SizeWarning
+        If compressed machines for pairs of classes take more than twice the bytes that one-vs-rest machines
+        on as many vectors would.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -52,4 +64,13 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.predict(X) == svc.predict(X)).all())
     True
     """
-    saving.save(model if isinstance(model, Savable) else as_expansion(model), path)
+    model = model if isinstance(model, Savable) else as_expansion(model)
+    saving.save(model, path)
+    _tell_of_size(model)
+
+
+def _tell_of_size(model: Any) -> None:
+    """Warn where the machines for pairs of classes of a shared pool of vectors are most of a file."""
+    found = bytes_one_vs_rest(model)
+    if found is not None and found[0] >= WORTH_A_WORD * found[1]:
+        warnings.warn(f"{note_of_size(model)}: train with multi_class='ovr'", SizeWarning, stacklevel=3)

@@ -3,9 +3,10 @@
 They are what compression, model files and conversions give back, and what a fitted learner predicts with.
 """
 
+from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.models.promise import Promise
 from svmarrow.models.regressor import ExpansionRegressor
 
-__all__ = ["ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor", "Promise"]
+__all__ = ["Calibration", "ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor", "Promise"]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from svmarrow._support.codes import Code, check_decoder
 from svmarrow._support.decoding import (
@@ -24,15 +25,19 @@ from svmarrow._support.decoding import (
     code_class_indices,
     code_decision_values,
     decision_margins,
+    label_indices,
     pair_matrix,
 )
-from svmarrow._support.parameters import Rule, boolean, refuse
+from svmarrow._support.parameters import Rule, boolean, either, none, refuse
+from svmarrow._support.rows import sample_weights
 from svmarrow.models.base import ExpansionModel
+from svmarrow.models.calibration import Calibration
 from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.models.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -45,6 +50,16 @@ __all__ = ["ExpansionClassifier"]
 def n_outputs(decoding: str, n_classes: int) -> int:
     """Number of outputs that a decoding needs for so many classes."""
     return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
+
+
+def _has_probabilities(model: ExpansionClassifier) -> bool:
+    """For `available_if`."""
+    if model.calibration is None:
+        raise AttributeError(
+            "this model has no probabilities: model.calibrated(X, y) fits sigmoids on rows that no training "
+            "has seen"
+        )
+    return True
 
 
 class ExpansionClassifier(LabelledOutputs, ExpansionModel):
@@ -79,6 +94,9 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         For ``decoding="code"``: the code.
     decoder : str, default=None
         For ``decoding="code"``: the decoder's own name, see `svmarrow.multiclass.CodedClassifier`.
+    calibration : Calibration, default=None
+        How outputs become probabilities. `calibrated` fits one; scikit-learn's ``SVC(probability=True)`` and
+        ``CalibratedClassifierCV(ensemble=False)`` bring theirs. None has no `predict_proba`.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 
@@ -113,9 +131,14 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         "break_ties",
         "code",
         "decoder",
+        "calibration",
         *ExpansionModel._kept,
     )
-    _rules: ClassVar[Mapping[str, Rule]] = {"break_ties": boolean, **ExpansionModel._rules}
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "break_ties": boolean,
+        "calibration": either(none, Rule("a Calibration", lambda v: isinstance(v, Calibration))),
+        **ExpansionModel._rules,
+    }
     _made_anew = ("_matrix",)
     _instead: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
 
@@ -132,6 +155,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         preparation: Step | None = None,
         code: Code | ArrayLike | None = None,
         decoder: str | None = None,
+        calibration: Calibration | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
@@ -144,6 +168,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         self.preparation = preparation
         self.code = code
         self.decoder = decoder
+        self.calibration = calibration
         self.n_jobs = n_jobs
         self._check()
 
@@ -176,6 +201,20 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
                 f"{labels.size} classes needs {expected}"
             )
         self._check_columns()
+        if self.calibration is not None:
+            self._check_calibration(self.calibration, labels.size)
+
+    def _check_calibration(self, calibration: Calibration, n_classes: int) -> None:
+        calibration.check(n_classes)
+        if n_classes == 2:
+            return
+        if calibration.link == "pairs" and self.decoding != "ovo":
+            raise ValueError(f"calibration with link='pairs' needs decoding='ovo', not {self.decoding!r}")
+        if calibration.link != "pairs" and self.decision_function_shape == "ovo":
+            raise ValueError(
+                f"calibration with link={calibration.link!r} takes a score for each class, and "
+                "decision_function_shape='ovo' gives one for each pair"
+            )
 
     @property
     def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
@@ -209,6 +248,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
             winner=winner,
             scores=scores,
             matrix=matrix,
+            calibration=self.calibration,
         )
 
     def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -233,6 +273,101 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
                 return np.abs(values)
             return decision_margins(values, "ovr", len(self.classes_), winners)
         return decision_margins(outputs, self.decoding, len(self.classes_), winners)
+
+    def with_calibration(self, calibration: Calibration | None) -> Self:
+        """The same model with other probabilities."""
+        kept = {name: getattr(self, name) for name in self._kept}
+        return self._with_promise(type(self)(self.expansion, **{**kept, "calibration": calibration}))
+
+    def _with_promise(self, other: Self) -> Self:
+        if self.promise_ is not None:
+            other.promise_ = self.promise_
+        return other
+
+    def calibrated(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> ExpansionClassifier:
+        """The same model with sigmoids for probabilities, fitted on these rows.
+
+        A sigmoid for each pair of classes where there is a machine for each pair, coupled; else one for each
+        class, and their sum is 1. `predict` stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows that no training has seen: on its own rows a model is more certain than it should be.
+        y : array-like of shape (n,)
+            Their labels, every class among them.
+        sample_weight : array-like of shape (n,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        ExpansionClassifier
+            With `predict_proba`. Its files have the sigmoids, and exports give probabilities.
+
+        Raises
+        ------
+        ValueError
+            If a label is no class of the model, or a class has no rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from svmarrow import SVC, as_expansion
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = as_expansion(SVC().fit(X[::2], y[::2])).calibrated(X[1::2], y[1::2])
+        >>> model.predict_proba(X[:1]).round(1).tolist()
+        [[1.0, 0.0, 0.0]]
+        """
+        outputs = self.outputs(X)
+        labels = np.asarray(y)
+        if labels.shape != (len(outputs),):
+            raise ValueError(f"X and y disagree: X has {len(outputs)} rows, y has shape {labels.shape}")
+        k = len(self.classes_)
+        numbers = label_indices(labels, self.classes_)
+        if (numbers < 0).any():
+            unknown = np.unique(labels[numbers < 0])[:3].tolist()
+            raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
+        weights = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
+        assert weights is not None
+        missing = np.bincount(numbers, weights > 0.0, minlength=k) == 0
+        if missing.any():
+            raise ValueError(
+                f"y has no row of class {self.classes_[missing].tolist()[0]!r}: its sigmoid is not known"
+            )
+        link: Literal["classes", "pairs"] = "pairs" if self.decoding == "ovo" and k > 2 else "classes"
+        values = outputs if link == "pairs" else self.scores_of(outputs).reshape(len(outputs), -1)
+        return self.with_calibration(Calibration.fitted(link, values, numbers, k, weights))
+
+    def probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `predict_proba` makes of outputs (n, q)."""
+        assert self.calibration is not None
+        k = len(self.classes_)
+        pairwise = self.calibration.link == "pairs" and k > 2
+        values = outputs if pairwise else self.scores_of(outputs).reshape(len(outputs), -1)
+        return self.calibration.probabilities(values, k)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the classes, where `calibration` says them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Columns in the order of `classes_`. The most probable class may be another one than `predict` has.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        return self.probabilities_of(self.outputs(X))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         about = f"{len(self.classes_)} classes, decoding={self.decoding!r}"

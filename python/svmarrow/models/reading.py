@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.calibration import Calibration
     from svmarrow.models.preparation import Step
 
 __all__ = ["Reading"]
@@ -41,6 +42,8 @@ class Reading:
         (the same, with the sign of the code), "difference" (of two classes' scores), or a decoder.
     matrix : ndarray of int8 of shape (n_classes, n_outputs) or None
         The code of the decoders.
+    calibration : Calibration or None
+        How outputs or scores become probabilities, where that is known.
     """
 
     expansion: KernelExpansion
@@ -52,3 +55,4 @@ class Reading:
     winner: str = ""
     scores: str = "outputs"
     matrix: NDArray[np.int8] | None = None
+    calibration: Calibration | None = None

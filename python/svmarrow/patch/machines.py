@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import svm
 from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import as_rows, select_rows
+from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.patch.drop_in import DropIn
-from svmarrow.patch.probability import coupled, deal, out_of_fold, sigmoid
+from svmarrow.patch.probability import deal, out_of_fold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -203,6 +204,18 @@ class Classifier(Machine):
             fitted.append(sigmoid(outputs[rows, pair], labels[rows] == a, weights[rows]))
         self._probA, self._probB = np.array(fitted).T
 
+    def _calibration(self) -> Calibration:
+        """The sigmoids in svmarrow's direction: the one output of two classes is positive for the second."""
+        offsets = self._probB if self.classes_.size == 2 else -self._probB
+        return Calibration("pairs", -self._probA, offsets)
+
+    def as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion, without the training."""
+        made = super().as_expansion()
+        if made.calibration is not None or not np.size(getattr(self, "_probA", ())):
+            return made
+        return made.with_calibration(self._calibration())
+
     def _for_folds(self) -> Any:
         """The machine of svmarrow, with the parameters that this one has been trained with."""
         kind = svm.NuSVC if isinstance(self, svm.NuSVC) else svm.SVC
@@ -227,8 +240,7 @@ class Classifier(Machine):
         outputs = self._outputs(X)
         if not self._probA.size:
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
-        k = self.classes_.size
-        return coupled(-outputs if k == 2 else outputs, self._probA, self._probB, k)
+        return self._calibration().probabilities(outputs, self.classes_.size)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:

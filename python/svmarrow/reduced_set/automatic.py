@@ -2,13 +2,15 @@
 
 Two descents through the sizes (see `judge`), with a share of the error each, so that both together are wrong
 no oftener than one would be. The pursuit goes from as many vectors as it may down, in a moment. Construction
-goes from a third of the model's vectors down, each size 0.6 of the one before: how few do depends on the
-data, and every run that passes pays for the next. The smaller model wins. Where a number of vectors is asked
+goes from half of the model's vectors down, each size 0.6 of the one before, and then looks between the last
+that is good enough and the next. Vectors aim at the model's answers; where these are not good enough, at a
+share of the labels too. The smaller model wins. Where a number of vectors is asked
 for, the pursuit's and two constructions, from cluster centres and from the pursuit's vectors, are made
 and the best on the held-out rows is taken: none of them is better there than what is given back.
 
 The work of construction is planned in multiplications, not by a clock, so that a seed gives the same model on
-any machine: `OPERATIONS` in all, some 10 to 20 seconds of one core, beside which the pursuit takes little.
+any machine: `OPERATIONS` in all, some 10 to 30 seconds of one core, beside which the pursuit takes little.
+Half of them are for one model of each size.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.parameters import refuse
 from svmarrow.models.base import ExpansionModel
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings
 from svmarrow.reduced_set.judge import Descent
 from svmarrow.reduced_set.score import without_kind
@@ -32,17 +36,22 @@ from svmarrow.reduced_set.task import DEFAULT_PATH, path_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.reduced_set.judge import Demand, Judge
     from svmarrow.reduced_set.task import Task
 
 __all__ = ["announcement", "best_of_size", "plan", "smallest"]
 
-OPERATIONS = 5e10
+OPERATIONS = 2e11
 """Multiplications that construction may take."""
 
-RATE = 3e9
+RATE = 1e10
 """Of them in a second of a core, for what is told beforehand."""
+
+OF_DESCENT = 0.5
+"""Share of them for one model of each size down to the smallest; the rest is for second tries."""
 
 MOST, LEAST = 512, 8
 """Largest and smallest size that construction begins with."""
@@ -50,13 +59,16 @@ MOST, LEAST = 512, 8
 BESIDES = 50
 """What a vector and a row cost beside their features and outputs, in multiplications."""
 
-SHARE = 3
+SHARE = 2
 """Construction begins with one in so many of the model's vectors."""
 
 SHRINK = 0.6
 """A size that is made over the one before."""
 
-MOST_STEPS, LEAST_STEPS = 8_000, 3_000
+HALVINGS = 2
+"""Sizes between the smallest that is good enough and the next, which is not."""
+
+MOST_STEPS, LEAST_STEPS = 8_000, 2_000
 """Steps of a construction; where the least are too dear, it begins with fewer vectors."""
 
 PLACES, MOST_PLACES = 6_000, 8
@@ -64,6 +76,11 @@ PLACES, MOST_PLACES = 6_000, 8
 
 OF_CONSTRUCTION = 0.7
 """Share of the error that construction may spend."""
+
+AIMS = (0.0, 0.3)
+"""Shares of the labels in what made vectors aim at: on noisy rows the model is the better teacher, where it
+knows little (many classes, few rows; numbers) the labels help. Tried in this order, for numbers the other way
+round; which was good at a size comes first at the next."""
 
 
 def plan(expansion: Any, n_rows: int, most: int, settings: GradientSettings) -> tuple[list[int], int]:
@@ -91,7 +108,7 @@ def plan(expansion: Any, n_rows: int, most: int, settings: GradientSettings) -> 
     size = min(MOST, max(LEAST, m // SHARE), most, m - 1, n_rows)
     # A step moves each vector for each row of the batch; the sizes together are a geometric series.
     of_vector = _of_vector(expansion, settings) / (1.0 - SHRINK)
-    affordable = int(OPERATIONS / (of_vector * LEAST_STEPS))
+    affordable = int(OF_DESCENT * OPERATIONS / (of_vector * LEAST_STEPS))
     size = min(size, affordable) if affordable >= min(size, LEAST) else 0
     sizes: list[int] = []
     while size >= 1:
@@ -99,7 +116,8 @@ def plan(expansion: Any, n_rows: int, most: int, settings: GradientSettings) -> 
         size = min(size - 1, int(SHRINK * size + 0.5))
     steps = settings.steps
     if steps is None:
-        steps = int(np.clip(OPERATIONS / (of_vector * max(sizes, default=1)), LEAST_STEPS, MOST_STEPS))
+        most_steps = OF_DESCENT * OPERATIONS / (of_vector * max(sizes, default=1))
+        steps = int(np.clip(most_steps, LEAST_STEPS, MOST_STEPS))
     return sizes, steps
 
 
@@ -187,12 +205,22 @@ class _Work:
         task = replace(self.task, method="pursuit", settings=self.choosing, y=None, max_time=self.left())
         return path_of(task, self.progress, every_size=True)
 
-    def made(self, size: int, steps: int, start: Any = "centres") -> Any:
+    def aims(self, whole: Any) -> list[float | None]:
+        """Shares of the labels to try, the likelier first."""
+        asked, y = self.making.label_weight, self.task.y
+        comparing = self.making.loss == "agreement" and getattr(whole, "decoding", "") != "code"
+        if asked is not None or y is None or not comparing or isinstance(whole, ExpansionDetector):
+            return [asked]
+        return [*AIMS] if isinstance(whole, ExpansionClassifier) else [*reversed(AIMS)]
+
+    def made(self, size: int, steps: int, start: Any = "centres", aim: float | None = None) -> Any:
         """A constructed model, None where the time is over."""
         if self.left() == 0.0:
             return None
-        settings = replace(self.making, steps=steps, sizes=None, start=start)
+        settings = replace(self.making, steps=steps, sizes=None, start=start, label_weight=aim)
         task = replace(self.task, method="gradient", settings=settings, n_vectors=size, candidates="vectors")
+        if aim == 0.0 and not isinstance(self.task.model, ExpansionClassifier):
+            task = replace(task, y=None)
         found = path_of(replace(task, tol=0.0, max_time=self.left()), self.progress, every_size=False)
         return found[found.sizes[-1]]
 
@@ -243,24 +271,61 @@ def smallest(
     chosen.through(path.levels(judges, limit))
     made, models = Descent(demands, OF_CONSTRUCTION * error), {}
     sizes, steps = plan(without_kind(whole), work.n_rows(whole), limit, work.making)
+    # A strict promise is one test of one model at each size.
+    aims = [work.making.label_weight] if strict else work.aims(whole)
+    n_aims = len(aims)
+    spent, each = 0.0, steps * _of_vector(without_kind(whole), work.making)
+
+    def best(size: int) -> list[NDArray[np.float64]] | None:
+        """Merits of the first aim that is good enough at a size, else of the better one."""
+        nonlocal spent
+        found: list[tuple[float, int, list[NDArray[np.float64]], Any]] = []
+        for at, aim in enumerate(aims):
+            if found and spent + size * each > OPERATIONS:
+                break
+            model = work.made(size, steps, aim=aim)
+            spent += size * each
+            if model is None:
+                break
+            merits = [judge.of_model(model) for judge in judges]
+            good = made.meets(merits)
+            found.append((-1.0 if good else judges[0].loss(merits[0]), at, merits, model))
+            if good:
+                break
+        if not found:
+            return None
+        _, at, merits, models[size] = min(found, key=lambda one: one[:2])
+        aims.insert(0, aims.pop(at))
+        return merits
+
     for size in sizes:
-        model = work.made(size, steps)
-        if model is None:
+        merits = best(size)
+        if merits is None:
             break
-        models[size] = model
-        made.look(size, [judge.of_model(model) for judge in judges])
+        made.look(size, merits)
         if not made.goes_on:
             break
+    for _ in range(0 if strict else HALVINGS):
+        above, below = made.measured, made.failed
+        if above is None or below is None or above[0] - below < 2:
+            break
+        size = int(np.sqrt(above[0] * below) + 0.5)
+        merits = best(size) if spent + size * each <= OPERATIONS else None
+        if merits is None:
+            break
+        made.between(size, merits)
     asked, judge = demands[0].most, judges[0]
     ends = [(descent.promised if strict else descent.measured) for descent in (chosen, made)]
     found = [(end[0], at, end[1]) for at, end in enumerate(ends) if end is not None]
     if found:
         size, at, merits = min(found, key=lambda one: one[:2])
         share = (1.0 - OF_CONSTRUCTION, OF_CONSTRUCTION)[at]
-        planned = (len(path.looked_at(limit)), len(sizes))[at]
+        # Every size that may be made: those of the descent, and three between each two of them.
+        tries = 4 * n_aims * len(sizes)
+        planned = (len(path.looked_at(limit)), tries)[at]
         tests = (1 if strict else planned) / share
-        best = models[size] if at else path[size]
-        return promised(best, judge.promise(merits[0], confidence, asked, tests))
+        small = models[size] if at else path[size]
+        return promised(small, judge.promise(merits[0], confidence, asked, tests))
     named = {"n_vectors": task.n_vectors, **limits}
     within = ", ".join(f"{name}={value}" for name, value in named.items() if value is not None)
     if within:

@@ -115,7 +115,7 @@ def compress(
     method : str, default="auto"
         How vectors are chosen, or made. ``"auto"`` runs the pursuit for the curve and makes vectors where
         that pays, and judges both on the held-out rows: what it gives back is no worse there than the best of
-        them. Its work is planned beforehand, some 10 to 20 seconds of one core, whatever the data; without
+        them. Its work is planned beforehand, some 10 to 30 seconds of one core, whatever the data; without
         rows it is the pursuit alone, in milliseconds. The others, each by itself (what is left of the model
         is its difference from the small one):
 
@@ -193,7 +193,7 @@ def compress(
     ==============  ==========================================================  ===========================
     method          take it                                                     multiplications
     ==============  ==========================================================  ===========================
-    ``"auto"``      where there are rows, unless you know better                5e10 at most, planned
+    ``"auto"``      where there are rows, unless you know better                2e11 at most, planned
     ``"pursuit"``   without rows; for a curve of all sizes; where vectors must  m s (d + s + q)
                     be the model's own; where a third of them or more stay
     ``"gradient"``  for a given size of a tenth of the vectors or fewer, with   steps x 144 s (2 d + 3 q)

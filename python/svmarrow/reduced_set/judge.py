@@ -198,7 +198,7 @@ def in_order(losses: Sequence[float]) -> list[float]:
 
 
 class Descent:
-    """Sizes from the largest down, until one is too small.
+    """Sizes from the largest down, until one is too small, and then some between the last two.
 
     Parameters
     ----------
@@ -213,6 +213,8 @@ class Descent:
         #: The smallest size so far that is promised, and measured, to lose little enough; with its merits.
         self.promised: tuple[int, list[NDArray[np.float64]]] | None = None
         self.measured: tuple[int, list[NDArray[np.float64]]] | None = None
+        #: Sizes that were looked at, the largest first, and their losses for each demand.
+        self._sizes: list[int] = []
         self._losses: list[list[float]] = [[] for _ in demands]
         self._promising = self._hoping = True
 
@@ -221,18 +223,39 @@ class Descent:
         """Whether a smaller size may still pass."""
         return self._promising or self._hoping
 
+    @property
+    def failed(self) -> int | None:
+        """The largest size that was looked at below the smallest that is measured to be good enough."""
+        if self.measured is None:
+            return None
+        return next((size for size in self._sizes if size < self.measured[0]), None)
+
+    def meets(self, merits: list[NDArray[np.float64]]) -> bool:
+        """Whether merits alone, without those of other sizes, are good enough."""
+        return all(
+            demand.judge.loss(one) <= demand.most + 1e-12
+            for demand, one in zip(self.demands, merits, strict=True)
+        )
+
+    def between(self, size: int, merits: list[NDArray[np.float64]]) -> None:
+        """Measure a size between two that were looked at: no promise is tested on it."""
+        at = next((at for at, seen in enumerate(self._sizes) if seen < size), len(self._sizes))
+        self._sizes.insert(at, size)
+        for losses, demand, one in zip(self._losses, self.demands, merits, strict=True):
+            losses.insert(at, demand.judge.loss(one))
+        # One part in 10^12 keeps a loss of exactly what is allowed from falling to rounding. What has passed
+        # stays so: smaller sizes only lower the averages that they are part of.
+        good = all(
+            in_order(losses[: at + 1])[-1] <= demand.most + 1e-12
+            for losses, demand in zip(self._losses, self.demands, strict=True)
+        )
+        if good and (self.measured is None or size < self.measured[0]):
+            self.measured = size, merits
+
     def look(self, size: int, merits: list[NDArray[np.float64]]) -> None:
         """Test the next size, smaller than all before."""
         pairs = list(zip(self.demands, merits, strict=True))
-        for losses, (demand, one) in zip(self._losses, pairs, strict=True):
-            losses.append(demand.judge.loss(one))
-        # One part in 10^12 keeps a loss of exactly what is allowed from falling to rounding. What has passed
-        # stays so: smaller sizes only lower the averages that they are part of.
-        if all(
-            in_order(losses)[-1] <= demand.most + 1e-12
-            for losses, demand in zip(self._losses, self.demands, strict=True)
-        ):
-            self.measured = size, merits
+        self.between(size, merits)
         self._promising = self._promising and all(
             demand.judge.bound(one, self.error) <= demand.most + 1e-12 for demand, one in pairs
         )

@@ -1,0 +1,149 @@
+"""What there is to know about a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from svmarrow import _core
+from svmarrow._support.saving import load
+from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
+from svmarrow.interop.convert import as_expansion
+from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
+from svmarrow.models.classifier import ExpansionClassifier
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["bytes_one_vs_rest", "info", "note_of_size"]
+
+CERTIFICATE = (
+    "dual",
+    "primal",
+    "gap",
+    "violation",
+    "iterations",
+    "kernel_values",
+    "cache_hit_rate",
+    "seconds",
+    "stop",
+)
+"""What `info` tells of a fit."""
+
+
+def info(path: str | PathLike[str]) -> dict[str, Any]:
+    """Say what a model file holds.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, svmarrow's or LIBSVM's.
+
+    Returns
+    -------
+    dict
+        Numbers, strings and lists by name: kernel, vectors, outputs, classes, bytes on disk, for a model that
+        was trained here the certificate of its fit, and a ``note`` where machines of another kind would take
+        fewer bytes.
+
+    Raises
+    ------
+    OSError
+        If the system cannot read the file.
+    svmarrow.exceptions.FormatError
+        If it is no model.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import SVC
+    >>> from svmarrow.io import info
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "iris.safetensors"
+    ...     SVC().fit(*load_iris(return_X_y=True)).save(file)
+    ...     facts = info(file)
+    >>> facts["kernel"], facts["classes"], facts["certificate"]["stop"]
+    ('rbf', [0, 1, 2], 'converged')
+    """
+    path = Path(path)
+    text = is_libsvm_model(path)
+    model = load_libsvm_model(path) if text else load(path)
+    facts: dict[str, Any] = {
+        "file": str(path),
+        "format": "libsvm" if text else "safetensors",
+        "bytes": path.stat().st_size,
+        "model": type(model).__name__,
+        "what": (type(model).__doc__ or "").partition("\n")[0],
+    }
+    if hasattr(model, "sizes"):
+        facts["sizes"] = list(model.sizes)
+        model = model[model.sizes[-1]]
+    certificate = getattr(model, "certificate_", None)
+    try:
+        facts |= _of_expansion(as_expansion(getattr(model, "model_", model)))
+    except (TypeError, AttributeError):  # It is several expansions, or none.
+        facts |= _of_numbers(model)
+    if certificate is not None:
+        facts["certificate"] = {name: getattr(certificate, name) for name in CERTIFICATE}
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
+    """Bytes of a one-vs-one model and of one-vs-rest machines on as many vectors, where that is less."""
+    if not isinstance(model, ExpansionClassifier) or model.decoding != "ovo":
+        return None
+    expansion, k = model.expansion_, len(model.classes_)
+    if callable(expansion.kernel) or k < 4:
+        return None
+    now = _core.stored_bytes(expansion.core_parts)
+    m, B = expansion.n_vectors, expansion.coefficients
+    alone = expansion.replaced(coefficients=np.sqrt(2.0 + np.arange(m)), intercepts=[0.0])
+    vectors = _core.stored_bytes(alone.core_parts) - 8 * (m + 1)
+    each = 1 if now - vectors < 4 * np.count_nonzero(B) else 8
+    then = vectors + each * m * k + 8 * k
+    return (now, then) if then < now else None
+
+
+def note_of_size(model: Any) -> str | None:
+    """What `bytes_one_vs_rest` has found of a model, in a sentence."""
+    found = bytes_one_vs_rest(as_expansion(model))
+    if found is None:
+        return None
+    now, then = found
+    return f"one-vs-rest (ovr) machines on as many vectors would take {then:,} bytes, these take {now:,}"
+
+
+def _of_expansion(converted: Any) -> dict[str, Any]:
+    expansion = getattr(converted, "expansion_", converted)
+    facts: dict[str, Any] = {
+        "kernel": expansion.kernel,
+        **{name: getattr(expansion, name) for name in PARAMETERS_OF[expansion.kernel]},
+        "n_vectors": expansion.n_vectors,
+        "n_features": expansion.vectors.shape[1],
+        "storage": f"{'sparse' if sparse.issparse(expansion.vectors) else 'dense'} {expansion.vectors.dtype}",
+        "n_outputs": expansion.n_outputs,
+    }
+    if isinstance(converted, ExpansionClassifier):
+        facts["n_features"] = converted.n_features_in_
+        facts["decoding"] = converted.decoding
+        facts["classes"] = converted.classes_.tolist()
+        if converted.calibration is not None:
+            facts["probabilities"] = converted.calibration.link
+        facts["note"] = note_of_size(converted)
+    if getattr(converted, "preparation", None) is not None:
+        facts["preparation"] = repr(converted.preparation)
+    if getattr(converted, "feature_names", None) is not None:
+        facts["columns"] = [str(name) for name in converted.feature_names_in_]
+    return facts
+
+
+def _of_numbers(model: Any) -> dict[str, Any]:
+    """The numbers that a fit has left, where there is not one expansion to speak of."""
+    found = {name.removesuffix("_"): value for name, value in vars(model).items() if name.endswith("_")}
+    facts = {name: value for name, value in found.items() if isinstance(value, int | float | str)}
+    classes = getattr(model, "classes_", None)
+    return facts if classes is None else facts | {"classes": classes.tolist()}
