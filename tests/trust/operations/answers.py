@@ -273,6 +273,13 @@ def margins(settings: Settings) -> Run:
     return Run(lambda whole: whole.margins_of(outputs, whole.decode(outputs)), lambda _: model)
 
 
+@operation("ExpansionClassifier.calibrated", 4000, 300)
+def calibrated(settings: Settings) -> Run:
+    X, y = data("plain ten", 5 * settings.n)
+    pairs = as_expansion(machine(settings, "plain ten")[0])
+    return Run(lambda whole: whole.calibrated(X, y).predict_proba(X), lambda _: pairs)
+
+
 def _bounded(name: str, work: Any, long: int = 4000) -> None:
     def prepare(settings: Settings) -> Run:
         X, y = data("plain ten", settings.n)

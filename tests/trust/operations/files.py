@@ -10,7 +10,7 @@ import numpy as np
 from svmarrow import KMPClassifier, PerceptronTreeClassifier, compression_path, load, save
 from svmarrow.cli import main
 from svmarrow.export import to_c, to_onnx
-from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
+from svmarrow.io import info, load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
 from trust.operations.kinds import Run, Settings, data, operation
 from trust.operations.reductions import machine
 
@@ -27,6 +27,12 @@ def saving(settings: Settings) -> Run:
 def loading(settings: Settings) -> Run:
     saving(settings)
     return Run(lambda _: load(settings.folder / "model.safetensors"))
+
+
+@operation("info", 50_000, 300)
+def telling(settings: Settings) -> Run:
+    saving(settings)
+    return Run(lambda _: info(settings.folder / "model.safetensors"))
 
 
 @operation("CompressionPath.save and load", 6000, 300)
