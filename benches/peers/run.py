@@ -254,7 +254,8 @@ class Session:
         names = [name for name in tuning.SETS if not options.workloads or name in options.workloads]
         for name in tuning.QUICK if options.quick else names:
             say(f"tuning {name}")
-            result = tuning.run(name, options.repeat, options.threads)
+            limit = options.timeout or tuning.LIMIT
+            result = tuning.run(name, options.repeat, options.threads, limit)
             if result is None:
                 say(f"SKIPPED {name}: its file is not there (SVMARROW_DATA names another folder)")
                 continue
@@ -266,6 +267,11 @@ class Session:
             told = [*tuning.ratios(results), *tuning.ratios(results, "processor_seconds")]
             rows = [row for result in results for row in tuning.lines(result)]
             self.show(tuning.HEADINGS, rows, f"Medians of {options.repeat}.\n" + "\n".join(told))
+        say(f"tuning {tuning.GROWTH_SET}: growth")
+        found = tuning.growth(tuning.QUICK_GROWTH if options.quick else tuning.GROWTH, options.threads)
+        self.failures += [f"tuning growth: {one['failed']}" for one in found if "failed" in one]
+        self.keep("tuning_growth", found)
+        self.show(tuning.GROWTH_HEADINGS, tuning.growth_lines(found))
 
     def run(self) -> int:
         """Every suite that is asked for; the exit status."""

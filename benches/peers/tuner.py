@@ -1,15 +1,16 @@
-"""One search for C and gamma by one library, in a process of its own: ``python tuner.py ROWS.npz ENGINE``
-prints JSON.
+"""One search for C and gamma by one library, in a process of its own; prints JSON.
 
-Ten values of C, ten of gamma, five folds; the clock starts when library and rows are loaded, and ends when
-the chosen machine is fitted to all rows. liquidSVM has a grid of its own of the same size and combines the
-machines of the folds instead. This file imports no more than its engine needs: liquidSVM lives in an
-environment of its own.
+``python tuner.py ROWS.npz ENGINE [POINTS [MEGABYTES]]``: ten values of C, ten of gamma (or POINTS of each),
+five folds; the clock starts when library and rows are loaded, and ends when the chosen machine is fitted to
+all rows. liquidSVM has a grid of its own of the same size and combines the machines of the folds instead.
+This file imports no more than its engine needs: liquidSVM lives in an environment of its own. MEGABYTES are
+the budget of `SVCCV`; what a search took is how much the most memory that its process has had grew meanwhile.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import sysconfig
 import time
@@ -26,8 +27,12 @@ def _grid(X):
 def _svmarrow(search):
     from svmarrow import SVCCV
 
+    given = [int(text) for text in sys.argv[3:]]
+    options = {"Cs": given[0], "gammas": given[0]} if given else {}
+    options |= {"cache_size": given[1]} if given[1:] else {}
+
     def run(X, y):
-        model = SVCCV(search=search).fit(X, y)
+        model = SVCCV(search=search, **options).fit(X, y)
         return model.predict, {"C": model.C_, "gamma": model.gamma_, "score": model.best_score_}
 
     return run
@@ -97,13 +102,16 @@ def main() -> None:
     rows = np.load(sys.argv[1])
     run = ENGINES[sys.argv[2]]()
     X, y = np.ascontiguousarray(rows["X"], dtype=np.float64), rows["y"]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, processor = time.perf_counter(), time.process_time()
     predict, found = run(X, y)
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     error = 100.0 * float(
         np.mean(predict(np.ascontiguousarray(rows["X_test"], np.float64)) != rows["y_test"])
     )
-    print(json.dumps({"seconds": wall, "processor_seconds": processor, "error": error, **found}), flush=True)
+    told = {"seconds": wall, "processor_seconds": processor, "error": error, "megabytes": grown, **found}
+    print(json.dumps(told), flush=True)
     # liquidSVM leaves with an error of its own after all is said.
     import os
 

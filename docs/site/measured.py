@@ -195,11 +195,32 @@ def tuning_table() -> str:
     rows = []
     for found in load("tuning")["tuning"]:
         for engine, runs in found["engines"].items():
-            busy = median(run["processor_seconds"] for run in runs)
-            rows.append(
-                [f"{found['set']} ({found['rows']:,})", engine, seconds(busy), f"{runs[0]['error']:.2f} %"]
-            )
-    return table(["set (rows)", "search", "processor seconds", "test error"], rows)
+            row = [f"{found['set']} ({found['rows']:,})", engine]
+            done = [run for run in runs if "failed" not in run]
+            if done:
+                busy, wall = (
+                    seconds(median(run[key] for run in done)) for key in ("processor_seconds", "seconds")
+                )
+                rows.append([*row, wall, busy, f"{done[0]['error']:.2f} %"])
+            else:
+                rows.append([*row, runs[-1]["failed"], "", ""])
+    return table(["set (rows)", "search", "seconds", "processor seconds", "test error"], rows)
+
+
+@part
+def tuning_growth() -> str:
+    rows = [
+        [
+            f"{found['rows']:,}",
+            f"{found['points']} x {found['points']}",
+            "" if found["budget"] is None else f"{found['budget']} MB",
+            found["engine"],
+            seconds(found["processor_seconds"]),
+            f"{found['megabytes']:.0f} MB",
+        ]
+        for found in load("tuning").get("tuning_growth", [])
+    ]
+    return table(["rows", "points", "budget", "search", "processor seconds", "took"], rows)
 
 
 # What ships ----------------------------------------------------------------------------------------------
