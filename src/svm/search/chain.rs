@@ -10,6 +10,7 @@ use super::super::columns::Columns;
 use super::super::decomposition::solve_in;
 use super::super::intercept::intercept;
 use super::super::machine::Machine;
+use super::super::params::SvmParams;
 use super::super::problem::DualProblem;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
@@ -27,7 +28,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Most variables of a machine that is one block.
-const WHOLE: usize = 1500;
+pub(super) const WHOLE: usize = 1500;
 
 /// A fold with a kernel.
 pub(super) struct Chain<'c, 'w> {
@@ -300,6 +301,8 @@ impl<'c, 'w> Chain<'c, 'w> {
         let &Work { params, plan, sums, told, par, .. } = self.work;
         let &Prepared { kernel, precision, ref matrix, .. } = self.prepared;
         let rows = self.work.rows.reborrow();
+        // As many chains as there are threads have caches at the same time.
+        let params = &SvmParams { cache_bytes: params.cache_bytes / par.threads().max(1), ..params.clone() };
         let training = Training { kernel, rows, params, monitor: told, par, sums };
         let (order, sizes): (Vec<usize>, Vec<usize>) = match matrix {
             Some(_) => (plan.order.clone(), plan.sizes.clone()),

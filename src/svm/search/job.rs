@@ -7,7 +7,7 @@ use super::super::columns::depth;
 use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::training::Training;
-use super::chain::Chain;
+use super::chain::{Chain, WHOLE};
 use super::grid::{Grid, Judge, check};
 use super::task::{Plan, Searched};
 use super::work::{Prepared, Told, Work};
@@ -75,8 +75,12 @@ pub fn search(
 }
 
 impl Work<'_> {
-    /// How many kernel matrices there is room for at the same time; 0 where not even one is worth it.
+    /// How many kernel matrices there is room for at the same time; 0 where not even one is worth it: the large machines of
+    /// a single fold ask for few of its values.
     fn matrices(&self) -> usize {
+        if self.grid.folds.len() == 1 && self.plan.largest() > WHOLE {
+            return 0;
+        }
         let one = KernelMatrix::bytes(self.learned.len(), self.rows.rows()).max(1);
         if one > self.params.cache_bytes {
             return 0;

@@ -15,7 +15,8 @@
 //! (DeCoste and Wagstaff 2000 and Wen et al. 2017 go on from fold to fold instead; along C more is won, and both at once
 //! would tie the chains to each other.)
 //!
-//! Without room for the matrix every chain has a cache of kernel rows, or computes values again, as a single fit does.
+//! Without room for the matrix, and for the large machines of one fold alone, every chain has a cache of kernel rows, or
+//! computes values again, as a single fit does.
 //!
 //! | file | holds |
 //! |---|---|

@@ -105,6 +105,12 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Rows of the classes of the machine that has most.
+    pub(super) fn largest(&self) -> usize {
+        let rows = |machine: &Vec<usize>| machine.iter().map(|&segment| self.sizes[segment]).sum();
+        self.of_machine.iter().map(rows).max().unwrap_or(0)
+    }
+
     /// Positions of the rows that some fold learns from, rising.
     pub(super) fn learned(&self, folds: &[Fold<'_>]) -> Vec<usize> {
         let mut is_learned = vec![false; self.order.len()];
