@@ -17,7 +17,8 @@ probability that the whole search would find a point better by more than a stand
 
 Before the first fold all points are tried with machines of a part of the rows, on every fold: that costs a
 tenth or less and tells as much about the worst of the points. Those that are worse there with
-confidence are dropped, at the same level, without a margin; this claim is about machines of that size.
+confidence, by more than a standard error, are dropped, at the same level; this claim is about machines of that
+size.
 
 Maron and Moore 1994 (Hoeffding races); Birattari and others 2002 (F-race, by Friedman's test over folds);
 Krueger, Panknin and Braun 2015 (sequential testing of growing parts). Tried and dropped: tests of which point
@@ -72,7 +73,8 @@ def survivors(
     """Which of the points (gammas, costs) that are racing stay.
 
     ``values`` (gammas, costs, seen) of rows or folds are the larger the better, and ``total`` is how many
-    there will be: a point stays that may yet be better by a standard error. None is a comparison for good.
+    there will be: a point stays that may yet be better by a standard error. None is a comparison for good:
+    a point stays that may be worse by a standard error.
     """
     seen = values[racing].astype(np.float64)
     count = seen.shape[1]
@@ -91,10 +93,11 @@ def survivors(
         return racing
     least = float(np.median(apart)) / np.sqrt(count)
     spread = np.maximum(behind.std(axis=1, ddof=1), least)
-    left, room = 1.0, 0.0
-    if total is not None:
-        left = 1.0 - count / total
-        room = max(float(seen[best].std(ddof=1)), least) / np.sqrt(total)
+    error = max(float(seen[best].std(ddof=1)), least)
+    if total is None:
+        left, room = 1.0, -error / np.sqrt(count)
+    else:
+        left, room = 1.0 - count / total, error / np.sqrt(total)
     statistic = (gap + room) / (spread * np.sqrt(left / count))
     others = np.arange(means.size) != best
     dropped = np.zeros(means.size, dtype=bool)

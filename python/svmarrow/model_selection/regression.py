@@ -46,7 +46,7 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
     search : {"full", "racing"}, default="full"
         "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
         those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
-        quarter of the rows, and drops those that are worse than the best there.
+        quarter of the rows, and drops those that are far behind the best there.
     alpha : float, default=0.05
         For ``search="racing"``: most probability that a point is dropped which would have had a better score
         over all folds than the one that is chosen, by more than a standard error; all comparisons together.
