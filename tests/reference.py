@@ -303,6 +303,10 @@ def margin_losses():
             lambda y, f: np.maximum(0, 1 - y * f) ** 2,
             lambda y, f: -2 * y * np.maximum(0, 1 - y * f),
         ),
+        "soft_margin": (
+            lambda y, f: np.where(y * f > 0.9, 5 * np.maximum(0, 1 - y * f) ** 2, 0.95 - y * f),
+            lambda y, f: -y * np.clip(10 * (1 - y * f), 0, 1),
+        ),
         "huber": (
             lambda y, f: np.where(abs(f - y) <= 1, 0.5 * (f - y) ** 2, abs(f - y) - 0.5),
             lambda y, f: np.clip(f - y, -1, 1),

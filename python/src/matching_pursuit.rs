@@ -185,6 +185,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for LossArg {
             "exponential" => BuiltIn::Exponential,
             "one_minus_tanh" => BuiltIn::OneMinusTanh,
             "squared_hinge" => BuiltIn::SquaredHinge,
+            "soft_margin" => BuiltIn::SoftMargin,
             "huber" if delta > 0.0 && delta.is_finite() => BuiltIn::Huber { delta },
             "huber" => return Err(to_python(Error::param("delta", delta, "positive and finite"))),
             _ => return Err(to_python(Error::param("loss", format!("{name:?}"), "a name of a loss"))),

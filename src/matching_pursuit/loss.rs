@@ -9,6 +9,7 @@
 //! | exponential | e^(-m) |
 //! | one minus tanh | 1 - tanh m |
 //! | squared hinge | max(0, 1 - m)^2 |
+//! | soft margin | max(0, 1 - m), its corner a parabola over .1: a slope that jumps has no second derivative to follow |
 //! | Huber | 1/2 (f - y)^2 up to a difference of delta, then delta (|f - y| - delta / 2) |
 
 /// A loss on whole vectors: y and f of all rows, for one output.
@@ -46,12 +47,17 @@ pub enum BuiltIn {
     OneMinusTanh,
     /// max(0, 1 - m)^2
     SquaredHinge,
+    /// max(0, 1 - m) with a rounded corner
+    SoftMargin,
     /// Quadratic up to `delta`, then linear.
     Huber {
         /// Where it becomes linear, positive.
         delta: f64,
     },
 }
+
+/// Where the soft margin's parabola ends, below m = 1: (1 - m)^2 / (2 CORNER), then 1 - m - CORNER / 2.
+const CORNER: f64 = 0.1;
 
 /// Target of tanh: where its second derivative is about largest (Vincent and Bengio, note 4).
 const TARGET: f64 = 0.65;
@@ -87,6 +93,15 @@ impl BuiltIn {
             Self::SquaredHinge => {
                 let rest = (1.0 - m).max(0.0);
                 [rest * rest, -2.0 * y * rest, 2.0 * y * y * f64::from(u8::from(rest > 0.0))]
+            }
+            Self::SoftMargin => {
+                let rest = (1.0 - m).max(0.0);
+                if rest <= CORNER {
+                    let inside = f64::from(u8::from(rest > 0.0));
+                    [0.5 * rest * rest / CORNER, -y * rest / CORNER, y * y * inside / CORNER]
+                } else {
+                    [rest - 0.5 * CORNER, -y, 0.0]
+                }
             }
             Self::Huber { delta } => {
                 let r = f - y;
@@ -225,13 +240,14 @@ impl<'a> Objective<'a> {
 mod tests {
     use super::*;
 
-    const ALL: [BuiltIn; 7] = [
+    const ALL: [BuiltIn; 8] = [
         BuiltIn::Squared,
         BuiltIn::SquaredTanh,
         BuiltIn::Logistic,
         BuiltIn::Exponential,
         BuiltIn::OneMinusTanh,
         BuiltIn::SquaredHinge,
+        BuiltIn::SoftMargin,
         BuiltIn::Huber { delta: 0.7 },
     ];
 
@@ -239,7 +255,7 @@ mod tests {
     fn derivatives_are_those_of_differences() {
         for loss in ALL {
             for y in [-1.0, 1.0] {
-                for f in [-2.3, -0.4, 0.11, 0.8, 1.9] {
+                for f in [-2.3, -0.4, 0.11, 0.8, 0.95, 1.9] {
                     let h = 1e-5;
                     for (what, below) in
                         [(Derivative::First, Derivative::Value), (Derivative::Second, Derivative::First)]

@@ -209,7 +209,9 @@ def test_figure_4(two_classes, loss, variant):
     assert (np.diff(model.path_.training_loss) <= 1e-12).all()
 
 
-@pytest.mark.parametrize("loss", ["squared_tanh", "logistic", "exponential", "squared_hinge", "huber"])
+@pytest.mark.parametrize(
+    "loss", ["squared_tanh", "logistic", "exponential", "squared_hinge", "soft_margin", "huber"]
+)
 def test_after_back_fitting_no_coefficient_lowers_the_loss(two_classes, loss):
     X, y = two_classes
     weights = np.random.default_rng(1).uniform(0.1, 2.0, len(y))

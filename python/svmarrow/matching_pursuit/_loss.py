@@ -23,6 +23,7 @@ FOR_CLASSES = (
     "exponential",
     "one_minus_tanh",
     "squared_hinge",
+    "soft_margin",
 )
 
 
