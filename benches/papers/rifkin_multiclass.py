@@ -12,8 +12,9 @@ with the thesis's settings by leaving out each row and training again. complete:
 code's 511 machines, leaving out each of every fourth row. weak: tables 4.1 and 4.2 with a polynomial of
 degree 4. drawn: sparse codes as the thesis draws them. news: table 4.5 of 20newsgroups, linear regularized
 least squares on tf-idf rows of length 1 with the thesis's lambda n, over random splits like its own and
-over the split by date. speed: beside scikit-learn's wrappers around its SVC with two jobs, in turns in one
-run, medians of three of ours and one of theirs. errors: drawn codes beside scikit-learn's output codes.
+over the split by date. shared: machines that share kernel products beside machines that do not (section
+4.5). speed: beside scikit-learn's wrappers around its SVC with two jobs, in turns in one run, medians of
+three of ours and one of theirs. errors: drawn codes beside scikit-learn's output codes.
 bounds: section 4.4.1.
 """
 
@@ -28,6 +29,7 @@ import scipy.sparse as sp
 import sklearn.svm
 from common import Report, arguments, load, run, seconds
 from joblib import Parallel, delayed
+from rifkin_sharing import shared
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -43,7 +45,7 @@ from svmarrow.multiclass import BinaryErrorDisplay, Code, OverlapDisplay, bounds
 if TYPE_CHECKING:
     import argparse
 
-PARTS = ("satimage", "yeast", "complete", "weak", "drawn", "news", "speed", "errors", "bounds")
+PARTS = ("satimage", "yeast", "complete", "weak", "drawn", "news", "shared", "speed", "errors", "bounds")
 CODES = ("ovr", "ovo", "complete", "dense", "sparse")
 #: Errors in percent, table 4.5.
 PRINTED = {
@@ -641,6 +643,7 @@ def main() -> int:
         "weak": weak,
         "drawn": drawn,
         "news": news,
+        "shared": shared,
         "speed": speed,
         "errors": errors,
         "bounds": loo_bounds,

@@ -127,12 +127,16 @@ struct TuningArg {
     largest_block: usize,
     nested: usize,
     cheap: usize,
+    #[pyo3(default = true)]
+    direct: bool,
+    #[pyo3(default = true)]
+    walks: bool,
 }
 
 impl TuningArg {
     fn read(&self) -> Tuning {
-        let &Self { block, largest_block, nested, cheap } = self;
-        Tuning { block, largest_block, nested, cheap, ..Tuning::default() }
+        let &Self { block, largest_block, nested, cheap, direct, walks } = self;
+        Tuning { block, largest_block, nested, cheap, direct, walks, ..Tuning::default() }
     }
 }
 

@@ -162,6 +162,8 @@ class _Tuning(TypedDict):
     largest_block: int
     nested: int
     cheap: int
+    direct: NotRequired[bool]
+    walks: NotRequired[bool]
 
 class _Solver(TypedDict):
     tol: float

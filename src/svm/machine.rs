@@ -113,7 +113,7 @@ impl<'a> Machine<'a> {
             parts,
             set,
             tuning,
-            patience: Patience::new(),
+            patience: if tuning.direct { Patience::new() } else { Patience::endless() },
             stall: Stall::new(),
             settled: None,
         };
@@ -259,7 +259,7 @@ impl<'a> Machine<'a> {
                 let solved = nested::solve(
                     problem,
                     (&self.rows_of(members), source),
-                    self.tuning.nested,
+                    &self.tuning,
                     memory,
                     (goal, &mut self.patience),
                     par,
@@ -291,7 +291,7 @@ impl<'a> Machine<'a> {
     /// The block's variables with their kernel values: gathered from cached rows, or computed.
     fn block(&self, columns: &Columns<'_>, memory: &Arenas, par: Par) -> Result<Subproblem> {
         let members = &self.set.members;
-        Subproblem::new(self.problem(), members, memory, |kernel, stride, slots| {
+        Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
             if !columns.are_kept() {
                 let source = &columns.segments[self.parts[0].segment].source;
                 return write_block(source, &self.rows_of(members), kernel, stride, slots, par);

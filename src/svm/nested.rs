@@ -15,6 +15,7 @@
 //! takes (changed coefficients) x (variables) kernel values, never stored.
 
 use super::newton::{Face, Patience};
+use super::params::Tuning;
 use super::problem::DualProblem;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
@@ -41,14 +42,14 @@ pub(super) struct Solved {
 pub(super) fn solve(
     mut problem: DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
-    size: usize,
+    tuning: &Tuning,
     memory: &Arenas,
     (goal, patience): (Goal, &mut Patience),
     par: Par,
     tick: impl Fn() -> ControlFlow<StopReason>,
 ) -> Result<ControlFlow<StopReason, Solved>> {
     let source = source.with_columns(rows, par)?;
-    let mut set = WorkingSet::new(size);
+    let mut set = WorkingSet::new(tuning.nested);
     let (mut steps, mut promised) = (0, 0.0);
     while steps < goal.max_steps {
         if let ControlFlow::Break(reason) = tick() {
@@ -70,7 +71,7 @@ pub(super) fn solve(
         }
         set.choose(&problem, &survey.extremes);
         let members: Vec<usize> = set.members.iter().map(|&v| rows[v]).collect();
-        let mut block = Subproblem::new(&problem, &set.members, memory, |kernel, stride, slots| {
+        let mut block = Subproblem::new(&problem, &set.members, tuning, memory, |kernel, stride, slots| {
             write_block(&source, &members, kernel, stride, slots, par)
         })?;
         let inner =

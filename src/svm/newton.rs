@@ -40,7 +40,7 @@ const SENDINGS: usize = 6;
 pub(super) struct Patience {
     /// Entries that pair steps have scanned since the last direct step.
     scanned: u64,
-    /// How many times the price they must have cost.
+    /// How many times the price they must have cost; 0 for never.
     times: u64,
 }
 
@@ -56,6 +56,11 @@ impl Patience {
         Self { scanned: 0, times: 8 }
     }
 
+    /// Waits without end.
+    pub(super) fn endless() -> Self {
+        Self { scanned: 0, times: 0 }
+    }
+
     /// Pair steps have scanned so many entries.
     pub(super) fn spend(&mut self, entries: u64) {
         self.scanned += entries;
@@ -64,7 +69,8 @@ impl Patience {
     /// Whether a direct step on `m` variables has been earned.
     pub(super) fn is_over(&self, m: usize) -> bool {
         let m = m as u64;
-        (FEWEST as u64..=MOST as u64).contains(&m)
+        self.times > 0
+            && (FEWEST as u64..=MOST as u64).contains(&m)
             && self.scanned >= self.times * (m * m * (m / 6 + 64) / Self::ENTRY)
     }
 

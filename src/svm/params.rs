@@ -31,6 +31,10 @@ pub struct Tuning {
     pub whole: usize,
     /// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
     pub cheap: usize,
+    /// Whether direct steps are taken where they are earned.
+    pub direct: bool,
+    /// Whether blocks walk from face to face where that is earned.
+    pub walks: bool,
     /// Multiply-adds of kernel values between two looks at the monitor.
     pub look: usize,
     /// Rows between two looks at least.
@@ -56,6 +60,8 @@ impl Default for Tuning {
             nested: 512,
             whole: 256,
             cheap: 64,
+            direct: true,
+            walks: true,
             look: 500_000_000,
             look_rows: 192,
         }

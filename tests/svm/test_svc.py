@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -449,6 +450,25 @@ def test_sizes_of_the_solver_change_the_rounds_and_not_the_solution(all_digits, 
         assert model.certificate_.stop == "converged"
         assert model.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-6)
         np.testing.assert_allclose(model.decision_function(X), usual.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("cheap", [0, 10**6], ids=["kept", "computed"])
+def test_without_long_steps_there_are_more_steps_and_the_same_solution(cheap):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] > 0.3 * rng.normal(size=400)
+    sizes = {"block": 0, "largest_block": 2048, "nested": 128, "cheap": cheap}
+    found = {}
+    for direct, walks in product((True, False), repeat=2):
+        svc = SVC(C=1e4, gamma=0.3, tol=1e-4)
+        svc._tuning = {**sizes, "direct": direct, "walks": walks}
+        found[direct, walks] = svc.fit(X, y)
+    steps = {key: int(svc.n_iter_[0]) for key, svc in found.items()}
+    assert 2 * steps[True, False] < steps[False, False], steps
+    assert steps[True, True] < steps[False, False]
+    assert len({*steps.values()}) > 2
+    duals = [svc.certificate_.dual for svc in found.values()]
+    assert duals == pytest.approx([duals[0]] * 4, rel=1e-5)
 
 
 def test_a_block_of_one_row_is_refused(all_digits):

@@ -236,6 +236,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 None => block.insert(Subproblem::new(
                     &problem,
                     &members,
+                    &params.tuning,
                     self.memory,
                     |kernel, stride, slots| self.fill(source, &positions, &rows, kernel, stride, slots),
                 )?),

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::super::newton::Patience;
+use super::super::params::Tuning;
 use super::super::problem::{DualProblem, GROUPS};
 use crate::error::Result;
 use crate::memory::{Arena, Arenas};
@@ -36,6 +37,11 @@ impl Wait {
 
     pub(super) fn new() -> Self {
         Self { spent: 0, due: Self::FIRST }
+    }
+
+    /// Without end.
+    pub(super) fn endless() -> Self {
+        Self { spent: 0, due: u64::MAX }
     }
 
     /// Pair steps have scanned so many entries.
@@ -87,6 +93,7 @@ impl Subproblem {
     pub(in crate::svm) fn new(
         problem: &DualProblem,
         members: &[usize],
+        tuning: &Tuning,
         memory: &Arenas,
         fill: impl FnOnce(&mut [f32], usize, &[usize]) -> Result<()>,
     ) -> Result<Self> {
@@ -116,6 +123,12 @@ impl Subproblem {
             promised: 0.0,
             slots,
         };
+        if !tuning.direct {
+            block.patience = Patience::endless();
+        }
+        if !tuning.walks {
+            block.wait = Wait::endless();
+        }
         let kernel = &mut block.kernel.values_mut()[..stride * stride];
         fill(kernel, stride, &block.slots)?;
         if problem.anchored {
