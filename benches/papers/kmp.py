@@ -333,6 +333,7 @@ def figure_5(report: Report, options: argparse.Namespace) -> None:
                     loss=loss,
                     variant="backfit",
                     gamma=1 / sigma**2,
+                    fit_intercept=False,
                     early_stopping=True,
                     scoring="error",
                     n_iter_no_change=40,

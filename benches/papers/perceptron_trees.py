@@ -458,7 +458,10 @@ def convert(report: Report, options: argparse.Namespace) -> None:
     made: PerceptronTreeClassifier = built["tree"]
     report.say(
         f"The tree has {made.n_leaves_} leaves and {made.n_vectors_:,} distinct vectors of the SVM's "
-        f"{svc.expansion_.n_vectors:,}; a row passes {made.decision_depth(X_test).mean():.1f} inner nodes."
+        f"{svc.expansion_.n_vectors:,}; a row passes {made.decision_depth(X_test).mean():.1f} inner nodes. "
+        f"{BUDGET} vectors made by gradient steps err {100 * lines[4][2]:.2f} %, the tree with as many "
+        f"kernel values {100 * lines[2][2]:.2f} %: where there is an SVM, compress it; a tree learns from a "
+        "stream."
     )
 
 

@@ -113,6 +113,7 @@ pub(crate) struct TreeSettings {
     sample_size: usize,
     draws: usize,
     max_leaves: usize,
+    eta: f64,
 }
 
 /// Learns from a piece of a stream: the new tree, and which rows were mistakes.
@@ -136,6 +137,7 @@ pub(crate) fn perceptron_tree_stream<'py>(
         sample: settings.sample_size,
         draws: settings.draws,
         max_leaves: settings.max_leaves,
+        eta: settings.eta,
         strategy: strategy(&settings.split)?,
     };
     let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());

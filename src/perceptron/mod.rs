@@ -11,6 +11,7 @@
 //! | `stream` | the kernel perceptron: the loop over a piece |
 //! | `budget` | what leaves when the budget is spent: oldest, Forgetron, margin, random, tighter budget |
 //! | `projection` | Projectron and Projectron++ |
+//! | `factor` | projections onto the span of a few vectors |
 //! | `voted` | the votes of all hypotheses of a pass |
 //! | `tree` | perceptron trees |
 //!
@@ -18,6 +19,7 @@
 //! holds every number that a later row depends on, and nothing is estimated from the rows of a call.
 
 mod budget;
+mod factor;
 mod learner;
 mod params;
 mod projection;

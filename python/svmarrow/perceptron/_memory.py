@@ -107,6 +107,8 @@ class TreeSizes:
     sample: int
     max_leaves: int | None
     split: str
+    #: Whether leaves project: then each may keep the factor of its kernel matrix.
+    projects: bool
 
     def whole(self, n: int, passes: int) -> int:
         """Bytes of so many passes over n rows."""
@@ -150,6 +152,8 @@ class TreeSizes:
         rules = (leaves - 1) * (rows.single * rows.features if self._is_linear else 0)
         pools = leaves + (0 if self._is_linear else leaves - 1)
         packed = rows.packed(self._vectors(leaves), pools=pools)
+        if self.projects:
+            packed += leaves * (self.budget + 1) * (4 * self.budget + 64)
         return rows.plain(stored, rows.single) + 120 * stored + packed + rules + 16 * leaves * self.sample
 
 

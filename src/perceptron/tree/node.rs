@@ -10,6 +10,7 @@
 //! most B kernel values.
 
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
+use crate::perceptron::factor::Factor;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 
@@ -78,13 +79,23 @@ pub(super) struct Leaf<T> {
     /// Rows with their classes: a uniform sample of the `seen` rows that came here.
     pub(super) sample: Vec<(u32, u32)>,
     pub(super) seen: u64,
+    /// Of its vectors, where leaves project and it was needed.
+    pub(super) factor: Option<Factor>,
 }
 
 impl<T: Real> Leaf<T> {
     /// Without vectors, for rows like the one in a buffer.
     pub(super) fn new(like: &RowBuffer<T>, intercepts: Vec<f64>) -> Self {
         let pool = VectorPool::new(like.features(), like.is_sparse());
-        Self { ids: Vec::new(), pool, coefficients: Vec::new(), intercepts, sample: Vec::new(), seen: 0 }
+        Self {
+            ids: Vec::new(),
+            pool,
+            coefficients: Vec::new(),
+            intercepts,
+            sample: Vec::new(),
+            seen: 0,
+            factor: None,
+        }
     }
 
     /// One more vector.

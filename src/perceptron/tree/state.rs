@@ -198,6 +198,7 @@ impl TreeState {
                         intercepts: self.intercepts.row(node).to_vec(),
                         sample,
                         seen: self.leaf_seen[node],
+                        factor: None,
                     }));
                     continue;
                 }
