@@ -175,6 +175,7 @@ pub fn tree(bytes: &[u8]) {
         draws: 1 + draws.below(3),
         max_leaves: 1 + draws.below(4),
         strategy: Strategy::from_name(names[draws.below(names.len())]).expect("the names are known"),
+        eta: [0.0, 0.3, 2.0][draws.below(3)],
     };
     let held = 32 * state.kinds.len()
         + 8 * (state.weights.len() + state.directions.len())

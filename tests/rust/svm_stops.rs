@@ -47,7 +47,8 @@ fn fit(
     monitor: &dyn Monitor,
 ) -> Result<Fitted, Error> {
     let cheap = if cached { 0 } else { usize::MAX };
-    let tuning = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, cheap, look: 0, look_rows: 4 };
+    let sizes = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, ..Tuning::default() };
+    let tuning = Tuning { cheap, look: 0, look_rows: 4, ..sizes };
     let params = SvmParams { tolerance: 1e-4, cache_bytes: 1 << 21, tuning, ..SvmParams::default() };
     let (upper, par) = (vec![C; N], Par::Sequential);
     let (support, coefficients, certificate) = match kind {
