@@ -61,7 +61,7 @@ WHY = {
         "Projectron is not poor: with eta = 0.3 it stands beside WPQ with half of its values. Tried on three "
         "permutations: 25, 75 and 90 vectors instead of 50 for a child change WPQ's mistakes by +.002, -.001 "
         "and +.002, and 2,048 remembered rows instead of 512 by -.001. [What was "
-        "tried](perceptron_variants.md) to bring the trees below the perceptron: leaves that project do (`eta`)."
+        "tried](perceptron_variants.md) since: leaves that project (`eta`) make as few as the perceptron."
     ),
     "ijcnn1": "As in the paper, but that the Projectron needs more than ten times WPQ's kernel values.",
     "cod_rna": (
