@@ -352,7 +352,8 @@ def figure_5(report: Report, options: argparse.Namespace) -> None:
     report.say(
         "The paper draws the losses and fits the squared one and that after tanh. Here all of them choose "
         "functions by steepest descent and set all coefficients anew every five steps; the size has the "
-        "least validation error. No constant, as in the paper. The soft margin's corner is a parabola from m = .9 on."
+        "least validation error. No constant, as in the paper. The soft margin's corner is a parabola from "
+        "m = .9 on."
     )
 
 
