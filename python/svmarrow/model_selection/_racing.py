@@ -17,8 +17,8 @@ probability that the whole search would find a point better by more than a stand
 
 Before the first fold all points are tried with machines of a part of the rows, on every fold: that costs a
 tenth or less and tells as much about the worst of the points. Those that are worse there with
-confidence, by more than a standard error, are dropped, at the same level; this claim is about machines of that
-size.
+confidence, by more than a standard error, are dropped, at the same level; this claim is about machines of
+that size.
 
 Maron and Moore 1994 (Hoeffding races); Birattari and others 2002 (F-race, by Friedman's test over folds);
 Krueger, Panknin and Braun 2015 (sequential testing of growing parts). Tried and dropped: tests of which point

@@ -51,8 +51,8 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
         For ``search="racing"``: most probability that a point is dropped which would have had a better score
         over all folds than the one that is chosen, by more than a standard error; all comparisons together.
         Where the score is R^2 squared errors on rows are compared in pairs, else scores of folds, from three
-        folds on. A point that is dropped before the first fold was worse in the same sense with machines of
-        a quarter of the rows.
+        folds on. A point that is dropped before the first fold was worse by a standard error, with the same
+        confidence, with machines of a quarter of the rows.
     refit : bool, default=True
         Whether the best is fitted to all rows. Without there is no prediction.
     epsilon : float, default=0.1
