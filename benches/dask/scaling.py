@@ -1,16 +1,18 @@
 """Exact fits over partitions on one and two workers with one thread each, beside the fit on one machine.
 
-    python benches/dask/scaling.py [--rows 100000 300000 1000000] [--mnist] --json docs/benchmarks/dask.json
+    python benches/dask/scaling.py --rows 100000 300000 1000000 --mnist --json docs/benchmarks/dask.json
 
 Rounds, bytes, processor seconds of workers and driver, seconds on the clock; then a cost model fitted to all
-rounds, and what it says of 10^8 rows on 100 workers. Processor seconds are what the model is fitted to: they
-do not depend on what else runs on the machine.
+rounds, and what it says of 10^8 rows on 100 workers, with the number of support vectors from which on low
+rank takes less time. Processor seconds are what the model is fitted to: they depend little on what else runs
+on the machine. Rounds, and the shares that `svmarrow.dask.forecast` counts with, are means over these fits.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -20,13 +22,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import nnls
 
 #: One machine's share of the work is one thread here, as one worker's is.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from svmarrow.dask.forecast import HELD, ROUNDS, counted_work
+
 #: Seconds a byte on the way between driver and workers: 10 Gbit/s.
 WIRE = 8.0 / 10e9
 PARTITIONS = 8
+#: Points of the low-rank machine that the exact one is compared with.
+POINTS = 1000
 
 
 def moons(n):
@@ -93,58 +100,101 @@ def over_partitions(X, y, options, workers):
     }
 
 
-def cost_model(found):
-    """Seconds = values x columns x a / workers + b x pairs on the driver + bytes on the wire.
+#: What is fitted of a round: its seconds, the pairs of rows that are met, and where each is done.
+PARTS = ("begin", "driver", "worker")
 
-    ``a``: processor seconds of a kernel value and column on a worker; ``b``: of the driver for a pair of its
-    rows, each round; both as means over all rounds, for few columns and for many.
+
+def pairs(run, number, each):
+    """Pairs of rows whose kernel values a round asks for in each part, about."""
+    first = number == 0
+    return {
+        # The partitions' vectors, nearly all that the driver begins with, against their own partitions.
+        "begin": run["rows"] / PARTITIONS * each["rows"] if first else 0,
+        "driver": each["rows"] * each["changed"],
+        "worker": run["rows"] * each["changed"],
+    }
+
+
+def cost_model(found):
+    """Seconds of one core for a pair of rows: ``pair`` + ``column`` x (columns + outputs), for each part.
+
+    Least squares of relative errors over all rounds, neither constant negative.
     """
     model = {}
-    for name, columns in (("few", range(64)), ("many", range(64, 100_000))):
-        of = [run for run in found if run["columns"] in columns]
-        rounds = [(run, each) for run in of for fit in run["partitions"] for each in fit["rounds"]]
-        if not rounds:
-            continue
-        values = sum(run["rows"] * each["changed"] * run["columns"] for run, each in rounds)
-        pairs = sum(each["rows"] ** 2 for _, each in rounds if each["driver"])
-        model[name] = {
-            "worker": sum(each["workers"] for _, each in rounds) / values,
-            "driver": sum(each["driver"] for _, each in rounds) / pairs,
-            "begin": sum(each["begin"] for _, each in rounds)
-            / sum((run["rows"] / PARTITIONS) ** 2 * PARTITIONS for run in of for _ in run["partitions"]),
-        }
+    for part in PARTS:
+        lines = []
+        for run in found:
+            depth = run["columns"] + run["outputs"]
+            for fit in run["partitions"]:
+                for number, each in enumerate(fit["rounds"]):
+                    seconds = each["workers" if part == "worker" else part]
+                    count = pairs(run, number, each)[part]
+                    # What takes no time tells none.
+                    if count and seconds > 0.02:
+                        lines.append((count / seconds, count * depth / seconds))
+        (pair, column), _ = nnls(np.array(lines), np.ones(len(lines)))
+        model[part] = {"pair": pair, "column": column}
+    rounds = [each for run in found for fit in run["partitions"] for each in [fit["rounds"]]]
+    model["rounds"] = float(np.mean([len(each) for each in rounds]))
+    model["changed"] = float(
+        np.mean([sum(r["changed"] for r in each[1:]) / each[-1]["support"] for each in rounds])
+    )
+    model["held"] = float(np.mean([max(r["rows"] for r in each) / each[-1]["support"] for each in rounds]))
+    # Seconds of a round on the clock in which neither a worker nor the driver computes.
+    model["idle"] = float(
+        np.median(
+            [
+                max(0.0, r["seconds"] - r["driver"] - (r["workers"] + r["begin"]) / fit["workers"])
+                for run in found
+                for fit in run["partitions"]
+                for r in fit["rounds"]
+            ]
+        )
+    )
     return model
 
 
-def carried(model, rows, workers, share, columns, rounds=4, per_partition=100_000):
-    """What an exact fit of so many rows takes where a share of them is support vectors, in hours."""
-    support, own = share * rows, model["few" if columns < 64 else "many"]
-    partitions = rows / per_partition
-    begin = own["begin"] * per_partition**2 * partitions / workers
-    # The first and the last round look at all support vectors, the others at a tenth.
-    evaluations = 2.0 + 0.1 * (rounds - 2)
-    work = own["worker"] * rows * support * columns * evaluations / workers
-    driver = own["driver"] * support**2 * rounds
-    wire = WIRE * support * columns * 8.0 * (evaluations * workers + 1.0)
+def of_a_pair(model, part, columns, outputs=1):
+    return model[part]["pair"] + model[part]["column"] * (columns + outputs)
+
+
+def carried(model, rows, workers, support, columns, per_partition=100_000):
+    """What an exact fit of so many rows takes where so many of them are support vectors, in hours."""
+    work = counted_work(rows, support, 8.0 * columns, 1)
+    # Vectors are the same share of a partition as of all rows.
+    begin = rows * support * (per_partition / rows) * of_a_pair(model, "begin", columns) / workers
+    evaluation = work["worker_values"] * of_a_pair(model, "worker", columns) / workers
+    driver = HELD * work["driver_values"] * of_a_pair(model, "driver", columns)
+    wire = WIRE * (work["sent_bytes"] * workers + work["received_bytes"])
     return {
         "rows": rows,
         "workers": workers,
         "columns": columns,
         "support": support,
         "hours_begin": begin / 3600,
-        "hours_workers": work / 3600,
+        "hours_workers": evaluation / 3600,
         "hours_driver": driver / 3600,
         "hours_wire": wire / 3600,
-        "hours": (begin + work + driver + wire) / 3600,
-        "gigabytes_of_the_driver": support * (columns * 8.0 * 3.0 + 100.0) / 1e9,
+        "hours": (begin + evaluation + driver + wire + ROUNDS * model["idle"]) / 3600,
+        "gigabytes_of_the_driver": HELD * support * (columns * 8.0 * 3.0 + 100.0) / 1e9,
+        "hours_low_rank": low_rank(model, rows, workers, columns),
     }
 
 
-def low_rank(model, rows, workers, columns, m=1000):
+def low_rank(model, rows, workers, columns, m=POINTS):
     """The same for the sums of a rectangle with m points: kernel values, and m^2 / 2 products a row."""
-    own = model["few" if columns < 64 else "many"]
+    pair, column = model["worker"]["pair"], model["worker"]["column"]
     # A product of the sums costs about what a column of a kernel value does.
-    return own["worker"] * rows * m * (columns + m / 2.0) / workers / 3600
+    return rows * m * (pair + column * columns + column * m / 2.0) / workers / 3600
+
+
+def crossing(slower, least=1e2, most=1e9):
+    """The number of support vectors from which on something is true, by bisection on their logarithm."""
+    low, high = math.log(least), math.log(most)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if slower(math.exp(middle)) else (middle, high)
+    return math.exp(high)
 
 
 def main():
@@ -154,13 +204,16 @@ def main():
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    started = time.perf_counter()
     tasks = [(f"moons {n}", lambda n=n: moons(n), {"C": 1.0, "gamma": 2.0}) for n in arguments.rows]
     if arguments.mnist:
         tasks.append(("mnist", mnist, {"C": 10.0, "gamma": 0.02}))
     found = []
     for name, load, options in tasks:
         X, y = load()
-        run = {"name": name, "rows": len(X), "columns": X.shape[1], "options": options}
+        k = len(np.unique(y))
+        outputs = k * (k - 1) // 2
+        run = {"name": name, "rows": len(X), "columns": X.shape[1], "outputs": outputs, "options": options}
         run["local"] = local(X, y, options)
         print(f"{name}: one machine {run['local']['processor']:.1f} s of one core", flush=True)
         run["partitions"] = []
@@ -178,18 +231,24 @@ def main():
             )
         found.append(run)
     model = cost_model(found)
-    kind = "few" if "few" in model else "many"
-    columns = 2 if kind == "few" else 784
-    table = [
-        carried(model, 1e8, 100, share, columns) | {"hours_low_rank": low_rank(model, 1e8, 100, columns)}
-        for share in (1e-4, 1e-3, 1e-2, 1e-1)
-    ]
+    rows, workers, columns = 10**8, 100, 2
+    table = [carried(model, rows, workers, support, columns) for support in (10**4, 10**5, 10**6, 10**7)]
     for line in table:
         print(
             f"10^8 rows, 100 workers, {line['support']:.0e} support vectors: {line['hours']:.3g} h "
             f"(workers {line['hours_workers']:.3g}, driver {line['hours_driver']:.3g}), driver "
             f"{line['gigabytes_of_the_driver']:.3g} GB; low rank {line['hours_low_rank']:.3g} h"
         )
+
+    def at(support):
+        return carried(model, rows, workers, support, columns)
+
+    crossings = {
+        "low_rank": crossing(lambda support: at(support)["hours"] > at(support)["hours_low_rank"]),
+        "driver": crossing(lambda support: at(support)["hours_driver"] > at(support)["hours_workers"]),
+        "points": POINTS,
+    }
+    print(crossings)
     if arguments.json:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
         about = {
@@ -199,8 +258,12 @@ def main():
             "cores": os.cpu_count(),
             "load": os.getloadavg()[0],
             "partitions": PARTITIONS,
+            "seconds": time.perf_counter() - started,
         }
-        text = json.dumps({"about": about, "runs": found, "model": model, "carried": table}, indent=1)
+        text = json.dumps(
+            {"about": about, "runs": found, "model": model, "carried": table, "crossings": crossings},
+            indent=1,
+        )
         arguments.json.write_text(text + "\n")
 
 

@@ -140,6 +140,9 @@ impl TuningArg {
     }
 }
 
+type StartArg<'py> =
+    (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>, Option<PyReadonlyArray2<'py, f64>>);
+
 /// How a fit is run.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -151,8 +154,8 @@ pub(crate) struct SolverArg<'py> {
     max_time: Option<f64>,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
-    /// Coefficients to start from: (support (m,), coefficients (m, q)).
-    start: Option<(PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>)>,
+    /// Coefficients to start from: support (m,), coefficients (m, q), and their outputs (n, q) where they are known.
+    start: Option<StartArg<'py>>,
     /// The core's own sizes where there are none.
     tuning: Option<TuningArg>,
     /// Whether Ctrl-C leaves the model as far as it is, and says so, instead of being raised.
@@ -183,14 +186,19 @@ impl<'py> SolverArg<'py> {
         };
         let max_time = duration(self.max_time)?;
         let start = match &self.start {
-            Some((support, coefficients)) => Some((indices("start", support)?, matrix_view(coefficients)?)),
+            Some((support, coefficients, products)) => {
+                let products = products.as_ref().map(matrix_view).transpose()?;
+                Some((indices("start", support)?, matrix_view(coefficients)?, products))
+            }
             None => None,
         };
         let (model, raised) =
             kernel.run(py, self.n_jobs, self.progress.as_ref(), |kernel, monitor, par| {
-                let start = start
-                    .as_ref()
-                    .map(|(support, coefficients)| Start { support, coefficients: coefficients.reborrow() });
+                let start = start.as_ref().map(|(support, coefficients, products)| Start {
+                    support,
+                    coefficients: coefficients.reborrow(),
+                    products: products.as_ref().map(|products| products.reborrow()),
+                });
                 fit(kernel, start, &params, &Budget::new(monitor, None, max_time), par)
             })?;
         match raised {

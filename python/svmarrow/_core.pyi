@@ -173,7 +173,7 @@ class _Solver(TypedDict):
     max_time: float | None
     progress: ProgressCallback | None
     n_jobs: int
-    start: tuple[_Indices, _Floats] | None
+    start: tuple[_Indices, _Floats, _Floats | None] | None
     tuning: _Tuning | None
     keep_interrupted: bool
 

@@ -145,10 +145,12 @@ pub fn fit_classifier<'a>(
         let diagonal = positions().map(|position| columns.diagonal[position]).collect();
         let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).collect();
         let mut problem = problem(task, &code, j, (&rows, &upper), diagonal)?;
+        let mut exact = false;
         if let Some(start) = task.start {
-            problem.start_from(&start.of_machine(n, j, q, &rows)?);
+            let products = start.products_of_machine(n, j, q, &rows, &columns)?;
+            exact = problem.start_from(&start.of_machine(n, j, q, &rows)?, products.as_deref());
         }
-        machines.push(Machine::new(problem, segments, &columns, &training)?);
+        machines.push(Machine::new(problem, exact, segments, &columns, &training)?);
     }
     solve(&mut machines, &mut columns, &training)?;
     collect(&machines, &columns, &training, task)

@@ -82,9 +82,10 @@ pub(super) struct Moves {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine over the given segments.
+    /// A machine over the given segments; `exact` where the problem's gradients are those of its coefficients.
     pub(super) fn new(
         problem: DualProblem,
+        exact: bool,
         segments: &[usize],
         columns: &Columns<'_>,
         training: &Training<'_>,
@@ -103,7 +104,7 @@ impl<'a> Machine<'a> {
         let variables = Variables::new(problem, rows.collect());
         let (problem, tuning) = (&variables.problem, training.params.tuning);
         let set = WorkingSet::new(tuning.first_block(problem.len()).min(room(&parts, columns)));
-        let (survey, cold) = (problem.survey(), problem.beta.iter().all(|b| *b == 0.0));
+        let (survey, exact) = (problem.survey(), exact || problem.beta.iter().all(|b| *b == 0.0));
         let mut machine = Self {
             variables,
             survey,
@@ -117,7 +118,7 @@ impl<'a> Machine<'a> {
             stall: Stall::new(),
             settled: None,
         };
-        if !cold {
+        if !exact {
             machine.renew_gradients(columns, training)?;
         }
         Ok(machine)

@@ -45,10 +45,13 @@ fn fit_single(
     let n = order.len();
     let mut columns = Columns::new(training, precision, order, &[n], n)?;
     let mut problem = build(columns.diagonal.clone());
+    let mut exact = false;
     if let Some(start) = start {
-        problem.start_from(&start.of_machine(training.rows.rows(), 0, 1, &columns.order)?);
+        let (rows, order) = (training.rows.rows(), &columns.order);
+        let products = start.products_of_machine(rows, 0, 1, order, &columns)?;
+        exact = problem.start_from(&start.of_machine(rows, 0, 1, order)?, products.as_deref());
     }
-    let mut machines = [Machine::new(problem, &[0], &columns, training)?];
+    let mut machines = [Machine::new(problem, exact, &[0], &columns, training)?];
     solve(&mut machines, &mut columns, training)?;
     let [machine] = &machines;
     let (intercept, rho, certificate) = machine.outcome()?;

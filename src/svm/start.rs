@@ -1,10 +1,12 @@
 //! Warm starts: coefficients of an earlier fit, brought back to the bounds and sums of the problem at hand.
 //!
-//! Cost: a few passes over the variables; the gradients that belong to the start are the machine's to renew.
+//! Cost: a few passes over the variables. The gradients that belong to the start follow from its outputs where the caller
+//! knows them; else they are the machine's to renew.
 
+use super::columns::Columns;
 use super::problem::{DualProblem, GROUPS};
 use crate::error::{Error, Result};
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, Axis};
 
 /// Share of the ratio of two C from which on the whole of it is taken, so that bounded coefficients stay bounded.
 const SNAP: f64 = 0.5;
@@ -16,6 +18,8 @@ pub struct Start<'a> {
     pub support: &'a [usize],
     /// (support, q), as in the model.
     pub coefficients: ArrayView2<'a, f64>,
+    /// Their outputs for all training rows without intercepts (n, q), where they are known; else they are computed.
+    pub products: Option<ArrayView2<'a, f64>>,
 }
 
 impl<'a> Start<'a> {
@@ -24,7 +28,11 @@ impl<'a> Start<'a> {
     where
         'a: 'b,
     {
-        Start { support: self.support, coefficients: self.coefficients.reborrow() }
+        Start {
+            support: self.support,
+            coefficients: self.coefficients.reborrow(),
+            products: self.products.map(ArrayView2::reborrow),
+        }
     }
 
     /// The coefficients that one of `q` machines has for the training rows named by `order`.
@@ -51,12 +59,43 @@ impl<'a> Start<'a> {
         }
         Ok(order.iter().map(|&row| beta[row]).collect())
     }
+
+    /// The known outputs of the rows named by `order`, as the kernel values of `columns` would give them.
+    pub(super) fn products_of_machine(
+        &self,
+        rows: usize,
+        machine: usize,
+        q: usize,
+        order: &[usize],
+        columns: &Columns<'_>,
+    ) -> Result<Option<Vec<f64>>> {
+        let Some(products) = &self.products else { return Ok(None) };
+        Error::check_len("rows of the outputs to start from", rows, products.nrows())?;
+        Error::check_len("columns of the outputs to start from", q, products.ncols())?;
+        let own = self.coefficients.select(Axis(1), &[machine]);
+        let excess = columns.excess(self.support, own.view())[0];
+        let own = products.column(machine);
+        if let Some(row) = own.iter().position(|output| !output.is_finite()) {
+            return Err(Error::param("start", format!("the output {} of row {row}", own[row]), "finite"));
+        }
+        Ok(Some(order.iter().map(|&row| own[row] - excess).collect()))
+    }
 }
 
 impl DualProblem {
-    /// Takes other coefficients, clipped to the bounds and brought back to the sums they must keep. The gradient is the
-    /// caller's to renew.
-    pub(super) fn start_from(&mut self, beta: &[f64]) {
+    /// Takes other coefficients, clipped to the bounds and brought back to the sums they must keep. Whether the gradient
+    /// is that of the coefficients, else it is the caller's to renew: `products`, their outputs, count where all
+    /// coefficients stay as they were.
+    pub(super) fn start_from(&mut self, beta: &[f64], products: Option<&[f64]>) -> bool {
+        self.bring_back(beta);
+        let Some(products) = products.filter(|_| self.beta == beta) else { return false };
+        for (v, product) in products.iter().enumerate() {
+            self.gradient[v] = product + self.linear[v] + self.ridge[v] * self.beta[v];
+        }
+        true
+    }
+
+    fn bring_back(&mut self, beta: &[f64]) {
         let sums = self.sums();
         if sums.iter().any(|sum| *sum != 0.0) {
             self.start_from_one_sided(beta, sums);
@@ -106,7 +145,7 @@ impl DualProblem {
         }
     }
 
-    /// [`DualProblem::start_from`] where the coefficients of a group have one sign and a sum that is not zero: scaled to
+    /// [`DualProblem::bring_back`] where the coefficients of a group have one sign and a sum that is not zero: scaled to
     /// the sum (which undoes the division by rho in a model of nu-SVC), clipped, and filled up, first those in use.
     fn start_from_one_sided(&mut self, beta: &[f64], sums: [f64; GROUPS]) {
         for (v, &start) in beta.iter().enumerate() {

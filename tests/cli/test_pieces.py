@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 from svmarrow import SVC, SVR, LowRankRLSClassifier, load, save
+from svmarrow.cli import pieces
 from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.cli.pieces import read_pieces, sample, survey
@@ -149,8 +150,10 @@ def test_columns_of_libsvm_that_come_late(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["names.csv", "names.parquet", "digits.svm.gz", "sparse.npz", "digits.npz"])
-def test_low_rank_is_that_of_all_rows(folder, name, tmp_path):
-    out = tmp_path / "model.safetensors"
+def test_low_rank_is_that_of_all_rows(folder, name, tmp_path, monkeypatch):
+    out, readings = tmp_path / "model.safetensors", []
+    opened = pieces._pieces
+    monkeypatch.setattr(pieces, "_pieces", lambda *about: readings.append(about) or opened(*about))
     run(
         "train",
         folder / name,
@@ -167,6 +170,7 @@ def test_low_rank_is_that_of_all_rows(folder, name, tmp_path):
         "-g",
         0.2,
     )
+    assert len(readings) == 3  # for labels, for points, for the fit
     model = load(out)
     # The same points in one fit of all rows.
     X, y = load_digits(return_X_y=True)

@@ -21,6 +21,8 @@ from svmarrow import SVC, LowRankSVC
 from svmarrow._support.progress import Progress
 from svmarrow.dask import DaskLowRankSVC, DaskSVC
 from svmarrow.dask.exact import code_of
+from svmarrow.dask.partition import Machines
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 
 def moons(n=900, noise=0.25):
@@ -208,16 +210,42 @@ def test_bits_depend_neither_on_workers_nor_on_the_run(client, lazy):
     assert one.certificate_.machines == two.certificate_.machines
 
 
-def test_only_changed_coefficients_are_evaluated(client, lazy):
+def test_only_changed_coefficients_are_evaluated(client, lazy, monkeypatch):
     X, y = moons(3000)
-    svc = DaskSVC(C=10.0).fit(*lazy(300, X, y))
-    inner = svc.rounds_[1:-1]
-    assert inner
-    assert all(each.changed < 0.5 * each.support for each in inner)
-    assert svc.rounds_[-1].changed == svc.rounds_[-1].support == svc.support_.size
-    assert svc.rounds_[-1].violators == 0
+    rows = lazy(300, X, y)
+    svc = DaskSVC(C=10.0).fit(*rows)
+    first, *later = svc.rounds_
+    assert later
+    assert first.changed == first.support
+    assert all(each.changed < 0.5 * each.support for each in later)
+    assert later[-1].violators == 0
     duals = [each.dual for each in svc.rounds_]
     assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(duals))
+    # What is added up from round to round is what a round finds that computes all anew.
+    monkeypatch.setattr("svmarrow.dask.rounds._CHAIN", 1)
+    anew = DaskSVC(C=10.0).fit(*rows)
+    assert all(each.changed == each.support for each in anew.rounds_)
+    for a, b in ((anew.certificate_, svc.certificate_), (svc.certificate_, anew.certificate_)):
+        assert a.dual <= b.primal
+        assert 0.0 <= a.gap <= 1e-5 * a.primal
+
+
+def test_rounds_begin_without_a_kernel_value(client, lazy, monkeypatch):
+    X, y = moons(3000)
+    starts = []
+    fit = Machines.fit
+
+    def watched(machines, rows, jobs, start=None, **solver):
+        starts.append((machines, rows, start))
+        return fit(machines, rows, jobs, start, **solver)
+
+    monkeypatch.setattr(Machines, "fit", watched)
+    DaskSVC(C=10.0).fit(*lazy(300, X, y))
+    assert [start[2] is None for _, _, start in starts] == [True] + [False] * (len(starts) - 1)
+    assert len(starts) > 1
+    for machines, rows, (support, coefficients, products) in starts[1:]:
+        expansion = KernelExpansion(rows.X[support], coefficients, np.zeros(1), *machines.kernel)
+        np.testing.assert_allclose(products, expansion.decision_function(rows.X), atol=1e-9)
 
 
 def test_a_limit_of_steps_ends_with_a_certified_model(client, lazy):
@@ -303,6 +331,41 @@ def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
     assert svc.rounds_[0].violators > 0
     assert certificate.dual <= optimum.primal
     assert certificate.primal >= optimum.dual
+
+
+@pytest.mark.parametrize(
+    "options", [{"C": 10.0}, {"class_weight": "balanced", "loss": "squared_hinge"}], ids=str
+)
+def test_what_a_fit_will_need(client, lazy, options):
+    X, y = moons(8000)
+    rows = lazy(1000, X.astype(np.float32), y)
+    svc = DaskSVC(gamma=2.0, **options)
+    told = svc.estimate(*rows, sample=1600)
+    assert not hasattr(svc, "n_features_in_")
+    assert told.rows == len(X)
+    assert told.advice is None
+    svc.fit(*rows)
+    rounds = svc.rounds_
+    assert 0.6 < told.support / svc.support_.size < 1.6
+    assert 0.3 < told.rounds / len(rounds) < 3.0
+    assert 0.5 < told.sent_bytes / sum(each.sent for each in rounds) < 2.0
+    assert 0.5 < told.worker_values / (len(X) * sum(each.changed for each in rounds)) < 2.0
+    assert told.received_bytes > sum(each.received for each in rounds)
+    # All rows instead of a sample.
+    assert abs(svc.estimate(*rows, sample=8000).support - svc.support_.size) < 20
+
+
+def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
+    X, y = moons(600)
+    monkeypatch.setattr("svmarrow.dask.forecast._core", FakeCore)
+    told = DaskSVC().estimate(*lazy(100, X, y), sample=200)
+    assert told.driver_bytes > told.driver_free == 1024
+    assert "train DaskLowRankRLSClassifier" in told.advice
+    assert f"{told.support} support vectors" in told.advice
+    with pytest.raises(ValueError, match="sample=1 is not allowed"):
+        DaskSVC().estimate(*lazy(100, X, y), sample=1)
+    with pytest.raises(ValueError, match="kernel='precomputed'"):
+        DaskSVC(kernel="precomputed").estimate(*lazy(100, X, y))
 
 
 def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):

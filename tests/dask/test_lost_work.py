@@ -138,9 +138,20 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     assert not hasattr(model, "expansion_")
 
 
-def test_prediction_goes_on(mortal, rows, kill):
+def test_prediction_goes_on(mortal, rows, kill, tmp_path):
     model = DaskSVC().fit(*rows)
     labels = predict(model, mortal.persist(rows[0]))
     expected = labels.compute()
     kill()
     np.testing.assert_array_equal(labels.compute(), expected)
+
+    def deadly(block, block_info=None, died=tmp_path / "died"):
+        # In the middle of it, with the fourth partition.
+        if block_info[None]["chunk-location"][0] == 3 and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    bad = rows[0].map_blocks(deadly, dtype=float, meta=np.empty((0, 2)))
+    np.testing.assert_array_equal(predict(model, bad).compute(), expected)
+    assert (tmp_path / "died").exists()

@@ -7,12 +7,10 @@ import sys
 
 import dask.array as da
 import dask.dataframe as dd
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import GridSearchCV
 
 from svmarrow import (
     SVC,
@@ -136,24 +134,6 @@ def test_what_is_refused(digits, change, error, text):
         predict(model, change(da.from_array(X, chunks=(100, -1))))
     with pytest.raises(TypeError, match="has no decision_function"):
         decision_function(SVR().fit(X, y), da.from_array(X, chunks=(100, -1)))
-
-
-def test_a_search_is_spread_by_joblib(client, digits):
-    X, y = digits[:2]
-    search = GridSearchCV(SVC(n_jobs=1), {"C": [0.1, 1.0, 10.0], "gamma": [0.02, 0.1]}, cv=3)
-    code = CodedClassifier(SVC(n_jobs=1), "dense", random_state=0, n_jobs=2)
-    near, coded = search.fit(X, y).cv_results_["mean_test_score"], code.fit(X, y).decision_function(X)
-    before = _tasks(client)
-    with joblib.parallel_config(backend="dask"):
-        far = search.fit(X, y)
-        np.testing.assert_array_equal(far.cv_results_["mean_test_score"], near)
-        assert _tasks(client) > before
-        np.testing.assert_allclose(code.fit(X, y).decision_function(X), coded)
-
-
-def _tasks(client):
-    """How often tasks have changed their state on the cluster so far."""
-    return client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
 
 
 def test_a_client_may_be_set_later(client, lazy, digits):

@@ -1,6 +1,7 @@
 //! The solver against the naive oracle and its own invariants, crossed with every switch.
 
-use crate::reference::{blobs, gram, rows, svc_dual};
+use crate::reference::{blobs, gram, matrix, rows, svc_dual};
+use ndarray::{Array2, Axis, s};
 use std::ops::ControlFlow;
 use svmarrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
 use svmarrow::data::{CsrView, IndexSlice, Rows};
@@ -369,7 +370,8 @@ fn a_start_at_the_solution_is_the_solution() {
     let params = params(true, false, 0);
     for coding in [Coding::OneVsOne, Coding::OneVsRest] {
         let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &params, Par::Threads);
-        let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
+        let start =
+            Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });
         let again = Classification { start, ..task(&labels, &upper, coding) };
         let second = fit_classifier(kernel, rows(&x, n), &again, &params, &Silent, Par::Threads).unwrap();
         assert!(second.certificates.iter().all(|c| c.iterations == 0));
@@ -388,7 +390,8 @@ fn a_start_at_the_solution_is_the_solution() {
     let regression =
         Regression { targets: &targets, upper: &upper, loss: RegressionLoss::Epsilon(0.1), start: None };
     let first = fit_regression(kernel, rows(&x, n), &regression, &params, &Silent, Par::Threads).unwrap();
-    let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
+    let start =
+        Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });
     let second = fit_regression(
         kernel,
         rows(&x, n),
@@ -399,4 +402,46 @@ fn a_start_at_the_solution_is_the_solution() {
     )
     .unwrap();
     assert_eq!(second.certificate.iterations, 0);
+}
+
+#[test]
+fn known_outputs_of_a_start_cost_no_kernel_value() {
+    let n = 300;
+    let (mut x, labels) = blobs(n, 4, 3, 12);
+    // Far from the origin, so that the linear kernel is trained about a centre.
+    x.iter_mut().for_each(|v| *v += 100.0);
+    let upper = vec![2.0; n];
+    let params = params(true, false, 0);
+    for (kernel, coding) in [
+        (Kernel::Linear, Coding::OneVsRest),
+        (Kernel::Rbf { gamma: 0.5 }, Coding::OneVsOne),
+        (Kernel::Rbf { gamma: 0.5 }, Coding::OneVsRest),
+    ] {
+        let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &params, Par::Threads);
+        let k = gram(&kernel, rows(&x, n), rows(&x, n));
+        let products = matrix(&k, n).select(Axis(1), &first.support).dot(&first.coefficients);
+        let plain =
+            Start { support: &first.support, coefficients: first.coefficients.view(), products: None };
+        let known = Start { products: Some(products.view()), ..plain };
+        let again = |start, upper| {
+            let task = Classification { start: Some(start), ..task(&labels, upper, coding) };
+            fit_classifier(kernel, rows(&x, n), &task, &params, &Silent, Par::Threads)
+        };
+        let (computed, given) = (again(plain, &upper).unwrap(), again(known, &upper).unwrap());
+        assert_eq!(given.coefficients, first.coefficients);
+        assert!(given.certificates.iter().all(|c| c.iterations == 0));
+        for (a, b) in given.intercepts.iter().zip(&computed.intercepts) {
+            assert!((a - b).abs() < 1e-3 * (1.0 + b.abs()), "{kernel:?}: {a} and {b}");
+        }
+        for (a, b) in given.certificates.iter().zip(&computed.certificates) {
+            assert!((a.dual - b.dual).abs() < 1e-5 * b.dual, "{kernel:?}: {} and {}", a.dual, b.dual);
+        }
+        // Coefficients that are clipped have other outputs, which are computed.
+        let less = vec![0.5; n];
+        let (computed, given) = (again(plain, &less).unwrap(), again(known, &less).unwrap());
+        assert_eq!(given.coefficients, computed.coefficients);
+        let wrong = Array2::from_elem(products.dim(), f64::NAN);
+        assert!(again(Start { products: Some(wrong.view()), ..plain }, &upper).is_err());
+        assert!(again(Start { products: Some(products.slice(s![1.., ..])), ..plain }, &upper).is_err());
+    }
 }

@@ -83,7 +83,8 @@ fn nu_machines_go_on_from_their_solution() {
     let targets: Vec<f64> = labels.iter().map(|&c| c as f64 + noise.next()).collect();
     let params = params(false, 0, true);
     let nu_svc = |nu: f64, start: Option<&SvcModel>| {
-        let start = start.map(|m| Start { support: &m.support, coefficients: m.coefficients.view() });
+        let start =
+            start.map(|m| Start { support: &m.support, coefficients: m.coefficients.view(), products: None });
         let task = Classification { loss: ClassifierLoss::Nu(nu), start, ..task(&labels, &weights) };
         fit_classifier(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
@@ -99,7 +100,8 @@ fn nu_machines_go_on_from_their_solution() {
         fit_one_class(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
     let first = one_class(0.3, None);
-    let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
+    let start =
+        Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });
     assert!(10 * one_class(0.3, start).certificate.iterations <= first.certificate.iterations);
     for nu in [0.1, 0.6] {
         let warm = one_class(nu, start);
@@ -114,7 +116,8 @@ fn nu_machines_go_on_from_their_solution() {
         fit_regression(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
     };
     let first = nu_svr(0.4, None);
-    let start = Some(Start { support: &first.support, coefficients: first.coefficients.view() });
+    let start =
+        Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });
     for nu in [0.4, 0.2] {
         let (warm, cold) = (nu_svr(nu, start), nu_svr(nu, None));
         assert!((warm.certificate.dual / cold.certificate.dual - 1.0).abs() < 1e-5);

@@ -34,6 +34,7 @@ __all__ = [
     "core_rows",
     "default_gamma",
     "moments",
+    "parts_at_once",
     "rows_of",
     "sample_weights",
     "select_rows",
@@ -95,6 +96,15 @@ def threads(n_jobs: int | None) -> int:
     if limit is None and configured is not None and configured > 1:
         limit = int(configured)
     return cores if limit is None else min(cores, limit)
+
+
+def parts_at_once(n_jobs: int | None) -> int | None:
+    """How many independent parts of some work run at once where ``joblib.parallel_config`` names a backend of
+    other processes or machines; None where it names none, and work stays in the threads of this process.
+    """
+    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+    shared = getattr(backend, "supports_sharedmem", False)
+    return None if shared else max(1, int(joblib.effective_n_jobs(n_jobs)))
 
 
 def cache_bytes(megabytes: float | None) -> int:

@@ -14,10 +14,12 @@ from svmarrow.cli.pieces import read_pieces, sample, survey
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.cli.data import DataOptions
+    from svmarrow.cli.pieces import Survey
 
 __all__ = ["fit_low_rank"]
 
@@ -27,12 +29,12 @@ def fit_low_rank(
     options: DataOptions,
     most: int,
     settings: dict[str, Any],
-    scaler: Any,
+    scaler_for: Callable[[bool], Any],
     *,
     classification: bool,
     random_state: int,
     progress: ProgressCallback | None,
-) -> tuple[LowRankRLSClassifier | LowRankRLSRegressor, int, list[str] | None]:
+) -> tuple[LowRankRLSClassifier | LowRankRLSRegressor, Any, Survey]:
     """Fit a low-rank machine to a file, at most `most` rows in memory.
 
     Parameters
@@ -45,8 +47,8 @@ def fit_low_rank(
         Rows of a piece.
     settings : dict
         Parameters of the machine; ``gamma="scale"`` goes by the variance of the points.
-    scaler : object or None
-        A scikit-learn scaler with ``partial_fit``; it is fitted.
+    scaler_for : callable
+        Makes a scikit-learn scaler with ``partial_fit``, or None, for rows that are sparse or not.
     classification : bool
         Labels, or numbers.
     random_state : int
@@ -58,12 +60,13 @@ def fit_low_rank(
     -------
     model : LowRankRLSClassifier or LowRankRLSRegressor
         Fitted to scaled rows.
-    rows : int
-        Their number.
-    names : list of str or None
-        Names of the columns.
+    scaler : object or None
+        What scales them, fitted.
+    known : Survey
+        What the first reading has told.
     """
     known = survey(path, options, most, classes=classification)
+    scaler = scaler_for(known.is_sparse)
     random = np.random.default_rng(random_state)
     points = sample(path, known.options, most, settings["n_vectors"], random, scaler)
     settings = settings | {"selection": points, "fit_intercept": True}
@@ -79,4 +82,4 @@ def fit_low_rank(
         done, first = done + X.shape[0], {}
         if progress is not None:
             progress("rows", done, known.rows, float("nan"), 0)
-    return machine, known.rows, known.names
+    return machine, scaler, known

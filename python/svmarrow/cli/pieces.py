@@ -44,12 +44,15 @@ class Survey:
         The labels that occur; None where they are numbers to learn.
     names : list of str or None
         Column names.
+    is_sparse : bool
+        Whether its rows are sparse.
     """
 
     rows: int
     options: DataOptions
     classes: NDArray[Any] | None
     names: list[str] | None
+    is_sparse: bool
 
 
 def read_pieces(path: Path, options: DataOptions, most: int) -> Generator[Data]:
@@ -77,10 +80,11 @@ def read_pieces(path: Path, options: DataOptions, most: int) -> Generator[Data]:
 
 def survey(path: Path, options: DataOptions, most: int, *, classes: bool = True) -> Survey:
     """Read a labelled file once, to learn what every piece must agree about."""
-    rows, columns, names, found = 0, 0, None, None
+    rows, columns, names, found, is_sparse = 0, 0, None, None, False
     # One label that is no number makes all of them text, so they are judged together.
     for piece in read_pieces(path, replace(options, text_labels=classes), most):
         rows, columns, names = rows + piece.X.shape[0], max(columns, piece.X.shape[1]), piece.names
+        is_sparse = sparse.issparse(piece.X)
         if classes:
             here = np.unique(piece.labels)
             found = here if found is None else np.unique(np.concatenate([found, here]))
@@ -88,7 +92,7 @@ def survey(path: Path, options: DataOptions, most: int, *, classes: bool = True)
     if found is not None and format_of(path, options) == "csv":
         found = np.unique(labels_of(path, found.tolist()))
         text = found.dtype.kind == "U"
-    return Survey(rows, replace(options, n_features=columns, text_labels=text), found, names)
+    return Survey(rows, replace(options, n_features=columns, text_labels=text), found, names, is_sparse)
 
 
 def sample(

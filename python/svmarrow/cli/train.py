@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from pathlib import Path  # noqa: TC003 - typer reads annotations when it runs
 from typing import Annotated, Any, Literal
 
@@ -33,7 +32,6 @@ from svmarrow.cli.options import (
     Task,
     TestKeys,
 )
-from svmarrow.cli.pieces import read_pieces
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop import as_expansion
 from svmarrow.io.info import note_of_size
@@ -245,26 +243,24 @@ def _train_low_rank(
     model_format_: ModelFormat,
 ) -> None:
     task, scale, random_state = how
-    with closing(read_pieces(data, options, 1)) as rows:
-        scaler = SCALERS[scale](sparse.issparse(next(rows).X))
     started = time.perf_counter()
     with shown_progress(on_terminal()) as shown:
-        machine, n, names = fit_low_rank(
+        machine, scaler, known = fit_low_rank(
             data,
             options,
             piece,
             settings,
-            scaler,
+            SCALERS[scale],
             classification=task is Task.classification,
             random_state=random_state,
             progress=shown.callback,
         )
     elapsed = time.perf_counter() - started
     machine.set_params(selection="random")  # the points are the model's vectors
-    _write(machine, scaler, names, output, model_format_)
+    _write(machine, scaler, known.names, output, model_format_)
     what = "numbers" if task is Task.regression else f"{len(machine.classes_)} classes"
     d = machine.n_features_in_
-    say(f"{n:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} points")
+    say(f"{known.rows:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} points")
     say(f"trained in {report.seconds(elapsed)}")
     say(f"wrote {output}, {report.size(output.stat().st_size)}")
 

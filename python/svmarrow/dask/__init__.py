@@ -5,6 +5,7 @@ model of svmarrow to a collection, lazily.
 """
 
 from svmarrow.dask.bagging import DaskBaggedKernelClassifier, DaskBaggedKernelRegressor
+from svmarrow.dask.forecast import FitEstimate
 from svmarrow.dask.least_squares import DaskLowRankRLSClassifier, DaskLowRankRLSRegressor
 from svmarrow.dask.low_rank_svm import DaskLowRankSVC
 from svmarrow.dask.prediction import decision_function, predict
@@ -18,6 +19,7 @@ __all__ = [
     "DaskLowRankRLSRegressor",
     "DaskLowRankSVC",
     "DaskSVC",
+    "FitEstimate",
     "Round",
     "decision_function",
     "predict",

@@ -33,7 +33,19 @@ if TYPE_CHECKING:
     from svmarrow.dask.rounds import Round
     from svmarrow.dask.summary import Summary
 
-__all__ = ["Collected", "Prepared", "code_of", "prepare", "solve"]
+__all__ = [
+    "INSTEAD",
+    "Collected",
+    "Prepared",
+    "bytes_of_driver",
+    "bytes_to_solve",
+    "code_of",
+    "prepare",
+    "solve",
+]
+
+#: What to do where the driver cannot hold the support vectors.
+INSTEAD = "train DaskLowRankRLSClassifier, whose memory does not grow with the rows"
 
 
 @dataclass(frozen=True)
@@ -151,19 +163,30 @@ def _ended_early(estimator: Any, certificate: Certificate) -> str:
     )
 
 
+def bytes_to_solve(machines: Machines, rows: int, held: int, jobs: int) -> int:
+    """What a process cannot do without that solves the machines on so many rows of so many bytes."""
+    # A few in the place of the rows that are not here yet.
+    like = np.ones((min(max(1, rows), 512), max(1, held // max(1, 8 * rows))))
+    kernel: Any = machines.kernel if isinstance(machines.kernel[0], str) else machines.kernel[0]
+    sizes = [rows] * int(machines.matrix.shape[1])
+    return int(_core.estimate_svm_memory(like, rows, kernel, sizes, 0, jobs)["least"])
+
+
+def bytes_of_driver(machines: Machines, rows: int, held: int, jobs: int) -> int:
+    """What the driver cannot do without where its rows are so many, of so many bytes; rows lie there as they
+    come, as they are held, and as they are put in order.
+    """
+    return bytes_to_solve(machines, rows, held, jobs) + 3 * held
+
+
 def _fits(name: str, machines: Machines, jobs: int) -> Callable[[int, int], None]:
     """What refuses support vectors that the driver cannot hold, before they are sent."""
 
     def look(rows: int, held: int) -> None:
-        # A few in the place of the rows that are not here yet.
-        like = np.ones((min(max(1, rows), 512), max(1, held // max(1, 8 * rows))))
-        kernel: Any = machines.kernel if isinstance(machines.kernel[0], str) else machines.kernel[0]
-        sizes = [rows] * int(machines.matrix.shape[1])
-        least = _core.estimate_svm_memory(like, rows, kernel, sizes, 0, jobs)["least"]
         refuse_beyond_memory(
             f"{name}.fit found {rows} support vectors in the partitions, which the driver must hold; it",
-            least + 3 * held,
-            "train DaskLowRankRLSClassifier, whose memory does not grow with the rows",
+            bytes_of_driver(machines, rows, held, jobs),
+            INSTEAD,
         )
 
     return look

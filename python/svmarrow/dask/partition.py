@@ -36,6 +36,7 @@ __all__ = [
     "advance",
     "again",
     "begin",
+    "begun",
     "begun_size",
     "chosen",
     "evaluate",
@@ -136,11 +137,17 @@ class Report(Sent):
     fall: NDArray[np.float64]
     #: Outputs without intercepts of the rows that are on the driver (rows, q).
     outputs: NDArray[np.float64]
-    #: How many rows violate, and the worst of them.
+    #: How many rows violate, the worst of them, and their outputs.
     violators: int
     worst: Found
+    worst_outputs: NDArray[np.float64]
     #: Processor seconds of the evaluation.
     seconds: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is large in it."""
+        return bytes_of_rows(self.worst.X) + self.outputs.nbytes + self.worst_outputs.nbytes
 
 
 @dataclass(frozen=True)
@@ -166,10 +173,11 @@ def begin(part: Part, machines: Machines, max_time: float | None) -> tuple[Found
     """
     with all_threads() as jobs:
         started = time.process_time()
-        return _begun(part, machines, max_time, jobs), time.process_time() - started
+        return begun(part, machines, max_time, jobs), time.process_time() - started
 
 
-def _begun(part: Part, machines: Machines, max_time: float | None, jobs: int) -> Found:
+def begun(part: Part, machines: Machines, max_time: float | None, jobs: int) -> Found:
+    """The same, on so many threads."""
     q, n = int(machines.matrix.shape[1]), int(part.labels.size)
     if n == 0:
         return chosen(part, np.empty(0, dtype=np.int64), q)
@@ -266,13 +274,14 @@ def report(
         fall[machine] = gradient[away & (signs < 0.0)].max(initial=-np.inf)
         np.maximum(worst, np.where(takes & away, missed, -np.inf), out=worst)
     violating = np.flatnonzero(worst > 0.25 * machines.tol)
-    order = violating[np.argsort(-worst[violating], kind="stable")][:most]
+    order = np.sort(violating[np.argsort(-worst[violating], kind="stable")][:most]).astype(np.int64)
     return Report(
         losses,
         rise,
         fall,
         outputs[members],
         int(violating.size),
-        chosen(part, np.sort(order).astype(np.int64), q),
+        chosen(part, order, q),
+        outputs[order],
         found.seconds,
     )

@@ -1,8 +1,9 @@
 """Lazy prediction of Dask collections, block by block, by what predicts: an expansion, a tree, a cascade.
 
 What is sent is what a prediction needs, once: the expansion with what its outputs mean, not the estimator
-with its sums or training rows. With a client it is scattered to all workers, so that one that dies takes
-nothing along; without one it is a single node of the graph, and any of Dask's schedulers runs it.
+with its sums or training rows. With a client it is a task of its own, whose result workers hand on to each
+other; what was scattered would be gone with the workers that hold it. Without one it is a single node of the
+graph, and any of Dask's schedulers runs it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dask import delayed
 from svmarrow.dask.blocks import check_columns, is_frame, rows_of_block
-from svmarrow.dask.cluster import all_threads, some_client
+from svmarrow.dask.cluster import Cluster, all_threads, some_client
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 
@@ -35,7 +36,7 @@ def predict(model: Any, X: Any, *, client: Any = None) -> Any:
     X : dask array or dask frame of shape (n, d)
         Rows; each in one chunk of columns. Chunks may be empty, sparse or of unknown sizes.
     client : distributed.Client or None, default=None
-        Where the model is scattered; None is the current client, or none at all.
+        Where the model is sent; None is the current client, or none at all.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def lazily(model: Any, X: Any, method: str, client: Any = None) -> Any:
     columns = len(X.columns) if is_frame(X) else int(X.shape[1])
     example = _values(parts, method, _example(X, columns))
     if client is not None:
-        held: Any = client.scatter(parts, hash=False, broadcast=True)
+        held: Any = Cluster(client).shared(parts)
     else:
         held = delayed(parts, pure=False, traverse=False)
     if is_frame(X):

@@ -4,7 +4,8 @@ Problem: the dual of `svmarrow.SVC` over all rows, of which the driver holds tho
 with the support vectors of the partitions, each fitted by itself (Graf et al. 2005). A round: the driver
 solves the machines on the rows it holds from the coefficients of the round before; every worker evaluates
 what has changed in them on its partitions, adds up the loss, and names the rows that are not on the driver
-and violate the optimality conditions the most; these join. Rows without a coefficient for two rounds leave.
+and violate the optimality conditions the most; these join. Outputs of the driver's rows come along, so the
+next solution begins without a kernel value. Rows without a coefficient for two rounds leave.
 This is decomposition (Osuna, Freund, Girosi 1997; thesis 2.4) one tier up: the working set is the driver's,
 a worker's answer is the outer tier's scan.
 
@@ -13,12 +14,13 @@ Every round raises the dual, or no row is left that violates: then the condition
     dual   = sum |b_i| - (b'Kb + sum r_i b_i^2) / 2        from the outputs of the rows on the driver,
     primal = b'Kb / 2 + sum of the losses of all rows      from the workers,
 
-are the certificate of a fit on one machine. Changes are added to the outputs of the rounds before; before
-the end they are computed anew from the whole expansion, which also keeps short what must be done again when
-a worker dies.
+are the certificate of a fit on one machine. Changes are added to the outputs of the rounds before in double
+precision, where sixteen sums lose no digit that counts; then outputs are computed anew from the whole
+expansion, which keeps short what must be done again when a worker dies.
 
-Cost of a round: (all rows) x (vectors whose coefficients changed) kernel values on the workers, the solver's
-on the driver; memory of the driver: its rows, and what `SVC` takes for as many.
+Cost of a round: (all rows) x (vectors whose coefficients changed) kernel values on the workers, on the driver
+what the solver's steps need and in the first round its (rows) x (support vectors); memory of the driver: its
+rows, and what `SVC` takes for as many.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.certificate import MachineCertificate
 from svmarrow._support.rows import core_rows
-from svmarrow.dask.partition import Change, Found, advance, begin, begun_size, report, size_of
+from svmarrow.dask.partition import Change, Found, advance, begin, begun_size, report
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -150,45 +152,41 @@ class Rounds:
         idle = np.zeros(rows.size, dtype=np.int64)
         sent = np.zeros_like(rows.beta)
         outputs: list[Any] = [None] * len(self._parts)
+        known: NDArray[np.float64] | None = None
         chain, dual = 0, -np.inf
         while True:
             started = time.process_time()
-            rows, intercepts = self._solve(rows)
+            rows, intercepts = self._solve(rows, known)
             solving = time.process_time() - started
-            while True:
-                fresh = chain == 0
-                change, changed, size = self._change(rows, rows.beta if fresh else rows.beta - sent)
-                before = [None] * len(self._parts) if fresh else outputs
-                outputs = self._cluster.each(
-                    advance, self._parts, before, [change] * len(self._parts), [self._q] * len(self._parts)
+            fresh = chain == 0
+            change, changed, size = self._change(rows, rows.beta if fresh else rows.beta - sent)
+            before = [None] * len(self._parts) if fresh else outputs
+            outputs = self._cluster.each(
+                advance, self._parts, before, [change] * len(self._parts), [self._q] * len(self._parts)
+            )
+            sent, chain = rows.beta, chain + 1
+            reports = self._ask(rows, outputs, intercepts)
+            violators = sum(each.violators for each in reports)
+            own = np.concatenate([each.outputs for each in reports])
+            machines = self._certified(rows, own, reports)
+            self.log.append(
+                Round(
+                    rows.size,
+                    int(np.count_nonzero(rows.beta.any(axis=1))),
+                    violators,
+                    sum(each.dual for each in machines),
+                    sum(each.gap for each in machines),
+                    changed,
+                    size,
+                    sum(each.nbytes for each in reports),
+                    solving,
+                    sum(each.seconds for each in reports),
+                    0.0 if self.log else self._beginning,
+                    time.monotonic() - self._begin - sum(each.seconds for each in self.log),
                 )
-                sent, chain = rows.beta, chain + 1
-                reports = self._ask(rows, outputs, intercepts)
-                violators = sum(each.violators for each in reports)
-                machines = self._certified(rows, reports)
-                received = sum(size_of(each.worst)[1] + each.outputs.nbytes for each in reports)
-                self.log.append(
-                    Round(
-                        rows.size,
-                        int(np.count_nonzero(rows.beta.any(axis=1))),
-                        violators,
-                        sum(each.dual for each in machines),
-                        sum(each.gap for each in machines),
-                        changed,
-                        size,
-                        received,
-                        solving,
-                        sum(each.seconds for each in reports),
-                        0.0 if self.log else self._beginning,
-                        time.monotonic() - self._begin - sum(each.seconds for each in self.log),
-                    )
-                )
-                self._tell()
-                solving = 0.0
-                ended = violators == 0 or self._over(dual)
-                if not ended or chain == 1 or self._late:
-                    break
-                chain = 0
+            )
+            self._tell()
+            ended = violators == 0 or self._over(dual)
             dual = self.log[-1].dual
             if ended:
                 machines = tuple(replace(each, stop=self._reason(each.stop, violators)) for each in machines)
@@ -202,6 +200,7 @@ class Rounds:
             rows, order = _merged(rows.take(kept), joining)
             idle = np.concatenate([idle[kept], np.zeros(joining.size, dtype=np.int64)])[order]
             sent = np.concatenate([sent[kept], joining.beta])[order]
+            known = np.concatenate([own[kept], *(each.worst_outputs for each in reports)])[order]
 
     def end(self, reason: str) -> None:
         """The machines of the last round are those of the fit."""
@@ -226,10 +225,10 @@ class Rounds:
         self._late |= self._left() == 0.0
         return self._late
 
-    def _solve(self, rows: Found) -> tuple[Found, NDArray[np.float64]]:
-        """The machines on the driver's rows; where time is over, as far as they are."""
+    def _solve(self, rows: Found, known: NDArray[np.float64] | None) -> tuple[Found, NDArray[np.float64]]:
+        """The machines on the driver's rows, whose outputs may be known; without time as far as they are."""
         used = np.flatnonzero(rows.beta.any(axis=1)).astype(np.int64)
-        start = (used, np.ascontiguousarray(rows.beta[used])) if used.size else None
+        start = (used, np.ascontiguousarray(rows.beta[used]), known) if used.size else None
         left = None if self._max_iter is None else max(1, self._max_iter - int(self._counts[:, 0].max()))
         try:
             fitted = self._machines.fit(rows, self._jobs, start, max_iter=left, progress=self._watch)
@@ -281,11 +280,12 @@ class Rounds:
             self._cluster.each(report, self._parts, outputs, shared, here), "the outputs"
         )
 
-    def _certified(self, rows: Found, reports: Sequence[Report]) -> tuple[MachineCertificate, ...]:
+    def _certified(
+        self, rows: Found, outputs: NDArray[np.float64], reports: Sequence[Report]
+    ) -> tuple[MachineCertificate, ...]:
         """Certificates over all rows."""
         machines = self._machines
         signs = machines.matrix[rows.labels]
-        outputs = np.concatenate([each.outputs for each in reports])
         made = []
         for j in range(self._q):
             takes = signs[:, j] != 0

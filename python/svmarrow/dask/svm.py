@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from svmarrow._support.atomic import Kept, all_or_nothing
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.parameters import check, refuse
+from svmarrow._support.parameters import check, integer, refuse
 from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import prepare, solve
+from svmarrow.dask.forecast import forecast
 from svmarrow.dask.partition import Machines, again
 from svmarrow.dask.parts import labelled
 from svmarrow.dask.rounds import joined
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.exact import Prepared
+    from svmarrow.dask.forecast import FitEstimate
     from svmarrow.dask.partition import Found
     from svmarrow.dask.rounds import Round
 
@@ -35,9 +38,10 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
     The machine of `svmarrow.SVC` on all rows, with its certificate: dual, primal over all rows, gap. The
     driver, the process that calls `fit`, holds the rows that can be support vectors and solves the machines
     on them; the workers evaluate the machines on their partitions and send the rows that violate the
-    optimality conditions, until there are none. So the support vectors must fit the driver, which is told as
-    soon as their number is known; where they do not, as with noisy labels, take `DaskLowRankRLSClassifier`,
-    whose messages do not grow with the rows, or `DaskLowRankSVC`.
+    optimality conditions, until there are none. So the support vectors must fit the driver: `estimate` says
+    before a fit whether they will, and a fit ends as soon as it knows that they do not. Where they do not, as
+    with noisy labels, take `DaskLowRankRLSClassifier`, whose messages do not grow with the rows, or
+    `DaskLowRankSVC`.
 
     Parameters are those of `svmarrow.SVC`, with the same meaning, and these differences: ``kernel`` is not
     "precomputed"; ``cache_size``, ``n_jobs`` and ``verbose`` are the driver's, each task takes the threads of
@@ -117,14 +121,30 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
             If a machine ended before the tolerance was reached.
         """
         check(self.get_params(deep=False), self._rules)
-        if self._is_precomputed():
-            raise refuse(
-                "kernel", self.kernel, "one that is computed from rows, since no process has them all"
-            )
+        self._check_computed()
         with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
             return self._fit_partitions(cluster, X, y, sample_weight)
 
     def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> Self:
+        prepared, machines, parts = self._parts(cluster, X, y, sample_weight)
+        start = self._again(cluster, parts, prepared)
+        found, log, interrupted = solve(self, cluster, parts, prepared, machines, start)
+        self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
+        self._coding = prepared.decoding
+        self.expansion_ = KernelExpansion(
+            found.vectors, found.coefficients, found.intercepts, *machines.kernel
+        )
+        self.certificate_, self.rounds_ = found.certificate, log
+        self.support_, self.n_support_ = found.support.astype(np.int32), found.counts.astype(np.int32)
+        self.shape_fit_ = (prepared.rows, self.n_features_in_)
+        if interrupted:
+            raise Kept(self)
+        return self
+
+    def _parts(
+        self, cluster: Cluster, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Prepared, Machines, list[Any]]:
+        """What is known of the rows, what is trained, and the futures of the rows that count."""
         prepared = prepare(self, cluster, X, y, sample_weight)
         gamma = gamma_of(self.gamma, prepared.summaries, self.kernel)
         options = self._options()
@@ -139,19 +159,60 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
         shared = [cluster.shared(value) for value in (prepared.classes, prepared.by_class)]
         parts = [cluster.submit(labelled, block, *shared, self._cost()) for block in prepared.blocks]
         prepared.blocks.clear()
-        start = self._again(cluster, parts, prepared)
-        found, log, interrupted = solve(self, cluster, parts, prepared, machines, start)
-        self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
-        self._coding = prepared.decoding
-        self.expansion_ = KernelExpansion(
-            found.vectors, found.coefficients, found.intercepts, *machines.kernel
-        )
-        self.certificate_, self.rounds_ = found.certificate, log
-        self.support_, self.n_support_ = found.support.astype(np.int32), found.counts.astype(np.int32)
-        self.shape_fit_ = (prepared.rows, self.n_features_in_)
-        if interrupted:
-            raise Kept(self)
-        return self
+        return prepared, machines, parts
+
+    def estimate(self, X: Any, y: Any, sample_weight: Any = None, *, sample: int = 5000) -> FitEstimate:
+        """What `fit` would need, from one pass over the partitions and fits to a sample on the driver.
+
+        Parameters
+        ----------
+        X : dask array or dask frame of shape (n, d)
+            Rows, as `fit` takes them.
+        y : dask array, dask series or column of shape (n,)
+            Labels, in the same chunks.
+        sample_weight : dask array or series of shape (n,) or None, default=None
+            Weights, in the same chunks.
+        sample : int, default=5000
+            Rows that the number of support vectors is estimated from, 2 at least. All rows of fewer.
+
+        Returns
+        -------
+        FitEstimate
+            Support vectors, rounds, memory of driver and workers, bytes that move, kernel values; ``advice``
+            says what to train where the driver cannot hold the support vectors. Vectors of many rows are
+            extrapolated from few, so a factor of two is within what may happen.
+
+        Raises
+        ------
+        TypeError, ValueError, RuntimeError
+            As `fit`; ValueError for a ``sample`` outside its rule too.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> from distributed import Client
+        >>> from sklearn.datasets import make_moons
+        >>> from svmarrow.dask import DaskSVC
+        >>> X, y = make_moons(20_000, noise=0.2, random_state=0)
+        >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
+        ...     rows, labels = da.from_array(X, chunks=(5000, -1)), da.from_array(y, chunks=5000)
+        ...     svc = DaskSVC(gamma=2)
+        ...     told, found = svc.estimate(rows, labels), svc.fit(rows, labels).support_.size
+        >>> told.advice is None, 0.5 < told.support / found < 2
+        (True, True)
+        """
+        check(self.get_params(deep=False), self._rules)
+        check({"sample": sample}, {"sample": integer(least=2)})
+        self._check_computed()
+        with self._connected() as cluster:
+            _, machines, parts = clone(self)._parts(cluster, X, y, sample_weight)
+            return forecast(type(self).__name__, cluster, parts, machines, int(sample), self.n_jobs)
+
+    def _check_computed(self) -> None:
+        if self._is_precomputed():
+            raise refuse(
+                "kernel", self.kernel, "one that is computed from rows, since no process has them all"
+            )
 
     def _again(self, cluster: Cluster, parts: Sequence[Any], prepared: Prepared) -> Found | None:
         """The last solution, where warm_start asks for it and it fits these rows."""

@@ -214,13 +214,13 @@ class BaggedKernelMachine(RoutesFit, WithOutputs, Estimator):
                     )
         jobs = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))
         with subtasks("machine", len(parts)) as machines, new_threads():
-
-            def fitted(number: int) -> Any:
+            # Rows are an argument: joblib's backends send large ones once.
+            def fitted(number: int, X: Any) -> Any:
                 machine, part = clone(model), parts[number]
                 with machines.part(number, machine):
                     return machine.fit(X[part], y[part], **of_rows(X, metadata, part))
 
-            models = jobs(delayed(fitted)(number) for number in range(len(parts)))
+            models = jobs(delayed(fitted)(number, X) for number in range(len(parts)))
         self.estimators_samples_, self.estimators_ = [numbers[part] for part in parts], models
         converted = [each.as_expansion() for each in models]
         self._converted = converted[0]

@@ -13,7 +13,6 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from svmarrow import _core
 from svmarrow._support.atomic import Kept, all_or_nothing
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.kernel_function import TrainingKernel
@@ -35,11 +34,12 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
-from svmarrow._support.rows import cache_bytes, core_rows, sample_weights, threads, validated
+from svmarrow._support.rows import core_rows, parts_at_once, sample_weights, validated
 from svmarrow.model_selection._grid import COSTS, GAMMAS, costs, gammas
 from svmarrow.model_selection._judging import Found, Judge, Part
 from svmarrow.model_selection._racing import Run, first_stage, race
 from svmarrow.model_selection._results import Scored
+from svmarrow.model_selection._spread import searched, spread
 from svmarrow.models.fitted import FittedExpansion
 
 if TYPE_CHECKING:
@@ -293,33 +293,34 @@ class Search(Scored, FittedExpansion):
         else:
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
         deadline = None if self.max_time is None else time.monotonic() + float(self.max_time)
-        jobs, budget = threads(self.n_jobs), cache_bytes(self.cache_size)
+        solver: Any = {
+            "tol": float(self.tol),
+            "max_iter": None if self.max_iter == -1 else int(self.max_iter),
+            "progress": callback,
+        }
 
         def run(
             judge: Judge, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
         ) -> str | None:
             left = None if deadline is None else max(0.0, deadline - time.monotonic()) * share
             parts = [judge.parts[fold] for fold in folds]
-            order = judge.found.promising()
+            tried = [g for g in judge.found.promising() if wanted[g].any()]
             grid: Any = {
-                "kernels": [kernels[g] for g in order],
+                "kernels": [kernels[g] for g in tried],
                 "costs": self.Cs_,
-                "wanted": np.ascontiguousarray(wanted[order]),
+                "wanted": np.ascontiguousarray(wanted[tried]),
                 "folds": [(part.train, part.weights, part.test) for part in parts],
             }
-            solver: Any = {
-                "tol": float(self.tol),
-                "cache_bytes": budget,
-                "max_iter": None if self.max_iter == -1 else int(self.max_iter),
-                "max_time": left,
-                "progress": callback,
-                "n_jobs": jobs,
-            }
+            have = {"n_jobs": self.n_jobs, "cache_size": self.cache_size}
 
             def told(g: int, c: int, f: int, outputs: Any, seconds: float, *counts: Any) -> None:
-                judge(folds[f], order[g], c, outputs, seconds, counts[-1])
+                judge(folds[f], tried[g], c, outputs, seconds, counts[-1])
 
-            stop = _core.search_svm(rows, task, grid, solver, told)
+            elsewhere = parts_at_once(None)
+            if elsewhere is None or len(tried) < 2:
+                stop = searched(rows, task, grid, solver, have, left, told)
+            else:
+                stop = spread(min(elsewhere, len(tried)), rows, task, grid, solver, have, left, told)
             judge.finish()
             return stop
 

@@ -89,7 +89,8 @@ class SVCCV(CertifiedClassifier, Search):
         Values of gamma are tried from the middle outwards.
     n_jobs : int or None, default=None
         Threads. Fits run beside each other, and those of large problems share them. None is all cores that
-        this process may use.
+        this process may use. Where ``joblib.parallel_config`` names a backend of other processes or machines,
+        such as "dask", the values of gamma are shared out to them, and these are the threads of each.
     verbose : bool or int, default=False
         Whether to show the progress on stderr: fits done, best score so far.
 

@@ -96,7 +96,9 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         machines up to the solver's tolerance, slower.
     n_jobs : int or None, default=None
         Threads for training and prediction. None means all cores that this process may use; for training
-        with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``.
+        with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``. Columns that are trained by clones go
+        where ``joblib.parallel_config`` sends them, as to a cluster with backend "dask"; machines that share
+        their work are trained in this process.
 
     Attributes
     ----------

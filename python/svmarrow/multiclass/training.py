@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from svmarrow._support.callbacks import subtasks
 from svmarrow._support.memory import new_threads
 from svmarrow._support.routing import check_takes_weights, of_rows
-from svmarrow._support.rows import check_every_class, class_weights, default_gamma, threads
+from svmarrow._support.rows import check_every_class, class_weights, default_gamma, parts_at_once, threads
 from svmarrow._support.saving import savable
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.convert import as_expansion
@@ -192,7 +192,7 @@ def _one_by_one(
         X = check_array(X)
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
-    jobs = threads(n_jobs)
+    jobs = parts_at_once(n_jobs) or threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
     if jobs > 1 and chosen.size > 1 and _is_ours(estimator) and getattr(estimator, "n_jobs", 1) is None:
         # The columns are what runs in parallel.
@@ -200,8 +200,8 @@ def _one_by_one(
     sides = [code.matrix[labels, column] for column in chosen]
     used = [np.flatnonzero(side) for side in sides]
 
-    def fit(number: int) -> Any:
-        side, rows = sides[number], used[number]
+    # Rows are arguments: joblib's backends send large ones once.
+    def fit(number: int, X: Any, side: NDArray[np.int8], rows: NDArray[np.intp]) -> Any:
         every = rows.size == side.size
         part = X if every else (X[np.ix_(rows, rows)] if pairwise else _safe_indexing(X, rows))
         asked = metadata if sample_weight is None else {**metadata, "sample_weight": sample_weight}
@@ -211,7 +211,7 @@ def _one_by_one(
 
     with subtasks("column", int(chosen.size)) as columns, new_threads():
         fitted = Parallel(n_jobs=min(jobs, chosen.size), prefer="threads")(
-            delayed(fit)(number) for number in range(chosen.size)
+            delayed(fit)(number, X, sides[number], used[number]) for number in range(chosen.size)
         )
     for machine in fitted:
         if not hasattr(machine, "decision_function"):

@@ -191,7 +191,7 @@ class SupportVectorMachine(CertifiedMachine):
         machines: Sequence[int],
         fit: Callable[..., Any],
         *,
-        start: tuple[NDArray[np.int64], NDArray[np.float64]] | None,
+        start: tuple[NDArray[np.int64], NDArray[np.float64], None] | None,
     ) -> Any:
         """Runs ``fit(rows, kernel, solver)``, a function of the extension module."""
         budget = cache_bytes(self.cache_size)
@@ -219,7 +219,7 @@ class SupportVectorMachine(CertifiedMachine):
 
     def _start(
         self, training: Training, outputs: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], None] | None:
         """The last solution, where warm_start asks for it and it fits these rows."""
         if not self.warm_start or not hasattr(self, "expansion_"):
             return None
@@ -232,7 +232,7 @@ class SupportVectorMachine(CertifiedMachine):
             place = np.searchsorted(training.used, support)
             kept = np.isin(support, training.used)
             support, coefficients = place[kept].astype(np.int64), coefficients[kept]
-        return support, np.ascontiguousarray(coefficients)
+        return support, np.ascontiguousarray(coefficients), None
 
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
         """The fitted model; warns if it ended early, and passes Ctrl-C on."""

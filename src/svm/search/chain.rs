@@ -319,7 +319,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         for &j in large {
             let Some(seat) = Seat::new(j, self, &columns) else { continue };
             if let Some(problem) = seat.problem(self, self.costs[0])? {
-                machines.push(Machine::new(problem, &plan.of_machine[j], &columns, &training)?);
+                machines.push(Machine::new(problem, false, &plan.of_machine[j], &columns, &training)?);
                 seats.push(seat);
             }
         }
