@@ -42,10 +42,10 @@ def moons(n):
     return make_moons(n, noise=0.2, random_state=0)
 
 
-def mnist():
+def mnist(n):
     folder = Path(os.environ.get("SVMARROW_DATA", "../shared/data"))
     with np.load(folder / "mnist.npz") as found:
-        return found["X"].astype(np.float32) / 255.0, found["y"]
+        return found["X"][:n].astype(np.float32) / 255.0, found["y"][:n]
 
 
 def local(X, y, options):
@@ -164,7 +164,7 @@ def carried(model, rows, workers, support, columns, per_partition=100_000):
     # Vectors are the same share of a partition as of all rows.
     begin = rows * support * (per_partition / rows) * of_a_pair(model, "begin", columns) / workers
     evaluation = work["worker_values"] * of_a_pair(model, "worker", columns) / workers
-    driver = HELD * work["driver_values"] * of_a_pair(model, "driver", columns)
+    driver = work["driver_values"] * of_a_pair(model, "driver", columns)
     wire = WIRE * (work["sent_bytes"] * workers + work["received_bytes"])
     return {
         "rows": rows,
@@ -200,14 +200,15 @@ def crossing(slower, least=1e2, most=1e9):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 300_000, 1_000_000])
-    parser.add_argument("--mnist", action="store_true")
+    parser.add_argument("--mnist", type=int, nargs="?", const=70_000, help="rows of mnist; none without it")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     started = time.perf_counter()
     tasks = [(f"moons {n}", lambda n=n: moons(n), {"C": 1.0, "gamma": 2.0}) for n in arguments.rows]
     if arguments.mnist:
-        tasks.append(("mnist", mnist, {"C": 10.0, "gamma": 0.02}))
+        rows = arguments.mnist
+        tasks.append((f"mnist {rows}", lambda: mnist(rows), {"C": 10.0, "gamma": 0.02}))
     found = []
     for name, load, options in tasks:
         X, y = load()

@@ -278,6 +278,7 @@ def ship_all_table() -> str:
 def stream_table() -> str:
     words = {
         "low rank": "`LowRankRLSClassifier.partial_fit`",
+        "low rank, logistic": "`LowRankRLSRegressor.partial_fit`, logistic loss",
         "nystroem + sgd": "`Nystroem` + `SGDClassifier` of scikit-learn",
         "exact on 20,000 rows": "`SVC` on the first 20,000 rows, exact",
     }
@@ -320,6 +321,84 @@ def dask_table() -> str:
             )
     head = ["rows", "workers", "one machine", "workers, all", "driver", "share", "rounds", "vectors"]
     return table([*head, "MB moved", "apart"], rows)
+
+
+@part
+def stream_rows() -> str:
+    about = load("stream")["about"]
+    return f"{about['rows'] / 1e6:.0f} million rows, {about['points']} points"
+
+
+@part
+def dask_fits() -> str:
+    """What was fitted, and how."""
+    found = load("dask")
+    kinds: dict[str, Any] = {}
+    for run in found["runs"]:
+        name = run["name"].split()[0] + (" with noise .2" if run["name"].startswith("moons") else "")
+        kinds.setdefault(name, run["options"])
+    told = (f"{name} (C {each['C']:g}, gamma {each['gamma']:g})" for name, each in kinds.items())
+    return f"{' and '.join(told)}, {found['about']['partitions']} partitions"
+
+
+@part
+def dask_model() -> str:
+    """The constants of the cost model."""
+    model = load("dask")["model"]
+    words = {"worker": "a worker", "driver": "the driver", "begin": "the machine of a partition"}
+    rows = [
+        [words[name], f"{1e9 * model[name]['pair']:.2f}", f"{1e9 * model[name]['column']:.3f}"]
+        for name in words
+    ]
+    return table(["nanoseconds of", "a pair of rows", "and for each column and output"], rows)
+
+
+@part
+def dask_means() -> str:
+    """What the model takes for rounds and shares, and how far the fits bear it out."""
+    model = load("dask")["model"]
+    return (
+        f"{model['rounds']:.1f} rounds, {100 * model['changed']:.0f} % of the vectors evaluated again after "
+        f"the first, {model['held']:.1f} times as many rows on the driver as vectors at most"
+    )
+
+
+def _count(value: float) -> str:
+    """One digit and its power, as a number with commas."""
+    power = 10 ** math.floor(math.log10(value))
+    return f"{round(value / power) * power:,}"
+
+
+@part
+def dask_carried() -> str:
+    def hours(value: float) -> str:
+        return f"{value:.3f}" if value < 10 else f"{value:.0f}"
+
+    rows = [
+        [
+            f"{line['support']:,.0f}",
+            *(hours(line[f"hours_{part}"]) for part in ("begin", "workers", "driver", "wire")),
+            hours(line["hours"]),
+            f"{line['gigabytes_of_the_driver']:.2g}",
+            hours(line["hours_low_rank"]),
+        ]
+        for line in load("dask")["carried"]
+    ]
+    head = ["support vectors", "partitions' machines", "workers", "driver", "wire", "all"]
+    return table([*head, "driver's GB", "low rank"], rows)
+
+
+@part
+def dask_crossings() -> str:
+    """Where another machine is faster."""
+    found = load("dask")
+    crossings, rows = found["crossings"], found["carried"][0]["rows"]
+    low, driver = crossings["low_rank"], crossings["driver"]
+    return (
+        f"exact gives way to low rank with {crossings['points']:,} points at about {_count(low)} support "
+        f"vectors, one row in {_count(rows / low)}; from about {_count(driver)} on the driver takes longer "
+        "than the workers"
+    )
 
 
 # What one call promises ----------------------------------------------------------------------------------

@@ -155,7 +155,8 @@ SECTIONS = (
         _names(
             "svmarrow.dask",
             "DaskSVC DaskLowRankSVC DaskLowRankRLSClassifier DaskLowRankRLSRegressor "
-            "DaskBaggedKernelClassifier DaskBaggedKernelRegressor predict decision_function Round",
+            "DaskBaggedKernelClassifier DaskBaggedKernelRegressor predict decision_function Round "
+            "FitEstimate",
         ),
     ),
     Section(

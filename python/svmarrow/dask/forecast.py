@@ -6,11 +6,11 @@ where labels are noisy: then vectors are a share of the rows). The rest is count
 (`svmarrow.dask.rounds`), n rows, s vectors:
 
     workers        n s (1 + c) kernel values, c for the coefficients that change after the first round
-    driver         s^2 (1 + c), in its solver; memory for the b s rows that it holds at most
+    driver         s^2 (1 + b c), in its solver; memory for the b s rows that it holds at most
     to a worker    s (1 + c) vectors with their coefficients
     to the driver  (1 + b) s rows, and b s outputs each round
 
-with b, c and the number of rounds as they were measured on moons of 10^5 to 10^6 rows and on mnist
+with b, c and the number of rounds a little above what was measured on moons and mnist
 (`benches/dask/scaling.py`).
 """
 
@@ -100,7 +100,7 @@ def counted_work(
         "sent_bytes": round(support * again * (row_bytes + beside)),
         "received_bytes": round(support * ((1.0 + HELD) * whole + rounds * HELD * beside)),
         "worker_values": round(rows * support * again),
-        "driver_values": round(support * support * again),
+        "driver_values": round(support * support * (1.0 + HELD * CHANGED)),
     }
 
 
