@@ -200,7 +200,7 @@ def crossing(slower, least=1e2, most=1e9):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 300_000, 1_000_000])
-    parser.add_argument("--mnist", type=int, nargs="?", const=70_000, help="rows of mnist; none without it")
+    parser.add_argument("--mnist", type=int, nargs="?", const=60_000, help="rows of mnist; none without it")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
