@@ -209,9 +209,11 @@ def compress(
     ``"lars"``
     ==============  ==========================================================  ===========================
 
-    Few vectors fail where the model is not smooth at the distance of its rows: narrow kernels on noisy data
-    and checkerboards, where each vector answers for its own neighbourhood. ``"auto"`` then gives back many
-    vectors, or the full model; a machine with a wider kernel (smaller gamma) is then worth a try.
+    Few vectors fail where the classes themselves change at the distance of neighbouring rows (two spirals,
+    checkerboards of many fields), so that each vector answers for its own neighbourhood, and where a kernel
+    is narrow beyond all use. ``"auto"`` then gives back many vectors, or the full model; a machine with a
+    wider kernel (smaller gamma) is then worth a try. Noise that a narrow kernel has learnt by heart is no
+    hindrance: made vectors leave it out.
 
     References
     ----------
