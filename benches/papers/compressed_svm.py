@@ -557,6 +557,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, help="targets, room: threads of a construction")
     options = parser.parse_args()
     report = Report("compressed_svm", "Compressed support vector machines", options)
+    report.numbers["command"] = "python benches/papers/compressed_svm.py --only targets room"
     if options.json is not None and options.json.is_file():
         report.numbers |= json.loads(options.json.read_text(encoding="utf-8"))
     parts = {
