@@ -8,7 +8,9 @@
 //! sum b_i (x_i - c)'(x - c) is sum b_i x_i'x but for the constant -w'c, w = sum b_i x_i, which belongs to the intercept.
 //! And `gamma` goes into the rows, by a power of two, which changes no digit: what is left of it is between 1/2 and 2.
 
+use super::bytes::Unit;
 use super::function::KernelFunction;
+use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -53,6 +55,8 @@ pub(super) struct Frame {
     columns: Option<Vec<u32>>,
     centre: Vec<f64>,
     scale: f64,
+    /// Of rows that are packed as bytes.
+    unit: Option<Unit>,
 }
 
 impl Frame {
@@ -64,7 +68,14 @@ impl Frame {
     /// For rows like these, and coefficients with such sums.
     pub(super) fn for_sums(kernel: &Kernel, rows: Rows<'_>, sums: Sums) -> Self {
         let (kernel_there, scale) = scaled(*kernel);
-        let whole = |centre| Self { original: *kernel, kernel: kernel_there, columns: None, centre, scale };
+        let whole = |centre| Self {
+            original: *kernel,
+            kernel: kernel_there,
+            columns: None,
+            centre,
+            scale,
+            unit: None,
+        };
         let is_linear = *kernel == Kernel::Linear && sums == Sums::Zero;
         let moves =
             (is_linear || matches!(kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. })) && rows.rows() > 0;
@@ -79,6 +90,17 @@ impl Frame {
         let centre = near_mean(rows, &columns, false);
         let (columns, centre) = columns.into_iter().zip(centre).filter(|(_, c)| *c != 0.0).unzip();
         Self { columns: Some(columns), ..whole(centre) }
+    }
+
+    /// The same with dense rows as bytes, in single precision, where that is possible and worth it for these.
+    pub(super) fn with_bytes(mut self, rows: Rows<'_>, par: Par) -> Self {
+        self.unit = Unit::of(&self.kernel, self.scale, rows, par);
+        self
+    }
+
+    /// What rows that are packed as bytes are multiples of.
+    pub(super) fn unit(&self) -> Option<Unit> {
+        self.unit
     }
 
     /// The kernel of rows in the frame.

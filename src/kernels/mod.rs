@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `pair` | k(x, z) for one pair, in double precision: the oracle |
 //! | `pack` | rows of any layout repacked into column panels of one precision |
+//! | `bytes` | rows of multiples of one unit, pixels and counts, as bytes |
 //! | `frame` | where rows are moved before they are packed, and how large their numbers get |
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
@@ -16,6 +17,7 @@
 //! | `weights` | expansions of the linear kernel as weights of the columns |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
 
+mod bytes;
 mod contrast;
 mod frame;
 mod function;

@@ -4,6 +4,7 @@
 //! Nothing here is as long as sparse rows have columns: where those are many more than the entries, the columns that
 //! any panel has are numbered, and the features of panels and blocks are these numbers.
 
+use super::bytes::{ByteBlock, BytePanels};
 use super::frame::{Frame, is_single};
 use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
@@ -82,6 +83,8 @@ pub(super) struct Panels<T> {
 enum Data<T> {
     /// Dense rows: panels of equal size, one after the other.
     Dense(Vec<T>),
+    /// Dense rows of multiples of a unit, in single precision.
+    Bytes(BytePanels),
     /// Sparse rows: each panel has its own features, numbers of the columns where these are given, rising.
     Sparse(Vec<SparsePanel<T>>, Option<Vec<u32>>),
 }
@@ -105,6 +108,10 @@ impl<T: Real> Panels<T> {
                 (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, par)).transpose()?;
             let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
             Ok(Self { frame, features, width, data: Data::Sparse(panels, columns), norms })
+        } else if let Some(unit) = frame.unit().filter(|_| size_of::<T>() == size_of::<f32>()) {
+            let panels = BytePanels::pack(unit, rows, order, width, par)?;
+            let norms = panels.norms();
+            Ok(Self { frame, features: rows.cols(), width, data: Data::Bytes(panels), norms })
         } else {
             let size = rows.cols() * width;
             let mut data = memory::zeros(PACKED, count.saturating_mul(size))?;
@@ -143,11 +150,15 @@ impl<T: Real> Panels<T> {
 
     /// Whether values of the rows packed can be computed in their precision, single precision that is.
     pub(super) fn is_single(&self) -> bool {
-        self.norms.iter().all(|norm| is_single(self.frame.kernel(), norm.to_f64()))
+        self.bytes_of().is_some()
+            || self.norms.iter().all(|norm| is_single(self.frame.kernel(), norm.to_f64()))
     }
 
     /// Whether the values of a row of the block can be computed in the precision of the panels.
     pub(super) fn is_near(&self, block: &RowBlock<T>, row: usize) -> bool {
+        if let Form::Bytes(bytes) = &block.form {
+            return bytes.whole[row];
+        }
         let norm = block.norms[row].to_f64();
         match self.frame.kernel() {
             kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
@@ -176,18 +187,25 @@ impl<T: Real> Panels<T> {
     pub(super) fn bytes(&self) -> usize {
         let values = match &self.data {
             Data::Dense(values) => size_of_val(values.as_slice()),
+            Data::Bytes(panels) => panels.bytes(),
             Data::Sparse(panels, _) => panels.iter().map(SparsePanel::bytes).sum(),
         };
         values + size_of_val(self.norms.as_slice())
     }
 
-    /// One panel, as the micro-kernel reads it.
+    /// The panels, where they are of bytes.
+    pub(super) fn bytes_of(&self) -> Option<&BytePanels> {
+        if let Data::Bytes(panels) = &self.data { Some(panels) } else { None }
+    }
+
+    /// One panel that is not of bytes, as the micro-kernel reads it.
     pub(super) fn panel(&self, p: usize) -> PanelView<'_, T> {
         let (values, baseline) = match &self.data {
             Data::Dense(values) => {
                 let size = self.features * self.width;
                 (&values[p * size..(p + 1) * size], None)
             }
+            Data::Bytes(_) => (&[][..], None),
             Data::Sparse(panels, _) => (&*panels[p].values, Some(&*panels[p].baseline)),
         };
         PanelView { values, norms: &self.norms[p * self.width..(p + 1) * self.width], baseline }
@@ -196,7 +214,7 @@ impl<T: Real> Panels<T> {
     /// The features of a sparse panel.
     pub(super) fn present(&self, p: usize) -> Option<&[u32]> {
         match &self.data {
-            Data::Dense(_) => None,
+            Data::Dense(_) | Data::Bytes(_) => None,
             Data::Sparse(panels, _) => Some(&panels[p].features),
         }
     }
@@ -226,6 +244,10 @@ impl<T: Real> Panels<T> {
                 norms.push(T::from_f64(norm));
             }
             return Ok(RowBlock { norms, form: Form::Sparse(entries) });
+        }
+        if let Data::Bytes(panels) = &self.data {
+            let block = panels.block(rows, list)?;
+            return Ok(RowBlock { norms: vec![T::ZERO; list.len()], form: Form::Bytes(block) });
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
@@ -317,6 +339,7 @@ impl<T: Real> SparsePanel<T> {
 
 enum Form<T> {
     Dense { data: Vec<T>, stride: usize, depth: usize },
+    Bytes(ByteBlock),
     Sparse(SparseBlock<T>),
 }
 
@@ -336,14 +359,21 @@ impl<T: Real> RowBlock<T> {
     pub(super) fn row_bytes(&self) -> usize {
         match &self.form {
             Form::Dense { stride, .. } => stride * size_of::<T>(),
+            Form::Bytes(bytes) => bytes.row_bytes(),
             Form::Sparse(_) => 512,
         }
     }
 
-    /// The rows as the micro-kernel reads them, against the panel that `slots` has entered.
+    /// The rows, where they are of bytes.
+    pub(super) fn bytes(&self) -> Option<&ByteBlock> {
+        if let Form::Bytes(bytes) = &self.form { Some(bytes) } else { None }
+    }
+
+    /// Rows that are not of bytes as the micro-kernel reads them, against the panel that `slots` has entered.
     pub(super) fn view<'a>(&'a self, slots: &'a SlotMap) -> Block<'a, T> {
         match &self.form {
             Form::Dense { data, stride, depth } => Block::Dense { data, stride: *stride, depth: *depth },
+            Form::Bytes(_) => Block::Dense { data: &[], stride: 0, depth: 0 },
             Form::Sparse(entries) => Block::Sparse { entries, slots },
         }
     }

@@ -8,6 +8,7 @@
 //! Expansions of the linear kernel are weights of the columns, one vector an output, where these are not more numbers than
 //! the vectors (`weights`); the rest of this file is for the others.
 //!
+//! Vectors that are multiples of one unit meet rows that are so too in integers (`bytes`), others in single precision.
 //! Rows that single precision does not do for, because they are far from the vectors or their outputs are not finite, are
 //! computed again in double precision.
 //!
@@ -59,6 +60,23 @@ struct Packed<T> {
     units: Vec<f64>,
 }
 
+/// How kernel values are computed. What a way does not do for, rows far from the vectors or outputs that are not finite, is
+/// computed again in the next.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Exactly in integers, for vectors and rows of multiples of one unit.
+    Bytes,
+    Single,
+    Double,
+}
+
+impl Way {
+    /// The first one for such rows.
+    fn of(x: Rows<'_>) -> Self {
+        if x.is_f64() { Self::Double } else { Self::Bytes }
+    }
+}
+
 /// An expansion made ready: vectors packed, norms known, coefficients laid out. Reusable and shareable.
 pub struct Evaluator {
     kernel: Kernel,
@@ -68,6 +86,8 @@ pub struct Evaluator {
     intercepts: Vec<f64>,
     /// For the linear kernel; with the units of the outputs, as in [`Packed`].
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
+    /// Vectors of multiples of a unit.
+    bytes: OnceLock<Option<Packed<f32>>>,
     single: OnceLock<Packed<f32>>,
     double: OnceLock<Packed<f64>>,
 }
@@ -88,6 +108,7 @@ impl Evaluator {
             coefficients: memory::copied(MODEL, expansion.flat())?,
             intercepts: intercepts.to_vec(),
             weights: OnceLock::new(),
+            bytes: OnceLock::new(),
             single: OnceLock::new(),
             double: OnceLock::new(),
         })
@@ -114,7 +135,7 @@ impl Evaluator {
     /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
     /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain.
     pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, x.is_f64(), &Silent, par)
+        self.evaluate_in(x, Way::of(x), &Silent, par)
     }
 
     /// As [`Evaluator::evaluate`], under a monitor.
@@ -122,7 +143,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::evaluate`], and [`Error::Cancelled`].
     pub fn evaluate_watched(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, x.is_f64(), monitor, par)
+        self.evaluate_in(x, Way::of(x), monitor, par)
     }
 
     /// F computed in double precision whatever the rows hold.
@@ -130,20 +151,20 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::evaluate`].
     pub fn evaluate_double(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, true, &Silent, par)
+        self.evaluate_in(x, Way::Double, &Silent, par)
     }
 
-    fn evaluate_in(&self, x: Rows<'_>, double: bool, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+    fn evaluate_in(&self, x: Rows<'_>, way: Way, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
         let mut out = memory::room("the outputs", x.rows().saturating_mul(self.outputs()))?;
         (0..x.rows()).for_each(|_| out.extend_from_slice(&self.intercepts));
-        let out = self.add_vectors(x, double, out, monitor, par)?;
+        let out = self.add_vectors(x, way, out, monitor, par)?;
         Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
     }
 
     fn add_vectors(
         &self,
         x: Rows<'_>,
-        double: bool,
+        way: Way,
         mut out: Vec<f64>,
         monitor: &dyn Monitor,
         par: Par,
@@ -163,27 +184,42 @@ impl Evaluator {
             self.run(x, work, &mut out, monitor, par, |list, out| weights.add(x, list, units, out))?;
             return self.finite(x, out);
         }
-        let mut double = double;
-        if !double {
-            let packed = made(&self.single, || self.pack(par))?;
-            double = !packed.panels.is_single();
-            if !double {
-                self.run_packed(packed, x, &mut out, monitor, par)?;
-                let q = self.outputs();
-                let again: Vec<usize> = (0..x.rows())
-                    .filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite()))
-                    .collect();
-                if !again.is_empty() {
-                    let rows = x.copied("rows far from the vectors", &again)?;
-                    let values = flat(self.evaluate_in(rows.view(), true, monitor, par)?);
-                    for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
-                        out[i * q..(i + 1) * q].copy_from_slice(values);
-                    }
+        let next = match way {
+            Way::Bytes => {
+                let packed = made(&self.bytes, || {
+                    let frame = self.frame().with_bytes(self.vectors.view(), par);
+                    frame.unit().map(|_| self.pack(frame, par)).transpose()
+                })?;
+                if let Some(packed) = packed {
+                    self.run_packed(packed, x, &mut out, monitor, par)?;
+                } else {
+                    return self.add_vectors(x, Way::Single, out, monitor, par);
                 }
+                Way::Single
             }
-        }
-        if double {
-            self.run_packed(made(&self.double, || self.pack(par))?, x, &mut out, monitor, par)?;
+            Way::Single => {
+                let packed = made(&self.single, || self.pack(self.frame(), par))?;
+                if !packed.panels.is_single() {
+                    return self.add_vectors(x, Way::Double, out, monitor, par);
+                }
+                self.run_packed(packed, x, &mut out, monitor, par)?;
+                Way::Double
+            }
+            Way::Double => {
+                let packed = made(&self.double, || self.pack(self.frame(), par))?;
+                self.run_packed(packed, x, &mut out, monitor, par)?;
+                return self.finite(x, out);
+            }
+        };
+        let q = self.outputs();
+        let again: Vec<usize> =
+            (0..x.rows()).filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite())).collect();
+        if !again.is_empty() {
+            let rows = x.copied("rows that are computed again", &again)?;
+            let values = flat(self.evaluate_in(rows.view(), next, monitor, par)?);
+            for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
+                out[i * q..(i + 1) * q].copy_from_slice(values);
+            }
         }
         self.finite(x, out)
     }
@@ -229,10 +265,13 @@ impl Evaluator {
         (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect()
     }
 
-    fn pack<T: Real>(&self, par: Par) -> Result<Packed<T>> {
+    fn frame(&self) -> Frame {
+        Frame::of(&self.kernel, self.vectors.view())
+    }
+
+    fn pack<T: Real>(&self, frame: Frame, par: Par) -> Result<Packed<T>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let (m, width) = (vectors.rows(), panel_width::<T>());
-        let frame = Frame::of(&self.kernel, vectors);
         let panels = Panels::pack(vectors, &(0..m).collect::<Vec<_>>(), &frame.into(), par)?;
         let units = self.units();
         let (mut groups, mut coefficients): (Vec<Group>, Vec<T>) = (Vec::new(), Vec::new());
@@ -319,6 +358,10 @@ impl Evaluator {
     fn block<T: Real>(&self, packed: &Packed<T>, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
         let (q, width, lanes) = (self.outputs(), packed.panels.width(), lanes::<T>());
         let block = packed.panels.block(x, list)?;
+        if (0..list.len()).all(|i| !packed.panels.is_near(&block, i)) {
+            out.fill(f64::NAN);
+            return Ok(());
+        }
         let mut sums: Vec<T> = Vec::new();
         for group in &packed.groups {
             let live = group.outputs.len();
@@ -422,6 +465,41 @@ mod tests {
                             intercepts[j] + (0..m).map(|c| k[[i, c]] * b[c * q + j]).sum::<f64>();
                         assert!((f[[i, j]] - expected).abs() < tolerance, "{} {expected}", f[[i, j]]);
                     }
+                }
+            }
+        }
+    }
+
+    /// Rows of pixels meet vectors of pixels in integers, on machines that have the instruction; a row among them that is
+    /// none is computed as it would be alone.
+    #[test]
+    fn pixels_and_other_rows_go_together() {
+        let (n, m, d, q) = (101, 70, 67, 3);
+        let pixel = |i: usize| (i * 7919 % 256) as f32 / 255.0;
+        let z: Vec<f32> = (0..m * d).map(pixel).collect();
+        let mut x: Vec<f32> = (0..n * d).map(|i| pixel(i + 31)).collect();
+        for row in [0, 40, 100] {
+            x[row * d + 5] += 0.001;
+        }
+        let b: Vec<f64> = (0..m * q).map(|i| (i as f64 * 0.13).sin()).collect();
+        let (z_rows, intercepts) = (Rows::from_shape((m, d), &z).unwrap(), vec![0.5; q]);
+        for kernel in [
+            Kernel::Rbf { gamma: 0.05 },
+            Kernel::Polynomial { degree: 3, gamma: 0.02, coef0: 1.0 },
+            Kernel::Sigmoid { gamma: 0.01, coef0: -0.5 },
+        ] {
+            let view = ExpansionView::new(kernel, z_rows, matrix((m, q), &b).unwrap(), &intercepts).unwrap();
+            let evaluator = Evaluator::new(&view).unwrap();
+            let f = evaluator.evaluate(Rows::from_shape((n, d), &x).unwrap(), Par::Threads).unwrap();
+            let exact =
+                evaluator.evaluate_double(Rows::from_shape((n, d), &x).unwrap(), Par::Threads).unwrap();
+            let largest = exact.iter().fold(1.0_f64, |largest, v| largest.max(v.abs()));
+            for i in 0..n {
+                let alone = Rows::from_shape((1, d), &x[i * d..(i + 1) * d]).unwrap();
+                let alone = evaluator.evaluate(alone, Par::Sequential).unwrap();
+                for j in 0..q {
+                    assert!((f[[i, j]] - exact[[i, j]]).abs() < 2e-6 * largest, "{kernel:?} {i} {j}");
+                    assert_eq!(f[[i, j]], alone[[0, j]]);
                 }
             }
         }

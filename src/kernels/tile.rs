@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::memory;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
-use crate::simd::micro::panel_tile;
+use crate::simd::bytes::byte_tile;
+use crate::simd::micro::{finish_tile, panel_tile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,14 +36,24 @@ pub(super) fn for_each_tile<T: Real>(
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, TILE_ROWS);
     let mut tile = vec![T::ZERO; step.min(block.len()) * width];
     let mut slots = panels.slots()?;
+    let bytes = panels.bytes_of().zip(block.bytes());
+    let bytes = bytes
+        .map(|(panels_of, rows)| (panels_of, panels_of.unit.outcome(panels.frame().kernel()), rows.view()));
+    let lengths = vec![T::ZERO; if bytes.is_some() { step.max(width) } else { 0 }];
     for first in (0..block.len()).step_by(step) {
         let rows = step.min(block.len() - first);
         for p in range.clone() {
             if let Some(present) = panels.present(p) {
                 slots.enter(present);
             }
-            let block = (block.view(&slots), &*block.norms);
-            panel_tile(method, block, first, panels.panel(p), &mut tile[..rows * width]);
+            let out = &mut tile[..rows * width];
+            if let Some((bytes, outcome, of_block)) = bytes {
+                byte_tile(of_block, first, bytes.panel(p), outcome, bytemuck::cast_slice_mut(out));
+                finish_tile(method.1, &lengths[..rows], &lengths[..width], out);
+            } else {
+                let block = (block.view(&slots), &*block.norms);
+                panel_tile(method, block, first, panels.panel(p), out);
+            }
             sink(first, rows, p, &tile);
             if let Some(present) = panels.present(p) {
                 slots.leave(present);
@@ -105,7 +116,11 @@ impl<'a> KernelRows<'a> {
         par: Par,
     ) -> Result<Self> {
         let (function, source) = (kernel.into(), source.reborrow());
-        let frame = Arc::new(Frame::for_sums(&function.built_in(), source, sums));
+        let mut frame = Frame::for_sums(&function.built_in(), source, sums);
+        if precision == Precision::Single {
+            frame = frame.with_bytes(source, par);
+        }
+        let frame = Arc::new(frame);
         let packed = Packed::Precomputed(Vec::new());
         let empty = Self { function, precision, source, frame, packed, columns: 0, computed: Arc::default() };
         empty.with_columns(columns, par)

@@ -10,7 +10,8 @@
 //!
 //! Machines that share training rows go in step. Rows are cut into *segments* of columns, so that the row of x against
 //! its own class serves every machine of that class. Where the caches have no room for the blocks of all machines, steps
-//! 2 to 5 are done for some machines after the others.
+//! 2 to 5 are done for some machines after the others. Where kernel values are computed again and not kept, nothing is
+//! shared: many machines then go their own ways.
 //!
 //! A stop leaves usable machines: coefficients are feasible, gradients exact, but those of variables that were set aside
 //! and that there was no time to take back (see `shrinking`).
@@ -19,11 +20,15 @@ use super::columns::{Columns, Segment};
 use super::machine::Machine;
 use super::sharing::Sharing;
 use super::training::Training;
-use crate::control::{Progress, StopReason};
+use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
 use crate::memory::Arenas;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Machines a thread from which on each is solved on one thread.
+const CROWD: usize = 4;
 
 /// Solves all machines to the tolerance, or until the monitor or `max_iterations` (pair steps a machine) stops them.
 ///
@@ -47,6 +52,9 @@ pub(super) fn solve_in<'a>(
     training: &Training<'a>,
     memory: &Arenas,
 ) -> Result<()> {
+    if !columns.are_kept() && machines.len() >= CROWD * training.par.threads() {
+        return solve_apart(machines, columns, training, memory);
+    }
     let mut sharing = Sharing::new(machines, columns.segments.len());
     // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
     // the live rows few, and the memory they take is used again.
@@ -56,7 +64,22 @@ pub(super) fn solve_in<'a>(
         usize::MAX
     };
     loop {
-        let checked = check(machines, columns, &mut sharing, training)?;
+        let mut checked = ControlFlow::Continue(());
+        let mut worst = 0.0_f64;
+        for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
+            checked = check(machine, columns, training)?;
+            if checked.is_break() {
+                break;
+            }
+            match machine.stop {
+                Some(StopReason::Converged) => {
+                    sharing.leave(machine);
+                    machine.forget_rows(&mut columns.segments, |a, b| sharing.count(a, b) == 0);
+                }
+                Some(_) => {}
+                None => worst = worst.max(machine.survey.violation()),
+            }
+        }
         let unfinished: Vec<usize> =
             (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).collect();
         if unfinished.is_empty() {
@@ -64,7 +87,7 @@ pub(super) fn solve_in<'a>(
         }
         let ended = match checked {
             ControlFlow::Break(reason) => ControlFlow::Break(reason),
-            ControlFlow::Continue(worst) => round(machines, &unfinished, columns, training, memory, worst)?,
+            ControlFlow::Continue(()) => round(machines, &unfinished, columns, training, memory, worst)?,
         };
         if let ControlFlow::Break(reason) = ended {
             for machine in machines.iter_mut() {
@@ -73,45 +96,101 @@ pub(super) fn solve_in<'a>(
         }
     }
     for machine in machines {
-        while machine.unshrink(columns, training)? == ControlFlow::Continue(true) {}
-        machine.settle();
+        finish(machine, columns, training)?;
     }
     Ok(())
 }
 
-/// Ends the machines that are done or out of steps; the largest violation of the others. A machine that has set variables
-/// aside is done only when they are back and still nothing is violated.
-fn check(
-    machines: &mut [Machine<'_>],
-    columns: &mut Columns<'_>,
-    sharing: &mut Sharing,
-    training: &Training<'_>,
-) -> Result<ControlFlow<StopReason, f64>> {
-    let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
-    let mut worst = 0.0_f64;
-    for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
-        let mut gap = machine.survey.violation();
-        while gap <= tolerance {
-            match machine.unshrink(columns, training)? {
-                ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-                ControlFlow::Continue(false) => break,
-                ControlFlow::Continue(true) => gap = machine.survey.violation(),
+/// Solves machines that share no kernel rows, each from its first round to its last on one thread: its blocks stay in
+/// the caches of a processor, and no machine waits for another. A round does not depend on the threads, so no bit does.
+fn solve_apart<'a>(
+    machines: &mut [Machine<'a>],
+    columns: &Columns<'a>,
+    training: &Training<'a>,
+    memory: &Arenas,
+) -> Result<()> {
+    let alone = Training { par: Par::Sequential, ..*training };
+    let (count, done, stopped) = (machines.len(), AtomicUsize::new(0), OnceLock::new());
+    let look = || training.monitor.look("fit", done.load(Ordering::Relaxed), count);
+    training.par.try_for_each_chunk(machines, 1, |_, machine| {
+        let machine = &mut machine[0];
+        while machine.stop.is_none() {
+            let mut ended = match stopped.get() {
+                Some(&reason) => ControlFlow::Break(reason),
+                None => look(),
+            };
+            if ended.is_continue() {
+                ended = check(machine, columns, &alone)?;
+            }
+            if ended.is_continue() && machine.stop.is_none() {
+                drop(machine.select_block());
+                ended = advance(machine, columns, memory, &alone, look)?;
+            }
+            if let ControlFlow::Break(reason) = ended {
+                machine.stop.get_or_insert(*stopped.get_or_init(|| reason));
             }
         }
-        if gap.is_nan() {
-            // The outcome is an error that names the cause.
-            machine.stop = Some(StopReason::Stalled);
-        } else if gap <= tolerance {
-            machine.stop = Some(StopReason::Converged);
-            sharing.leave(machine);
-            machine.forget_rows(&mut columns.segments, |a, b| sharing.count(a, b) == 0);
-        } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
-            machine.stop = Some(StopReason::MaxIterations);
-        } else {
-            worst = worst.max(gap);
+        done.fetch_add(1, Ordering::Relaxed);
+        finish(machine, columns, &alone)
+    })
+}
+
+/// Takes back what the machine has set aside, with gradients where there is time.
+fn finish(machine: &mut Machine<'_>, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
+    while machine.unshrink(columns, training)? == ControlFlow::Continue(true) {}
+    machine.settle();
+    Ok(())
+}
+
+/// Ends the machine if it is done or out of steps. One that has set variables aside is done only when they are back and
+/// still nothing is violated.
+fn check(
+    machine: &mut Machine<'_>,
+    columns: &Columns<'_>,
+    training: &Training<'_>,
+) -> Result<ControlFlow<StopReason>> {
+    let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
+    let mut gap = machine.survey.violation();
+    while gap <= tolerance {
+        match machine.unshrink(columns, training)? {
+            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
+            ControlFlow::Continue(false) => break,
+            ControlFlow::Continue(true) => gap = machine.survey.violation(),
         }
     }
-    Ok(ControlFlow::Continue(worst))
+    machine.stop = if gap.is_nan() {
+        // The outcome is an error that names the cause.
+        Some(StopReason::Stalled)
+    } else if gap <= tolerance {
+        Some(StopReason::Converged)
+    } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
+        Some(StopReason::MaxIterations)
+    } else {
+        None
+    };
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Solves the chosen block of a machine, and moves it.
+fn advance<'a>(
+    machine: &mut Machine<'a>,
+    columns: &Columns<'a>,
+    memory: &Arenas,
+    training: &Training<'a>,
+    look: impl Fn() -> ControlFlow<StopReason>,
+) -> Result<ControlFlow<StopReason>> {
+    let moves = match machine.solve_block(columns, memory, training, look)? {
+        ControlFlow::Continue(None) => return Ok(ControlFlow::Continue(())),
+        ControlFlow::Continue(Some(moves)) => moves,
+        ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
+    };
+    if let ControlFlow::Break(reason) = machine.update_gradients(moves, columns, training)? {
+        return Ok(ControlFlow::Break(reason));
+    }
+    if training.params.shrinking && !columns.are_kept() {
+        machine.shrink(columns, training.par)?;
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// One block of each of the unfinished machines.
@@ -152,17 +231,8 @@ fn round<'a>(
                 stopped.get_or_init(|| reason);
                 return Ok(());
             }
-            let ended = match machine.solve_block(columns, memory, training, look)? {
-                ControlFlow::Continue(None) => return Ok(()),
-                ControlFlow::Continue(Some(moves)) => machine.update_gradients(moves, columns, training)?,
-                ControlFlow::Break(reason) => ControlFlow::Break(reason),
-            };
-            if let ControlFlow::Break(reason) = ended {
+            if let ControlFlow::Break(reason) = advance(machine, columns, memory, training, look)? {
                 stopped.get_or_init(|| reason);
-                return Ok(());
-            }
-            if training.params.shrinking && !columns.are_kept() {
-                machine.shrink(columns, training.par)?;
             }
             Ok(())
         })?;

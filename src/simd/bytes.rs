@@ -1,0 +1,241 @@
+//! Register tiles of inner products between bytes, exact in integers: pixels, counts, one-hot columns.
+//!
+//! One instruction (AVX-512 VNNI) multiplies 64 pairs of bytes where a fused multiply-add in single precision takes 16,
+//! so panels have four features side by side: group after group, in each the four bytes of one column, then of the next.
+//! The instruction wants one factor with a sign: rows of the block hold a - 128, and 128 times the sum of a column is
+//! added at the end.
+//!
+//! Sums are exact, so the portable loop gives the same bits; it is slower than single precision, and there for machines
+//! without the instruction and for tests.
+
+use super::micro::panel_width;
+use super::{Level, level};
+
+/// Features beyond which a squared distance might not fit 32 bits.
+pub(crate) const MOST_FEATURES: usize = 16_384;
+/// What the bytes of a row are stored less by.
+pub(crate) const OFFSET: i32 = 128;
+/// Features that stand side by side.
+pub(crate) const GROUP: usize = 4;
+
+/// Whether the machine has the instruction that makes bytes worth it.
+pub(crate) fn are_fast() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return level() == Level::Avx512 && is_x86_feature_detected!("avx512vnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Rows of bytes less [`OFFSET`], `stride` apart, a multiple of [`GROUP`]; zeros behind the features.
+#[derive(Clone, Copy)]
+pub(crate) struct ByteRows<'a> {
+    pub(crate) values: &'a [i8],
+    pub(crate) stride: usize,
+    /// Sum of the squared bytes of each row.
+    pub(crate) squares: &'a [i32],
+}
+
+/// The columns of a panel.
+#[derive(Clone, Copy)]
+pub(crate) struct BytePanel<'a> {
+    /// `stride` x the panel's width.
+    pub(crate) values: &'a [u8],
+    /// [`OFFSET`] times the sum of each column.
+    pub(crate) sums: &'a [i32],
+    /// Sum of the squared bytes of each column.
+    pub(crate) squares: &'a [i32],
+}
+
+/// What becomes of an inner product.
+#[derive(Clone, Copy)]
+pub(crate) enum Outcome {
+    /// So many times the inner product.
+    Inner(f32),
+    /// So many times the squared distance.
+    Distance(f32),
+}
+
+/// Writes what comes of the rows from `first` of a block against one panel: as many lines of the panel's width as `out`
+/// holds.
+pub(crate) fn byte_tile(
+    rows: ByteRows<'_>,
+    first: usize,
+    panel: BytePanel<'_>,
+    outcome: Outcome,
+    out: &mut [f32],
+) {
+    let width = panel_width::<f32>();
+    let count = out.len() / width;
+    assert!(rows.stride.is_multiple_of(GROUP) && panel.values.len() >= rows.stride * width);
+    assert!(rows.values.len() >= (first + count) * rows.stride && rows.squares.len() >= first + count);
+    assert!(panel.sums.len() == width && panel.squares.len() == width);
+    let tile = ByteTile { rows, first, panel, outcome, width };
+    #[cfg(target_arch = "x86_64")]
+    if are_fast() {
+        // SAFETY: the machine has the instructions, and the assertions above are what the loop relies on.
+        return unsafe { vnni::run(&tile, out) };
+    }
+    tile.run_portably(out);
+}
+
+struct ByteTile<'a> {
+    rows: ByteRows<'a>,
+    first: usize,
+    panel: BytePanel<'a>,
+    outcome: Outcome,
+    width: usize,
+}
+
+impl ByteTile<'_> {
+    fn run_portably(&self, out: &mut [f32]) {
+        let Self { rows: ByteRows { values, stride, squares }, panel, width, .. } = *self;
+        for (row, line) in (self.first..).zip(out.chunks_exact_mut(width)) {
+            let values = &values[row * stride..(row + 1) * stride];
+            for (j, out) in line.iter_mut().enumerate() {
+                let mut inner = panel.sums[j];
+                for (group, values) in values.chunks_exact(GROUP).enumerate() {
+                    let column = &panel.values[(group * width + j) * GROUP..][..GROUP];
+                    inner +=
+                        values.iter().zip(column).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
+                }
+                *out = match self.outcome {
+                    Outcome::Inner(factor) => factor * inner as f32,
+                    Outcome::Distance(factor) => {
+                        factor * (squares[row] + panel.squares[j] - 2 * inner) as f32
+                    }
+                };
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vnni {
+    use super::{BytePanel, ByteRows, ByteTile, Outcome};
+    // A list would say every intrinsic once more.
+    #[allow(clippy::wildcard_imports)]
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// The machine must have AVX-512 F and VNNI; sizes are as `byte_tile` has checked them.
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub(super) unsafe fn run(tile: &ByteTile<'_>, out: &mut [f32]) {
+        let (count, mut done) = (out.len() / tile.width, 0);
+        while done < count {
+            let out = out[done * tile.width..].as_mut_ptr();
+            // SAFETY: the caller's promise; the rows end at or before the last one.
+            done += unsafe {
+                match count - done {
+                    12.. => rows::<12>(tile, done, out),
+                    6.. => rows::<6>(tile, done, out),
+                    2.. => rows::<2>(tile, done, out),
+                    _ => rows::<1>(tile, done, out),
+                }
+            };
+        }
+    }
+
+    /// R rows at once; returns R.
+    ///
+    /// # Safety
+    /// As [`run`].
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn rows<const R: usize>(tile: &ByteTile<'_>, done: usize, out: *mut f32) -> usize {
+        let ByteTile { rows: ByteRows { values, stride, squares }, panel, .. } = *tile;
+        let BytePanel { values: columns, sums: offsets, squares: column_squares } = panel;
+        let first = tile.first + done;
+        // SAFETY: `byte_tile` has checked that rows, panel and output are long enough.
+        unsafe {
+            let load = |from: &[i32]| {
+                let from = from.as_ptr();
+                [_mm512_loadu_epi32(from), _mm512_loadu_epi32(from.add(16))]
+            };
+            let mut sums = [load(offsets); R];
+            let a = values.as_ptr().add(first * stride);
+            let mut b = columns.as_ptr().cast::<i32>();
+            for k in (0..stride).step_by(super::GROUP) {
+                let columns = [_mm512_loadu_epi32(b), _mm512_loadu_epi32(b.add(16))];
+                b = b.add(32);
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    let four = _mm512_set1_epi32(a.add(i * stride + k).cast::<i32>().read_unaligned());
+                    sum[0] = _mm512_dpbusd_epi32(sum[0], columns[0], four);
+                    sum[1] = _mm512_dpbusd_epi32(sum[1], columns[1], four);
+                }
+            }
+            let column_squares = load(column_squares);
+            for (i, sum) in sums.into_iter().enumerate() {
+                for (half, inner) in sum.into_iter().enumerate() {
+                    let (whole, factor) = match tile.outcome {
+                        Outcome::Inner(factor) => (inner, factor),
+                        Outcome::Distance(factor) => {
+                            let square = _mm512_set1_epi32(*squares.get_unchecked(first + i));
+                            let both = _mm512_add_epi32(square, column_squares[half]);
+                            (_mm512_sub_epi32(both, _mm512_add_epi32(inner, inner)), factor)
+                        }
+                    };
+                    let value = _mm512_mul_ps(_mm512_set1_ps(factor), _mm512_cvtepi32_ps(whole));
+                    _mm512_storeu_ps(out.add((2 * i + half) * 16), value);
+                }
+            }
+        }
+        R
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Both loops give the products and distances of plain integers, to the last bit.
+        #[test]
+        fn integers_stay_integers(
+            (rows, features, seed) in (1_usize..30, 1_usize..90, 0_u64..1000)
+        ) {
+            let width = panel_width::<f32>();
+            let stride = features.next_multiple_of(GROUP);
+            let mut random = crate::random::Random::new(seed);
+            let mut byte = || (random.below(256)) as u8;
+            let a: Vec<Vec<u8>> = (0..rows).map(|_| (0..features).map(|_| byte()).collect()).collect();
+            let b: Vec<Vec<u8>> = (0..width).map(|_| (0..features).map(|_| byte()).collect()).collect();
+            let mut values = vec![0_i8; rows * stride];
+            for (row, a) in a.iter().enumerate() {
+                for (k, &v) in a.iter().enumerate() {
+                    values[row * stride + k] = (i32::from(v) - OFFSET) as i8;
+                }
+            }
+            let mut panel = vec![0_u8; stride * width];
+            for (j, b) in b.iter().enumerate() {
+                for (k, &v) in b.iter().enumerate() {
+                    panel[(k / GROUP * width + j) * GROUP + k % GROUP] = v;
+                }
+            }
+            let square = |v: &Vec<u8>| v.iter().map(|&v| i32::from(v) * i32::from(v)).sum::<i32>();
+            let squares: Vec<i32> = a.iter().map(square).collect();
+            let of_columns: Vec<i32> = b.iter().map(square).collect();
+            let sums: Vec<i32> = b.iter().map(|b| OFFSET * b.iter().map(|&v| i32::from(v)).sum::<i32>()).collect();
+            let rows_of = ByteRows { values: &values, stride, squares: &squares };
+            let panel = BytePanel { values: &panel, sums: &sums, squares: &of_columns };
+            for first in [0, rows / 2] {
+                for outcome in [Outcome::Inner(0.5), Outcome::Distance(-0.25)] {
+                    let mut out = vec![0.0_f32; (rows - first) * width];
+                    let mut portable = out.clone();
+                    byte_tile(rows_of, first, panel, outcome, &mut out);
+                    ByteTile { rows: rows_of, first, panel, outcome, width }.run_portably(&mut portable);
+                    prop_assert_eq!(&out, &portable);
+                    for (i, line) in out.chunks_exact(width).enumerate() {
+                        for (j, &value) in line.iter().enumerate() {
+                            let pairs = || a[first + i].iter().zip(&b[j]).map(|(&a, &b)| (i32::from(a), i32::from(b)));
+                            let exact = match outcome {
+                                Outcome::Inner(f) => f * pairs().map(|(a, b)| a * b).sum::<i32>() as f32,
+                                Outcome::Distance(f) => f * pairs().map(|(a, b)| (a - b) * (a - b)).sum::<i32>() as f32,
+                            };
+                            prop_assert_eq!(value, exact);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
