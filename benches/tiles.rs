@@ -1,5 +1,6 @@
 //! Kernel values per second: rows for the solver ([`KernelRows::compute`]) and prediction
-//! ([`Evaluator::evaluate`]) at the widths of four common sets: 2, 22, 123 and 784 features.
+//! ([`Evaluator::evaluate`]) at the widths of four common sets: 2, 22, 123 and 784 features, and for
+//! 784 pixels.
 //!
 //! `cargo bench --bench tiles`; throughput is in kernel values. `SVMARROW_SIMD` forces an instruction set.
 
@@ -12,7 +13,8 @@ use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
 
-const FEATURES: [usize; 4] = [2, 22, 123, 784];
+/// Widths, and whether the numbers are pixels: multiples of 1/255.
+const FEATURES: [(usize, bool); 5] = [(2, false), (22, false), (123, false), (784, false), (784, true)];
 /// Columns of a kernel row, and vectors of an expansion.
 const VECTORS: usize = 2048;
 /// Rows fetched together, and rows predicted together.
@@ -32,6 +34,16 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
         .collect()
 }
 
+/// As [`numbers`], or as many pixels.
+fn numbers_or_pixels(count: usize, seed: u64, pixels: bool) -> Vec<f32> {
+    let pixel = |v: f32| ((v + 1.0) * 127.5).round() / 255.0;
+    numbers(count, seed).into_iter().map(|v| if pixels { pixel(v) } else { v }).collect()
+}
+
+fn name(features: usize, pixels: bool) -> String {
+    format!("{features}{}", if pixels { " pixels" } else { "" })
+}
+
 fn view(data: &[f32], rows: usize, features: usize) -> Rows<'_> {
     Rows::from_shape((rows, features), data).expect("the sizes are this file's")
 }
@@ -39,8 +51,8 @@ fn view(data: &[f32], rows: usize, features: usize) -> Rows<'_> {
 fn kernel_rows(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("kernel_rows");
     group.throughput(Throughput::Elements((ROWS * VECTORS) as u64));
-    for features in FEATURES {
-        let data = numbers(VECTORS * features, 1);
+    for (features, pixels) in FEATURES {
+        let data = numbers_or_pixels(VECTORS * features, 1, pixels);
         let kernel = Kernel::Rbf { gamma: 1.0 / features as f64 };
         let columns: Vec<usize> = (0..VECTORS).collect();
         let source = KernelRows::new(
@@ -53,7 +65,7 @@ fn kernel_rows(criterion: &mut Criterion) {
         .expect("the columns fit in memory");
         let wanted: Vec<usize> = (0..ROWS).map(|i| i * VECTORS / ROWS).collect();
         let mut values = vec![0.0_f32; ROWS * VECTORS];
-        group.bench_function(BenchmarkId::from_parameter(features), |bencher| {
+        group.bench_function(BenchmarkId::from_parameter(name(features, pixels)), |bencher| {
             bencher.iter(|| {
                 let mut out: Vec<&mut [f32]> = values.chunks_exact_mut(VECTORS).collect();
                 source.compute(black_box(&wanted), &mut out, Par::Threads)
@@ -66,9 +78,9 @@ fn kernel_rows(criterion: &mut Criterion) {
 fn evaluator(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("evaluator");
     group.throughput(Throughput::Elements((ROWS * VECTORS) as u64));
-    for features in FEATURES {
-        let vectors = numbers(VECTORS * features, 1);
-        let rows = numbers(ROWS * features, 2);
+    for (features, pixels) in FEATURES {
+        let vectors = numbers_or_pixels(VECTORS * features, 1, pixels);
+        let rows = numbers_or_pixels(ROWS * features, 2, pixels);
         for outputs in [1, 10] {
             let coefficients: Vec<f64> = numbers(VECTORS * outputs, 3).into_iter().map(f64::from).collect();
             let expansion = ExpansionView::new(
@@ -79,9 +91,12 @@ fn evaluator(criterion: &mut Criterion) {
             )
             .expect("a valid expansion");
             let evaluator = Evaluator::new(&expansion).expect("a valid expansion");
-            group.bench_function(BenchmarkId::new(format!("outputs={outputs}"), features), |bencher| {
-                bencher.iter(|| evaluator.evaluate(black_box(view(&rows, ROWS, features)), Par::Threads));
-            });
+            group.bench_function(
+                BenchmarkId::new(format!("outputs={outputs}"), name(features, pixels)),
+                |bencher| {
+                    bencher.iter(|| evaluator.evaluate(black_box(view(&rows, ROWS, features)), Par::Threads));
+                },
+            );
         }
     }
     group.finish();

@@ -81,7 +81,8 @@ impl Unit {
     #[inline]
     fn byte(&self, v: f64) -> (u8, bool) {
         let byte = ((v * self.inverse + LAST_BITS).to_bits() & 0xff) as u8;
-        (byte, (f64::from(byte) * self.unit - v).abs() <= ROUNDING * v)
+        // The nearest integer of 256 or more leaves other last bits; only of infinity is the difference no less than allowed.
+        (byte, v.is_finite() && (f64::from(byte) * self.unit - v).abs() <= ROUNDING * v)
     }
 
     /// Calls `put(column, byte)` for the columns of a row; whether the unit divides all of its numbers.
