@@ -30,7 +30,7 @@ const LAST_BITS: f64 = 6_755_399_441_055_744.0;
 /// What all numbers of the rows are multiples of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unit {
-    unit: f64,
+    size: f64,
     inverse: f64,
     /// What rows are multiplied by.
     scale: f64,
@@ -53,9 +53,9 @@ impl Unit {
             });
         }
         let candidates = [1.0, 1.0 / 255.0, 1.0 / 256.0, most / 255.0, least];
-        candidates.into_iter().map(|unit| Self::new(unit, scale)).find(|unit| {
+        candidates.into_iter().map(|size| Self::new(size, scale)).find(|unit| {
             let factor = unit.factor() * 65_025.0 * features as f64;
-            let all = AtomicBool::new(unit.unit > 0.0 && factor > 1e-30 && factor < 1e30);
+            let all = AtomicBool::new(unit.size > 0.0 && factor > 1e-30 && factor < 1e30);
             par.for_each(rows.rows().div_ceil(SAMPLE), |chunk| {
                 for row in chunk * SAMPLE..rows.rows().min((chunk + 1) * SAMPLE) {
                     if !(all.load(Ordering::Relaxed) && unit.divides(rows, row)) {
@@ -67,8 +67,8 @@ impl Unit {
         })
     }
 
-    fn new(unit: f64, scale: f64) -> Self {
-        Self { unit, inverse: 1.0 / unit, scale }
+    fn new(size: f64, scale: f64) -> Self {
+        Self { size, inverse: 1.0 / size, scale }
     }
 
     fn divides(&self, rows: Rows<'_>, row: usize) -> bool {
@@ -82,7 +82,7 @@ impl Unit {
     fn byte(&self, v: f64) -> (u8, bool) {
         let byte = ((v * self.inverse + LAST_BITS).to_bits() & 0xff) as u8;
         // The nearest integer of 256 or more leaves other last bits; only of infinity is the difference no less than allowed.
-        (byte, v.is_finite() && (f64::from(byte) * self.unit - v).abs() <= ROUNDING * v)
+        (byte, v.is_finite() && (f64::from(byte) * self.size - v).abs() <= ROUNDING * v)
     }
 
     /// Calls `put(column, byte)` for the columns of a row; whether the unit divides all of its numbers.
@@ -101,7 +101,7 @@ impl Unit {
 
     /// What an inner product of bytes is multiplied by for that of the rows in the frame.
     fn factor(&self) -> f64 {
-        (self.unit * self.scale).powi(2)
+        (self.size * self.scale).powi(2)
     }
 
     /// What becomes of inner products of bytes before the epilogue, which is then told that all lengths are zero.

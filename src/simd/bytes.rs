@@ -152,10 +152,10 @@ mod vnni {
             };
             let mut sums = [load(offsets); R];
             let a = values.as_ptr().add(first * stride);
-            let mut b = columns.as_ptr().cast::<i32>();
+            let mut b = columns.as_ptr();
             for k in (0..stride).step_by(super::GROUP) {
-                let columns = [_mm512_loadu_epi32(b), _mm512_loadu_epi32(b.add(16))];
-                b = b.add(32);
+                let columns = [_mm512_loadu_si512(b.cast()), _mm512_loadu_si512(b.add(64).cast())];
+                b = b.add(128);
                 for (i, sum) in sums.iter_mut().enumerate() {
                     let four = _mm512_set1_epi32(a.add(i * stride + k).cast::<i32>().read_unaligned());
                     sum[0] = _mm512_dpbusd_epi32(sum[0], columns[0], four);

@@ -16,7 +16,7 @@ pub(super) enum HeldOut<'a> {
     /// Kernel values: a line of all held-out rows for each training position, which `lines` finds.
     Values { values: Vec<f32>, lines: Vec<u32>, count: usize },
     /// Where they are computed.
-    Source { source: KernelRows<'a>, count: usize },
+    Source { source: Box<KernelRows<'a>>, count: usize },
 }
 
 impl<'a> HeldOut<'a> {
@@ -40,7 +40,7 @@ impl<'a> HeldOut<'a> {
 
     /// Computed when they are asked for; `test` are rows.
     pub(super) fn computed(source: &KernelRows<'a>, test: &[usize], par: Par) -> Result<Self> {
-        Ok(Self::Source { source: source.with_columns(test, par)?, count: test.len() })
+        Ok(Self::Source { source: Box::new(source.with_columns(test, par)?), count: test.len() })
     }
 
     /// b + sum over the vectors, whose positions and rows are given.
