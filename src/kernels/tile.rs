@@ -12,7 +12,8 @@ use crate::memory;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
 use crate::simd::bytes::byte_tile;
-use crate::simd::micro::{finish_tile, panel_tile};
+use crate::simd::epilogue::finish_tile;
+use crate::simd::micro::panel_tile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

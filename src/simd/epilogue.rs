@@ -1,7 +1,7 @@
 //! From pairwise sums to kernel values, in place on a register tile that was just stored.
 
 use super::exp::{exp, exp2_of_negative};
-use super::{Real, Vector};
+use super::{Isa, Operation, Real, Vector, lanes, run};
 
 /// What is done to the pairwise sums s between a row with squared norm n and a column with squared norm m.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +88,46 @@ pub(super) unsafe fn apply<V: Vector>(
                     minus_gamma.mul(s.max(V::zero()))
                 ));
             }
+        }
+    }
+}
+
+/// Kernel values in the place of pairwise sums: lines of two vectors, one for each of the rows' squared norms.
+pub(crate) fn finish_tile<T: Real>(
+    epilogue: Epilogue<T>,
+    row_norms: &[T],
+    column_norms: &[T],
+    tile: &mut [T],
+) {
+    let width = 2 * lanes::<T>();
+    assert!(column_norms.len() == width && tile.len() == row_norms.len() * width);
+    // SAFETY: the assertion above is what the loop relies on.
+    unsafe { run(FinishTile { epilogue, row_norms, column_norms, tile }) };
+}
+
+/// Invariant: the sizes are as [`finish_tile`] has checked them.
+struct FinishTile<'a, T> {
+    epilogue: Epilogue<T>,
+    row_norms: &'a [T],
+    column_norms: &'a [T],
+    tile: &'a mut [T],
+}
+
+impl<T: Real> Operation for FinishTile<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        let width = 2 * <T::Of<I> as Vector>::LANES;
+        // SAFETY: `finish_tile` has checked every size.
+        unsafe {
+            apply::<T::Of<I>>(
+                &self.epilogue,
+                self.tile.as_mut_ptr(),
+                width,
+                self.row_norms,
+                self.column_norms,
+            );
         }
     }
 }

@@ -225,46 +225,6 @@ pub(crate) fn panel_tile<T: Real>(
     unsafe { run(PanelTile { measure, epilogue, block, block_norms, first, rows, panel, out }) };
 }
 
-/// Kernel values in the place of pairwise sums: lines of the panel's width, one for each of the rows' squared norms.
-pub(crate) fn finish_tile<T: Real>(
-    epilogue: Epilogue<T>,
-    row_norms: &[T],
-    column_norms: &[T],
-    tile: &mut [T],
-) {
-    let width = panel_width::<T>();
-    assert!(column_norms.len() == width && tile.len() == row_norms.len() * width);
-    // SAFETY: the assertion above is what the loop relies on.
-    unsafe { run(FinishTile { epilogue, row_norms, column_norms, tile }) };
-}
-
-/// Invariant: the sizes are as [`finish_tile`] has checked them.
-struct FinishTile<'a, T> {
-    epilogue: Epilogue<T>,
-    row_norms: &'a [T],
-    column_norms: &'a [T],
-    tile: &'a mut [T],
-}
-
-impl<T: Real> Operation for FinishTile<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let width = 2 * <T::Of<I> as Vector>::LANES;
-        // SAFETY: `finish_tile` has checked every size.
-        unsafe {
-            epilogue::apply::<T::Of<I>>(
-                &self.epilogue,
-                self.tile.as_mut_ptr(),
-                width,
-                self.row_norms,
-                self.column_norms,
-            );
-        }
-    }
-}
-
 /// Invariant: the sizes are as [`panel_tile`] has checked them.
 struct PanelTile<'a, T> {
     measure: Measure,

@@ -409,7 +409,9 @@ fn known_outputs_of_a_start_cost_no_kernel_value() {
     let n = 300;
     let (mut x, labels) = blobs(n, 4, 3, 12);
     // Far from the origin, so that the linear kernel is trained about a centre.
-    x.iter_mut().for_each(|v| *v += 100.0);
+    for v in &mut x {
+        *v += 100.0;
+    }
     let upper = vec![2.0; n];
     let params = params(true, false, 0);
     for (kernel, coding) in [
