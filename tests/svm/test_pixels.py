@@ -1,11 +1,11 @@
-"""Rows of pixels and counts, which are multiplied as bytes where the processor can: nobody else may notice."""
+"""Rows of pixels and counts, which are multiplied as bytes where the processor can: nobody may notice."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn import svm
 from sklearn.datasets import load_digits
-from sklearn.svm import SVC as Reference
 
 from svmarrow import SVC, KernelExpansion
 
@@ -20,11 +20,10 @@ UNITS = {"counts": 1.0, "shares": 1 / 16, "pixels": 1 / 255, "none": np.pi / 16 
 def test_the_solution_is_libsvm_s(kernel, unit, dtype):
     X = (DIGITS[:400] * UNITS[unit]).astype(dtype)
     gamma = 0.02 / (16 * UNITS[unit]) ** 2
-    given = dict(
-        kernel=kernel, gamma=gamma, C=10.0, tol=1e-4, degree=2, coef0=0.5 if kernel == "poly" else 0.0
-    )
+    given = {"kernel": kernel, "gamma": gamma, "C": 10.0, "tol": 1e-4, "degree": 2}
+    given["coef0"] = 0.5 if kernel == "poly" else 0.0
     ours = SVC(**given).fit(X, LABELS[:400])
-    theirs = Reference(**given, decision_function_shape="ovo").fit(X.astype(np.float64), LABELS[:400])
+    theirs = svm.SVC(**given, decision_function_shape="ovo").fit(X.astype(np.float64), LABELS[:400])
     scores = ours.set_params(decision_function_shape="ovo").decision_function(X)
     np.testing.assert_allclose(scores, theirs.decision_function(X.astype(np.float64)), atol=5e-3)
 
