@@ -93,6 +93,7 @@ def _tuned():
     return compress(ordinary(), n_vectors=8, X=IRIS, y=KIND, method="pursuit")
 
 
+FEW = GradientSettings(steps=20)
 STEPS = GradientSettings(steps=20, sizes=(2, 4))
 
 #: A fitted example of every public class, several where it has several forms, with rows to predict.
@@ -210,7 +211,7 @@ EXAMPLES = {
     ),
     "ReducedSet": (lambda: ReducedSet(SVC(), 9).fit(FRAME, WORDS), FRAME),
     "ReducedSet gradient": (
-        lambda: ReducedSet(SVC(), 4, method="gradient", settings=STEPS, random_state=0).fit(IRIS, KIND),
+        lambda: ReducedSet(SVC(), 4, method="gradient", settings=FEW, random_state=0).fit(IRIS, KIND),
         IRIS,
     ),
     "ReducedSet sampled": (

@@ -210,8 +210,7 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
         "mixing": 0.0,
         "places": 0,
         "seed": 0,
-        "start": start,
-        "sizes": [5],
+        "starts": [start],
         "max_time": None,
     }
 
@@ -287,23 +286,19 @@ def test_one_run_gives_every_size(digits_svc, pixels):
     assert path.select(X_test, y_test, max_loss=full - scores[1]).expansion_.n_vectors <= 20
     with pytest.raises(IndexError, match="it has the sizes 10, 20, 40"):
         path[11]
-    # The first size of a path is the model that a run of that size alone makes.
-    alone = make(digits_svc, n_vectors=10, X=X, y=y, settings=settings)
-    assert (alone.expansion_.vectors == path[10].expansion_.vectors).all()
 
 
-def test_growing_changes_nothing_before_the_vectors_move(digits_svc, pixels):
+def test_each_size_of_a_path_is_the_model_made_by_itself(digits_svc, pixels):
     X, y, _, _ = pixels
-    settings = GradientSettings(steps=0, sizes=(5, 9))
-    path = grow(digits_svc, n_vectors=30, X=X, y=y, settings=settings)
+    path = grow(digits_svc, n_vectors=30, X=X, y=y, settings=GradientSettings(steps=30, sizes=(5, 9)))
     assert list(path.sizes) == [5, 9, 30]
-    small, large = path[5].expansion_, path[30].expansion_
-    assert (large.vectors[:5] == small.vectors).all()
-    assert large.decision_function(X) == pytest.approx(small.decision_function(X), abs=1e-4)
-    assert np.unique(large.vectors, axis=0).shape[0] == 30
+    for size in path.sizes:
+        alone = make(digits_svc, n_vectors=size, X=X, y=y, settings=GradientSettings(steps=30))
+        assert (alone.expansion_.vectors == path[size].expansion_.vectors).all()
+        assert (alone.expansion_.coefficients == path[size].expansion_.coefficients).all()
 
 
-def test_growing_takes_the_next_of_the_start(digits_svc, pixels):
+def test_each_size_takes_the_first_of_the_start(digits_svc, pixels):
     X, y, _, _ = pixels
     settings = GradientSettings(steps=0, sizes=(5, 9, 12), start="pursuit")
     path = grow(digits_svc, n_vectors=12, X=X, y=y, settings=settings)
@@ -387,7 +382,9 @@ def test_settings_are_refused_by_name(digits_svc, pixels):
         with pytest.raises(ValueError, match=f"{name}="):
             GradientSettings(**{name: value})
     with pytest.raises(ValueError, match=r"sizes=.*at most 5"):
-        make(digits_svc, n_vectors=5, X=X, settings=GradientSettings(sizes=(2, 6)))
+        grow(digits_svc, n_vectors=5, X=X, settings=GradientSettings(sizes=(2, 6)))
+    with pytest.raises(ValueError, match=r"sizes=.*None for one model"):
+        make(digits_svc, n_vectors=5, X=X, settings=GradientSettings(sizes=(2, 4)))
     settings = GradientSettings(loss="matching", label_weight=0.5)
     with pytest.raises(ValueError, match=r"label_weight=0\.5 has no meaning for loss='matching'"):
         make(digits_svc, n_vectors=5, X=X, y=y, settings=settings)

@@ -40,8 +40,7 @@ pub(crate) fn centres<'py>(
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct GradientArg<'py> {
-    start: PyReadonlyArray2<'py, f32>,
-    sizes: Vec<usize>,
+    starts: Vec<PyReadonlyArray2<'py, f32>>,
     loss: String,
     coding: String,
     sharpness: f64,
@@ -92,9 +91,9 @@ pub(crate) enum AnswersArg<'py> {
     Values(PyReadonlyArray2<'py, f64>),
 }
 
-/// Vectors and coefficients moved together from the start of `settings` to imitate an expansion on the rows `x`.
+/// Vectors and coefficients moved together from each of the starts of `settings` to imitate an expansion on the rows `x`.
 ///
-/// `answers` are classes (n,) or numbers (n, q). Returns a list, one dict for each of the increasing sizes: `vectors`
+/// `answers` are classes (n,) or numbers (n, q). Returns a list, one dict for each start: `vectors`
 /// (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
 #[pyfunction]
 #[pyo3(signature = (expansion, x, answers, settings, progress, n_jobs))]
@@ -108,7 +107,8 @@ pub(crate) fn gradient_vectors<'py>(
     n_jobs: usize,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let target = expansion.view()?;
-    let (rows, start) = (x.view()?, matrix_view(&settings.start)?);
+    let rows = x.view()?;
+    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?;
     let classes = match &answers {
         Some(AnswersArg::Classes(classes)) => indices("labels", classes)?,
         _ => Vec::new(),
@@ -119,10 +119,10 @@ pub(crate) fn gradient_vectors<'py>(
         None => None,
     };
     let (params, max_time) = (settings.params().map_err(to_python)?, duration(settings.max_time)?);
-    let (examples, sizes) = (Examples { rows, answers }, &settings.sizes);
+    let examples = Examples { rows, answers };
     let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         let budget = Budget::new(monitor, None, max_time);
-        reduced_set::gradient_vectors(&target, start, sizes, &examples, &params, &budget, par)
+        reduced_set::gradient_vectors(&target, &starts, &examples, &params, &budget, par)
     })?;
     made.into_iter()
         .map(|made| {

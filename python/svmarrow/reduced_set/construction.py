@@ -3,7 +3,7 @@ Tyree & Weinberger, "Compressed support vector machines", 2015, equation 10).
 
 Vectors Z and coefficients B move together so that K(x, Z) B + b does on given rows what the large model
 does, or better, where labels say how. The rows are the training rows where they are given, else the model's
-own vectors. A run can grow: each of its sizes begins with the vectors of the one before.
+own vectors.
 """
 
 from __future__ import annotations
@@ -104,9 +104,8 @@ class GradientSettings:
         begins with its first rows, a model with its vectors. Where these are too few, cluster centres
         follow. Coefficients begin with the least squares fit to the outputs.
     sizes : sequence of int, default=None
-        Sizes through which the run grows: each is moved for all steps before new vectors are added where the
-        small model errs. None means for one model its own size alone, and for a path the halves of its
-        largest size, down to 8. A grown model errs somewhat more than one made at its size alone.
+        Sizes of a path besides its largest, each made by itself. None means the halves of the largest size,
+        down to 8. `compress`, which makes one model, refuses them.
     sharpness : float, default=1.0
         Factor of the outputs before they become probabilities.
     label_weight : float, default=None
@@ -160,7 +159,7 @@ class GradientSettings:
 
 
 def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
-    """The sizes that a run to `size` goes through.
+    """The sizes that are made.
 
     Parameters
     ----------
@@ -174,8 +173,10 @@ def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
     Raises
     ------
     ValueError
-        If a named size is beyond the last.
+        If a named size is beyond the last, or sizes are named and one model is wanted.
     """
+    if settings.sizes is not None and not path:
+        raise refuse("sizes", settings.sizes, "None for one model: compression_path makes several")
     if settings.sizes is not None:
         named = [int(between) for between in settings.sizes]
         if named[-1] > size:
@@ -197,7 +198,7 @@ def answers_of(
     return np.ascontiguousarray(values)
 
 
-def _start(
+def _starts(
     settings: GradientSettings,
     rows: Any,
     groups: NDArray[np.int64] | None,
@@ -206,10 +207,9 @@ def _start(
     seed: int,
     time_left: Callable[[], float | None],
     n_threads: int,
-) -> NDArray[np.float32]:
-    """Vectors to begin with: enough for the first size, for a selection as many as it has up to the last.
-
-    Half of the time at most goes into them.
+) -> list[NDArray[np.float32]]:
+    """Vectors to begin with, for each size: of a selection its first ones. Half of the time at most goes into
+    them.
     """
 
     def centres(count: int) -> NDArray[np.float32]:
@@ -219,7 +219,7 @@ def _start(
         return None if seconds is None else 0.5 * seconds
 
     if isinstance(settings.start, str) and settings.start == "centres":
-        return centres(sizes[0])
+        return [centres(size) for size in sizes]
     if isinstance(settings.start, str):
         chosen = select(settings.start, sizes[-1], half(time_left()))
     else:
@@ -231,8 +231,11 @@ def _start(
     chosen = as_rows(chosen, "start")[: sizes[-1]]
     dense = chosen.toarray() if sparse.issparse(chosen) else chosen
     found = np.ascontiguousarray(dense, dtype=np.float32)
-    missing = sizes[0] - found.shape[0]
-    return found if missing <= 0 else np.vstack([found, centres(missing)])
+    missing = [size - found.shape[0] for size in sizes]
+    return [
+        found[:size] if more <= 0 else np.vstack([found, centres(more)])
+        for size, more in zip(sizes, missing, strict=True)
+    ]
 
 
 def construct(
@@ -328,15 +331,14 @@ def construct(
     if chosen.steps is None:
         cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
         given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))
-    start = _start(chosen, rows, groups, sizes, select, seed, time_left, threads(n_jobs))
+    starts = _starts(chosen, rows, groups, sizes, select, seed, time_left, threads(n_jobs))
     made = _core.gradient_vectors(
         full.core_parts,
         core_rows(rows),
         labels if answers is None else answers,
         {
             **given,
-            "start": start,
-            "sizes": [int(size) for size in sizes],
+            "starts": starts,
             # The machines of a code are compared one by one.
             "coding": "values" if coding == "code" else coding,
             "seed": seed,

@@ -1,7 +1,6 @@
-"""The sizes of one construction, and the choice among them.
+"""Models of several sizes made by construction, and the choice among them.
 
-Made vectors go on moving as a run grows, so every size has vectors of its own, unlike the path of a
-selection, whose sizes are the beginnings of one order.
+Every size has vectors of its own; the sizes of a selection are the beginnings of one order.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["ConstructionPath"]
 
 
 class ConstructionPath(ReducedPath):
-    """Models of several sizes out of one run of ``svmarrow.compression_path(method="gradient")``.
+    """Models of several sizes, each made by itself, of ``svmarrow.compression_path(method="gradient")``.
 
     ``path[s]`` is the model with s vectors for each s of ``path.sizes``, ready to predict; ``len(path)`` is
     the number of sizes. Scores, choice and picture are those of `CompressionPath`; `order` and
