@@ -36,6 +36,7 @@ TWO_CLASS = {
     "Waveform": Set("ratsch_waveform", 1000, 4000, 1 / 20, 1, 331, 0.0917, (290, 250, 10)),
     "Banana": Set("ratsch_banana", 1000, 4300, 1.0, 316, 220, 0.1016, (136, 131, 2)),
 }
+TICKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 METHODS = {
     "pursuit": ("pursuit", None),
@@ -168,7 +169,10 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
             plot.plot(SHARES, mean, marker=".", label=label, **front)
         plot.axhline(np.mean(errors), color="black", lw=0.8, label="all vectors")
         plot.set_xlabel("share of the vectors kept")
-        plot.set_ylim(0.9 * np.mean(errors), max(1.6 * np.mean(errors), np.mean(errors) + 0.03))
+        # Errors span decades where few vectors are kept.
+        plot.set(xscale="log", yscale="log")
+        plain_ticks(plot.xaxis, SHARES)
+        plain_ticks(plot.yaxis, [tick for tick in TICKS if 0.9 * np.mean(errors) <= tick])
         for share, *values in zip(SHARES, *means.values(), strict=True):
             compared.append([name, share, *values])
         if name == "Waveform":
