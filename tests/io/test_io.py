@@ -5,6 +5,7 @@ import json
 import struct
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn import svm as peer
 
 import svmarrow
 from svmarrow import SVC, ExpansionClassifier, KernelExpansion, compress
-from svmarrow.exceptions import ConvergenceWarning, FormatError, NotFittedError
+from svmarrow.exceptions import ConvergenceWarning, FormatError, NotFittedError, SizeWarning
 from svmarrow.io import (
     load,
     save,
@@ -368,3 +369,17 @@ def test_a_disk_that_is_full_keeps_the_old_file(kind, tmp_path):
     assert done.stdout.strip() == f"refused {errno.EFBIG}", done.stderr
     assert path.read_text() == "the old file"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_many_machines_for_few_vectors_are_worth_a_word(tmp_path):
+    centres = np.random.default_rng(0).normal(scale=5, size=(24, 3))
+    X = np.repeat(centres, 6, axis=0) + np.tile(np.linspace(0, 1, 6)[:, None], (24, 3))
+    y = np.repeat(np.arange(24), 6)
+    pairs = compress(SVC().fit(X, y), n_vectors=60)
+    with pytest.warns(SizeWarning, match=r"one-vs-rest .* would take .* train with multi_class='ovr'"):
+        save(pairs, tmp_path / "model")
+    assert (load(tmp_path / "model").predict(X) == pairs.predict(X)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save(compress(SVC(multi_class="ovr").fit(X, y), n_vectors=60), tmp_path / "model")
+        save(compress(SVC().fit(X, y), n_vectors=4), tmp_path / "model")

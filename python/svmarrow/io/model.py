@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-#: How many times as large a file may be as it could be without a word.
+#: How many times as large a file may be as it could be without a word, and how many bytes larger.
 WORTH_A_WORD = 2
+WORTH_BYTES = 1 << 16
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -48,7 +49,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     -----
     svmarrow.exceptions.SizeWarning
         If compressed machines for pairs of classes take more than twice the bytes that one-vs-rest machines
-        on as many vectors would.
+        on as many vectors would, and 64 kB more.
 
     Examples
     --------
@@ -72,5 +73,5 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 def _tell_of_size(model: Any) -> None:
     """Warn where the machines for pairs of classes of a shared pool of vectors are most of a file."""
     found = bytes_one_vs_rest(model)
-    if found is not None and found[0] >= WORTH_A_WORD * found[1]:
+    if found is not None and found[0] >= max(WORTH_A_WORD * found[1], found[1] + WORTH_BYTES):
         warnings.warn(f"{note_of_size(model)}: train with multi_class='ovr'", SizeWarning, stacklevel=3)
