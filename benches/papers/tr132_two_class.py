@@ -36,7 +36,8 @@ TWO_CLASS = {
     "Waveform": Set("ratsch_waveform", 1000, 4000, 1 / 20, 1, 331, 0.0917, (290, 250, 10)),
     "Banana": Set("ratsch_banana", 1000, 4300, 1.0, 316, 220, 0.1016, (136, 131, 2)),
 }
-TICKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+#: Errors that are written at the axes.
+TICKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 METHODS = {
     "pursuit": ("pursuit", None),
