@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import svm
 from sklearn.datasets import load_digits
 
@@ -57,3 +58,12 @@ def test_a_row_that_is_no_multiple_changes_no_other():
     exact = expansion.decision_function(changed.astype(np.float64))
     np.testing.assert_allclose(after, exact, atol=1e-4)
     np.testing.assert_array_equal(after[9], [0.5, -0.5])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_sparse_rows_meet_dense_vectors_of_pixels(kernel):
+    rows = (DIGITS[300:360] / 16).astype(np.float32)
+    model = SVC(gamma=0.3, kernel=kernel).fit((DIGITS[:300] / 16).astype(np.float32), LABELS[:300])
+    dense = model.expansion_.decision_function(rows)
+    np.testing.assert_array_equal(model.expansion_.decision_function(sparse.csr_array(rows)), dense)
+    np.testing.assert_array_equal(model.expansion_.decision_function(rows, n_jobs=1), dense)
