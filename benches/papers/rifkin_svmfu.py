@@ -7,6 +7,7 @@ Parts:
 * ``unbounded``: the reduced working set of figure 2-5, blocks smaller than the unbounded vectors (2.6.3);
 * ``shrinking``: with and without;
 * ``ablations``: the solver's own ideas taken away, direct steps, walks from face to face, largest blocks;
+* ``samples``: large machines from nothing and from a sample of their rows;
 * ``advice``: section 2.6.1, what sigma and C do to error, vectors and time;
 * ``low-rank``: the machine of section 3.7.2 (3.121) beside the full one, "rectangle" and a reduced set.
 
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from common import Report, arguments, plain_ticks, processor_times, run
-from rifkin_ablations import long_steps, shrinking, unbounded
+from rifkin_ablations import long_steps, samples, shrinking, unbounded
 from rifkin_rows import adult, four, scaled
 from sklearn import svm
 from sklearn.metrics import roc_auc_score
@@ -36,7 +37,17 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-PARTS = ("growth-a9a", "growth-usps", "memory", "unbounded", "shrinking", "ablations", "advice", "low-rank")
+PARTS = (
+    "growth-a9a",
+    "growth-usps",
+    "memory",
+    "unbounded",
+    "shrinking",
+    "ablations",
+    "samples",
+    "advice",
+    "low-rank",
+)
 #: Rows of a1a to a9a, the nested sets of "adult".
 NESTED = (1605, 2265, 3185, 4781, 6414, 11220, 16100, 22696, 32561)
 #: Memory of section 2.5, in MB.
@@ -361,6 +372,7 @@ def main() -> int:
         unbounded,
         shrinking,
         long_steps,
+        samples,
         advice,
         low_rank_machines,
     )

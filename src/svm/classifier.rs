@@ -12,6 +12,7 @@ use super::leave_one_out::{LeaveOneOut, leave_one_out};
 use super::machine::Machine;
 use super::params::SvmParams;
 use super::problem::DualProblem;
+use super::scale;
 use super::start::Start;
 use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
@@ -152,6 +153,7 @@ pub fn fit_classifier<'a>(
         }
         machines.push(Machine::new(problem, exact, segments, &columns, &training)?);
     }
+    scale::start(&mut machines, &columns, &training)?;
     solve(&mut machines, &mut columns, &training)?;
     collect(&machines, &columns, &training, task)
 }

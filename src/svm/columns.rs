@@ -126,6 +126,13 @@ impl<'a> Columns<'a> {
         Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), start })
     }
 
+    /// The columns of some training rows alone, with these K_ii; no kernel row is kept.
+    pub(super) fn part(&self, rows: Vec<usize>, diagonal: Vec<f64>, par: Par) -> Result<Self> {
+        let source = self.segments[0].source.with_columns(&rows, par)?;
+        let segments = vec![Segment { positions: 0..rows.len(), source, cache: None, matrix: None }];
+        Ok(Self { segments, order: rows, diagonal, depth: self.depth, start: self.start })
+    }
+
     /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
     /// those of the listed training rows.
     pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {

@@ -138,28 +138,63 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// [`Error::Cancelled`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
     fn renew_gradients(&mut self, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
-        let Variables { problem, rows, .. } = &mut self.variables;
-        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
-        let rows: Vec<usize> = used.iter().map(|&v| rows[v]).collect();
-        let values: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
-        problem.gradient.copy_from_slice(&problem.linear);
-        for (&v, &value) in used.iter().zip(&values) {
-            problem.gradient[v] += problem.ridge[v] * value;
+        match self.start_at(self.problem().beta.clone(), columns, training)? {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(StopReason::MaxTime) => {
+                let rule = "long enough for the gradients of the coefficients that the fit starts from";
+                Err(Error::param("max_time", "over before the first round", rule))
+            }
+            ControlFlow::Break(_) => Err(Error::Cancelled),
         }
+    }
+
+    /// Gives a machine that is not shrunk other feasible coefficients with their gradients; nothing is changed where the
+    /// monitor asks to stop.
+    pub(super) fn start_at(
+        &mut self,
+        beta: Vec<f64>,
+        columns: &Columns<'_>,
+        training: &Training<'_>,
+    ) -> Result<ControlFlow<StopReason>> {
+        let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).collect();
+        let values: Vec<f64> = used.iter().map(|&v| beta[v]).collect();
+        let outputs = match self.outputs((&used, &values), columns, training)? {
+            ControlFlow::Continue(outputs) => outputs,
+            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
+        };
+        let problem = &mut self.variables.problem;
+        for (v, output) in outputs.into_iter().enumerate() {
+            problem.gradient[v] = output + problem.linear[v] + problem.ridge[v] * beta[v];
+        }
+        problem.beta = beta;
+        self.survey = problem.survey();
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// sum k(x, x_v) values_v over some variables for the rows of all, in a machine that is not shrunk.
+    pub(super) fn outputs(
+        &self,
+        (variables, values): (&[usize], &[f64]),
+        columns: &Columns<'_>,
+        training: &Training<'_>,
+    ) -> Result<ControlFlow<StopReason, Vec<f64>>> {
+        let rows = self.rows_of(variables);
+        let mut outputs = vec![0.0; self.problem().len()];
         for part in &self.parts {
-            let gradient = &mut problem.gradient[part.first..part.first + part.positions.len()];
+            let outputs = &mut outputs[part.first..part.first + part.positions.len()];
             let source = &columns.segments[part.segment].source;
-            match training.add_product(source, columns.depth(), (&rows, &values), gradient)? {
-                ControlFlow::Continue(()) => {}
-                ControlFlow::Break(StopReason::MaxTime) => {
-                    let rule = "long enough for the gradients of the coefficients that the fit starts from";
-                    return Err(Error::param("max_time", "over before the first round", rule));
-                }
-                ControlFlow::Break(_) => return Err(Error::Cancelled),
+            let added = training.add_product(source, columns.depth(), (&rows, values), outputs)?;
+            if let ControlFlow::Break(reason) = added {
+                return Ok(ControlFlow::Break(reason));
             }
         }
-        self.survey = problem.survey();
-        Ok(())
+        Ok(ControlFlow::Continue(outputs))
+    }
+
+    /// Counts the work of a machine that this one starts from.
+    pub(super) fn count(&mut self, other: &Self) {
+        self.iterations += other.iterations;
+        self.rounds += other.rounds;
     }
 
     /// The problem: that of the active variables while the machine is shrunk.
@@ -228,7 +263,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Training rows of some variables.
-    fn rows_of(&self, variables: &[usize]) -> Vec<usize> {
+    pub(super) fn rows_of(&self, variables: &[usize]) -> Vec<usize> {
         variables.iter().map(|&v| self.variables.rows[v]).collect()
     }
 
@@ -427,6 +462,16 @@ impl<'a> Machine<'a> {
         self.set = self.set.renumbered(|k| Some(active[k]));
         self.survey = self.problem().survey();
         Ok(ControlFlow::Continue(true))
+    }
+
+    /// Ends a machine at zero with feasible coefficients whose gradients nobody knows: `b` and `dual` are theirs.
+    pub(super) fn settle_for(&mut self, beta: Vec<f64>, b: f64, dual: f64, reason: StopReason) {
+        self.stop = Some(reason);
+        let (.., zero) = self.certified(self.problem());
+        self.variables.problem.beta = beta;
+        let (.., counts) = self.certified(self.problem());
+        let Certificate { primal, violation, .. } = zero;
+        self.settled = Some((b, 0.0, Certificate { dual, primal, gap: primal - dual, violation, ..counts }));
     }
 
     /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective

@@ -15,6 +15,7 @@
 //! | `params` | parameters |
 //! | `problem` | builders of the dual problem |
 //! | `start` | warm starts |
+//! | `scale` | a start from a smaller problem |
 //! | `training` | what every fit is given, and its checks |
 //! | `columns` | packed rows in segments, caches of kernel rows |
 //! | `decomposition` | the outer tier: rounds of five steps, all machines in step |
@@ -51,6 +52,7 @@ mod nested;
 mod newton;
 mod params;
 mod problem;
+mod scale;
 mod search;
 mod sharing;
 mod shrinking;

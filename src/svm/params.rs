@@ -31,6 +31,8 @@ pub struct Tuning {
     pub whole: usize,
     /// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
     pub cheap: usize,
+    /// Variables from which on a machine starts from a sample of them, where kernel values are cheap.
+    pub sampled: usize,
     /// Whether direct steps are taken where they are earned.
     pub direct: bool,
     /// Whether blocks walk from face to face where that is earned.
@@ -60,6 +62,7 @@ impl Default for Tuning {
             nested: 512,
             whole: 256,
             cheap: 64,
+            sampled: 80_000,
             direct: true,
             walks: true,
             look: 500_000_000,

@@ -196,6 +196,21 @@ impl DualProblem {
         }
     }
 
+    /// Whether the problem is at zero and means the same with fewer variables within wider bounds.
+    pub(super) fn is_scalable(&self) -> bool {
+        (0..self.len()).all(|v| {
+            let width = self.upper[v] - self.lower[v];
+            self.beta[v] == 0.0 && self.ridge[v] == 0.0 && self.group[v] == 0 && width.is_finite()
+        })
+    }
+
+    /// The problem of some of the variables of one at zero, with bounds `times` as far away.
+    pub(super) fn sample(&self, variables: &[usize], times: f64) -> Self {
+        let mut part = self.select(variables);
+        part.lower.iter_mut().chain(&mut part.upper).for_each(|bound| *bound *= times);
+        part
+    }
+
     /// The same problem amid variables that cannot move, `len` in all with these K_ii; `variables` are where its own stand.
     /// The gradients of the others are what the machine's outputs without intercept are for them.
     pub(super) fn spread(&self, variables: &[usize], diagonal: Vec<f64>) -> Self {

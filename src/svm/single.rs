@@ -8,6 +8,7 @@ use super::decomposition::solve;
 use super::machine::Machine;
 use super::params::SvmParams;
 use super::problem::DualProblem;
+use super::scale;
 use super::start::Start;
 use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
@@ -52,6 +53,7 @@ fn fit_single(
         exact = problem.start_from(&start.of_machine(rows, 0, 1, order)?, products.as_deref());
     }
     let mut machines = [Machine::new(problem, exact, &[0], &columns, training)?];
+    scale::start(&mut machines, &columns, training)?;
     solve(&mut machines, &mut columns, training)?;
     let [machine] = &machines;
     let (intercept, rho, certificate) = machine.outcome()?;

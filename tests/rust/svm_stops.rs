@@ -43,12 +43,12 @@ type Fitted = (Vec<(usize, f64)>, (f64, f64, StopReason));
 fn fit(
     kind: Kind,
     (x, labels): (Rows<'_>, &[usize]),
-    cached: bool,
+    (cached, sampled): (bool, usize),
     monitor: &dyn Monitor,
 ) -> Result<Fitted, Error> {
     let cheap = if cached { 0 } else { usize::MAX };
     let sizes = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, ..Tuning::default() };
-    let tuning = Tuning { cheap, look: 0, look_rows: 4, ..sizes };
+    let tuning = Tuning { cheap, sampled, look: 0, look_rows: 4, ..sizes };
     let params = SvmParams { tolerance: 1e-4, cache_bytes: 1 << 21, tuning, ..SvmParams::default() };
     let (upper, par) = (vec![C; N], Par::Sequential);
     let (support, coefficients, certificate) = match kind {
@@ -95,18 +95,21 @@ fn a_stop_at_any_look_leaves_what_its_certificate_says() {
     labels.iter_mut().step_by(5).for_each(|label| *label = 1 - *label);
     let x = rows(&x, N);
     let data = (x, &labels[..]);
-    for (kind, cached) in [
-        (Kind::Classifier, false),
-        (Kind::Classifier, true),
-        (Kind::Regression, false),
-        (Kind::OneClass, false),
+    for (kind, cached, sampled) in [
+        (Kind::Classifier, false, N + 1),
+        (Kind::Classifier, true, N + 1),
+        (Kind::Regression, false, N + 1),
+        (Kind::OneClass, false, N + 1),
+        (Kind::Classifier, false, 100),
+        (Kind::Regression, false, 100),
     ] {
-        let (_, (best, _, reason)) = fit(kind, data, cached, &Silent).unwrap();
+        let how = (cached, sampled);
+        let (_, (best, _, reason)) = fit(kind, data, how, &Silent).unwrap();
         assert_eq!(reason, StopReason::Converged);
         let (mut stops, mut look) = (0, 1);
         loop {
             let stop = if stops % 2 == 0 { StopReason::Interrupted } else { StopReason::MaxTime };
-            match fit(kind, data, cached, &At(look.into(), stop)) {
+            match fit(kind, data, how, &At(look.into(), stop)) {
                 Ok((_, (.., StopReason::Converged))) => break,
                 Ok((betas, (told, primal, reason))) => {
                     assert_eq!(reason, stop);

@@ -140,9 +140,9 @@ class SupportVectorMachine(CertifiedMachine):
     max_time: float | None
     verbose: bool | int
 
-    #: Sizes of the solver ("block", "largest_block", "nested", "cheap"; `Tuning` of the core says what they
-    #: are) in the place of its own, and whether it takes its two kinds of long steps ("direct", "walks"), for
-    #: experiments with time: an instance may set them. The solution is the same.
+    #: Sizes of the solver ("block", "largest_block", "nested", "cheap", "sampled"; `Tuning` of the core says
+    #: what they are) in the place of its own, and whether it takes its two kinds of long steps ("direct",
+    #: "walks"), for experiments with time: an instance may set them. The solution is the same.
     _tuning: Mapping[str, int] | None = None
 
     support_: NDArray[np.int32]
