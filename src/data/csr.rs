@@ -96,6 +96,21 @@ impl<'a, T: Element> CsrView<'a, T> {
         Ok(Self { indptr, indices, values, cols })
     }
 
+    /// A structure that was checked where it was made.
+    ///
+    /// # Panics
+    /// If the lengths contradict each other; entries that do are met where they are read.
+    pub(super) fn checked_before(
+        indptr: IndexSlice<'a>,
+        indices: IndexSlice<'a>,
+        values: &'a [T],
+        cols: usize,
+    ) -> Self {
+        let stored = indptr.get(indptr.len() - 1);
+        assert!(indptr.get(0) == 0 && stored == indices.len() && stored == values.len());
+        Self { indptr, indices, values, cols }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1

@@ -15,6 +15,7 @@ macro_rules! element {
         impl sealed::Sealed for $type {}
 
         impl Element for $type {
+            #[inline]
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }

@@ -14,6 +14,9 @@ use super::element::Element;
 use crate::error::{Error, Result};
 use crate::memory;
 
+/// Numbers of a dense row that are compared with zero together.
+const CHUNK: usize = 8;
+
 /// A matrix of rows in any supported layout and precision, made by `try_into` from an [`ArrayView2`] and by `into` from
 /// a [`CsrView`].
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +93,33 @@ impl<'a> Rows<'a> {
         with_rows!(self,
             dense(d) => for (j, v) in row_of(d, row).iter().enumerate() { visit(j, v.to_f64()); },
             csr(s) => s.for_each_in_row(row, |j, v| visit(j, v.to_f64())));
+    }
+
+    /// Calls `visit(column, value)` for the stored entries of a sparse row, or for those of a dense one that are not zero, in
+    /// column order.
+    pub(crate) fn for_each_entry(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        with_rows!(self,
+            dense(d) => {
+                // Zeros are passed by several at a time.
+                for (place, chunk) in row_of(d, row).chunks(CHUNK).enumerate() {
+                    if chunk.iter().fold(false, |any, v| any | (v.to_f64() != 0.0)) {
+                        for (j, v) in (place * CHUNK..).zip(chunk) {
+                            let v = v.to_f64();
+                            if v != 0.0 {
+                                visit(j, v);
+                            }
+                        }
+                    }
+                }
+            },
+            csr(s) => s.for_each_in_row(row, |j, v| visit(j, v.to_f64())));
+    }
+
+    /// How often [`Rows::for_each_entry`] visits.
+    pub(crate) fn entries(&self, row: usize) -> usize {
+        with_rows!(self,
+            dense(d) => row_of(d, row).iter().map(|v| usize::from(v.to_f64() != 0.0)).sum(),
+            csr(s) => s.row_len(row))
     }
 
     /// The first row that holds a value which is not finite, as an error naming `what`.
@@ -245,13 +275,11 @@ impl OwnedRows {
             Self::DenseF32(array) => array.try_into().expect(CHECKED),
             Self::DenseF64(array) => array.try_into().expect(CHECKED),
             Self::CsrF32 { indptr, indices, values, cols } => {
-                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
-                    .expect(CHECKED)
+                CsrView::checked_before(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
                     .into()
             }
             Self::CsrF64 { indptr, indices, values, cols } => {
-                CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
-                    .expect(CHECKED)
+                CsrView::checked_before(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
                     .into()
             }
         }

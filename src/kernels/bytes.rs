@@ -168,7 +168,12 @@ impl BytePanels {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.values.len() + 4 * (self.sums.len() + self.squares.len())
+        self.sums.len() * Self::bytes_a_row(self.stride)
+    }
+
+    /// Bytes of a row of so many features; single-precision norms are kept elsewhere.
+    pub(super) fn bytes_a_row(features: usize) -> usize {
+        features.next_multiple_of(GROUP) + 2 * size_of::<i32>()
     }
 
     /// Rows for the other side of a tile.

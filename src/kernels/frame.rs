@@ -6,6 +6,7 @@
 //! (integers, pixels) stays exact. Sparse rows are moved in columns that all of them have, where that does not fill zeros.
 //! So are rows of the linear kernel where all coefficients that it is summed with sum to zero (machines with an intercept):
 //! sum b_i (x_i - c)'(x - c) is sum b_i x_i'x but for the constant -w'c, w = sum b_i x_i, which belongs to the intercept.
+//! Dense rows that are mostly zeros are treated as sparse ones: kernel values take as long in either layout of the input.
 //! And `gamma` goes into the rows, by a power of two, which changes no digit: what is left of it is between 1/2 and 2.
 
 use super::bytes::Unit;
@@ -19,6 +20,15 @@ use crate::with_rows;
 
 /// Rows that the centre is the mean of.
 const SAMPLE: usize = 1024;
+/// Rows that are looked at for zeros.
+const LOOKED_AT: usize = 256;
+/// Sparse rows are the faster ones where dense ones have so many columns for each number that is not zero, in single and
+/// double precision; as bytes, where they have so many more [`BYTES_OVERHEAD`] columns.
+const COLUMNS_AN_ENTRY: usize = 6;
+const BYTE_COLUMNS_AN_ENTRY: usize = 12;
+const BYTES_OVERHEAD: usize = 64;
+/// Columns from which on the layout matters.
+const LEAST_COLUMNS: usize = 32;
 /// A column is worth a translation where it is so many times as far from zero as it is wide.
 const FAR: f64 = 8.0;
 /// Largest numbers that sums of products are made of, in single and in double precision.
@@ -51,7 +61,7 @@ pub(crate) enum Sums {
 pub(super) struct Frame {
     original: Kernel,
     kernel: Kernel,
-    /// Which columns are moved; `None` for all.
+    /// Which columns are moved, for rows that are packed as sparse ones; `None` for all.
     columns: Option<Vec<u32>>,
     centre: Vec<f64>,
     scale: f64,
@@ -79,7 +89,7 @@ impl Frame {
         let is_linear = *kernel == Kernel::Linear && sums == Sums::Zero;
         let moves =
             (is_linear || matches!(kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. })) && rows.rows() > 0;
-        if !rows.is_sparse() {
+        if !is_packed_sparse(rows) {
             let everywhere = is_linear || matches!(kernel, Kernel::Rbf { .. });
             let all: Vec<u32> = (0..if moves { rows.cols() } else { 0 }).map(|k| k as u32).collect();
             let mut centre = near_mean(rows, &all, everywhere);
@@ -94,8 +104,15 @@ impl Frame {
 
     /// The same with dense rows as bytes, in single precision, where that is possible and worth it for these.
     pub(super) fn with_bytes(mut self, rows: Rows<'_>, par: Par) -> Self {
-        self.unit = Unit::of(&self.kernel, self.scale, rows, par);
+        if !is_faster_sparse(rows, BYTE_COLUMNS_AN_ENTRY, BYTES_OVERHEAD) {
+            self.unit = Unit::of(&self.kernel, self.scale, rows, par);
+        }
         self
+    }
+
+    /// Whether rows that are not packed as bytes are packed by their entries.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.columns.is_some()
     }
 
     /// What rows that are packed as bytes are multiples of.
@@ -117,7 +134,7 @@ impl Frame {
     pub(super) fn for_each(&self, rows: Rows<'_>, row: usize, mut visit: impl FnMut(usize, f64)) {
         let column = |place: usize| self.columns.as_ref().map_or(place, |columns| columns[place] as usize);
         let (mut next, count) = (0, self.centre.len());
-        rows.for_each_in_row(row, |k, v| {
+        rows.for_each_entry(row, |k, v| {
             while next < count && column(next) < k {
                 visit(column(next), -self.centre[next] * self.scale);
                 next += 1;
@@ -140,6 +157,9 @@ impl Frame {
 
     /// As [`Frame::squared_norm`], faster for dense rows: in another order of the columns.
     pub(super) fn squared_length(&self, rows: Rows<'_>, row: usize) -> f64 {
+        if self.is_sparse() {
+            return self.squared_norm(rows, row);
+        }
         with_rows!(&rows,
             dense(view) => spans(dense_row(view, row), &self.centre, self.scale, true).1,
             csr(_s) => self.squared_norm(rows, row))
@@ -190,14 +210,17 @@ impl Frame {
             Reach { kernel: self.original, entry: 0.0, longest: 0.0, value: 1.0, cols: rows.cols() };
         let squared = !is_l1(&self.kernel);
         for row in 0..rows.rows() {
-            let (entry, length) = with_rows!(&rows,
-            dense(view) => spans(dense_row(view, row), &self.centre, self.scale, squared),
-            csr(view) => {
+            let by_entries = || {
                 let (mut entry, mut length) = (0.0_f64, 0.0);
-                view.for_each_in_row(row, |_, v| entry = entry.max(Element::to_f64(v).abs()));
+                rows.for_each_entry(row, |_, v| entry = entry.max(v.abs()));
                 self.for_each(rows, row, |_, v| length += if squared { v * v } else { v.abs() });
                 (entry, length)
-            });
+            };
+            let (entry, length) = with_rows!(&rows,
+            dense(view) => {
+                if self.is_sparse() { by_entries() } else { spans(dense_row(view, row), &self.centre, self.scale, squared) }
+            },
+            csr(_s) => by_entries());
             reach.entry = reach.entry.max(entry);
             if self.kernel != Kernel::Precomputed {
                 reach.longest = reach.longest.max(length);
@@ -296,6 +319,22 @@ impl Reach {
     }
 }
 
+/// Whether rows are packed by their entries where they are not packed as bytes: sparse rows, and dense ones that are
+/// mostly zeros.
+pub(crate) fn is_packed_sparse(rows: Rows<'_>) -> bool {
+    rows.is_sparse() || is_faster_sparse(rows, COLUMNS_AN_ENTRY, 0)
+}
+
+/// Whether rows have at least so many columns, and `more`, for each number that is not zero; a look at some of them.
+fn is_faster_sparse(rows: Rows<'_>, columns_an_entry: usize, more: usize) -> bool {
+    let looked_at = rows.rows().min(LOOKED_AT);
+    if rows.cols() < LEAST_COLUMNS || looked_at == 0 {
+        return false;
+    }
+    let entries: usize = (0..looked_at).map(|i| rows.entries(i * rows.rows() / looked_at)).sum();
+    columns_an_entry * entries <= looked_at * (rows.cols() + more)
+}
+
 /// Whether values of rows of such a squared length in the frame can be computed in single precision.
 pub(super) fn is_single(kernel: &Kernel, squared_norm: f64) -> bool {
     squared_norm < if matches!(kernel, Kernel::Rbf { .. }) { LONG } else { SINGLE }
@@ -380,13 +419,13 @@ fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Vec<f64> {
 /// The columns that every row has, rising.
 fn full_columns(rows: Rows<'_>) -> Vec<u32> {
     let mut columns = Vec::new();
-    rows.for_each_in_row(0, |k, _| columns.push(k as u32));
+    rows.for_each_entry(0, |k, _| columns.push(k as u32));
     for row in 1..rows.rows() {
         if columns.is_empty() {
             break;
         }
         let (mut place, mut kept) = (0, 0);
-        rows.for_each_in_row(row, |k, _| {
+        rows.for_each_entry(row, |k, _| {
             while place < columns.len() && (columns[place] as usize) < k {
                 place += 1;
             }

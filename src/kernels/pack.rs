@@ -5,7 +5,7 @@
 //! any panel has are numbered, and the features of panels and blocks are these numbers.
 
 use super::bytes::{ByteBlock, BytePanels};
-use super::frame::{Frame, is_single};
+use super::frame::{Frame, Precision, is_single};
 use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
@@ -34,28 +34,47 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
     })
 }
 
-/// Bytes of the rows packed in single precision, each once.
-pub fn packed_bytes(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
-    let n = rows.rows();
-    if kernel.built_in() == Kernel::Precomputed {
+/// Bytes of `n` rows like these when they are packed in a precision, each once. Whether bytes will do is decided by some of
+/// the rows.
+pub(crate) fn packed_bytes(
+    kernel: KernelFunction<'_>,
+    rows: Rows<'_>,
+    n: usize,
+    precision: Precision,
+) -> usize {
+    let kernel = kernel.built_in();
+    if kernel == Kernel::Precomputed {
         return n * size_of::<usize>();
     }
-    let width = panel_width::<f32>();
-    let count = n.div_ceil(width);
-    if !rows.is_sparse() {
-        return 4 * count * width * (rows.cols() + 1);
+    let (number, width) = match precision {
+        Precision::Single => (size_of::<f32>(), panel_width::<f32>()),
+        Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
+    };
+    let (given, lines) = (rows.rows(), n.div_ceil(width) * width);
+    let looked_at: Vec<usize> = (0..given.min(LOOKED_AT)).map(|i| i * given / given.min(LOOKED_AT)).collect();
+    let some = rows.gather(&looked_at);
+    let frame = Frame::of(&kernel, rows);
+    if precision == Precision::Single
+        && frame.clone().with_bytes(some.view(), Par::Sequential).unit().is_some()
+    {
+        return lines * (BytePanels::bytes_a_row(rows.cols()) + number);
+    }
+    if !frame.is_sparse() {
+        return number * lines * (rows.cols() + 1);
     }
     let (mut features, mut of_panel) = (0, Vec::new());
+    let count = given.div_ceil(width);
     for panel in 0..count {
         of_panel.clear();
-        for row in panel * width..n.min((panel + 1) * width) {
-            rows.for_each_in_row(row, |k, _| of_panel.push(k as u32));
+        for row in panel * width..given.min((panel + 1) * width) {
+            rows.for_each_entry(row, |k, _| of_panel.push(k as u32));
         }
         of_panel.sort_unstable();
         of_panel.dedup();
         features += of_panel.len();
     }
-    4 * (features * (width + 1) + 2 * count * width)
+    let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width;
+    (bytes as f64 * n as f64 / given.max(1) as f64) as usize
 }
 
 /// Squared norms in double precision of the values that will be computed with.
@@ -65,6 +84,8 @@ fn squared_norm<T: Real>(values: impl Iterator<Item = T>) -> T {
 
 /// What the memory of this file is for.
 const PACKED: &str = "packed rows";
+/// Rows that an estimate looks at for bytes.
+const LOOKED_AT: usize = 512;
 
 /// Sparse rows with so many columns for each entry have them numbered.
 const WIDE: usize = 2;
@@ -97,7 +118,8 @@ impl<T: Real> Panels<T> {
         let mut norms = vec![T::ZERO; count * width];
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         let frame = Arc::clone(frame);
-        if rows.is_sparse() {
+        let unit = frame.unit().filter(|_| size_of::<T>() == size_of::<f32>());
+        if frame.is_sparse() && unit.is_none() {
             let panels = par.map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width));
             let mut panels = panels.into_iter().collect::<Result<Vec<_>>>()?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
@@ -108,7 +130,7 @@ impl<T: Real> Panels<T> {
                 (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, par)).transpose()?;
             let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
             Ok(Self { frame, features, width, data: Data::Sparse(panels, columns), norms })
-        } else if let Some(unit) = frame.unit().filter(|_| size_of::<T>() == size_of::<f32>()) {
+        } else if let Some(unit) = unit {
             let panels = BytePanels::pack(unit, rows, order, width, par)?;
             let norms = panels.norms();
             Ok(Self { frame, features: rows.cols(), width, data: Data::Bytes(panels), norms })
@@ -229,7 +251,7 @@ impl<T: Real> Panels<T> {
                 None => k,
             };
             let mut entries = SparseBlock::new(features);
-            entries.reserve(list.iter().map(|&row| rows.stored(row)).sum())?;
+            entries.reserve(list.iter().map(|&row| rows.entries(row)).sum())?;
             let mut norms = Vec::with_capacity(list.len());
             for &row in list {
                 let mut norm = 0.0;
@@ -296,6 +318,7 @@ struct SparsePanel<T> {
 
 impl<T: Real> SparsePanel<T> {
     fn pack(frame: &Frame, rows: Rows<'_>, list: &[usize], width: usize) -> Result<Self> {
+        // More than enough for dense rows: what is not touched costs less than to count.
         let stored = list.iter().map(|&row| rows.stored(row)).sum();
         // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
         let (mut keys, mut entries) = (memory::room(PACKED, stored)?, memory::room(PACKED, stored)?);

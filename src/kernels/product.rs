@@ -427,8 +427,8 @@ fn unit<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::matrix;
-    use crate::kernels::gram;
+    use crate::data::{OwnedRows, matrix};
+    use crate::kernels::{KernelRows, gram};
 
     #[test]
     fn fused_equals_stored_for_every_number_of_outputs() {
@@ -501,6 +501,68 @@ mod tests {
                     assert!((f[[i, j]] - exact[[i, j]]).abs() < 2e-6 * largest, "{kernel:?} {i} {j}");
                     assert_eq!(f[[i, j]], alone[[0, j]]);
                 }
+            }
+        }
+    }
+
+    /// Dense rows that are mostly zeros have the values that they have as sparse ones, to the last bit, with a column that is
+    /// far from zero in all rows among them; fuller rows that meet such vectors are no exception.
+    #[test]
+    fn rows_of_zeros_are_the_same_in_either_layout() {
+        let (n, m, d) = (45, 70, 96);
+        let dense = |rows: usize, every: usize| -> Vec<f64> {
+            let number = |i: usize, j: usize| match (j, (i * 31 + j * 17) % every) {
+                (0, _) => 1000.0 + (i % 7) as f64,
+                (_, 0) => ((i * d + j) as f64 * 0.37).sin().abs(),
+                _ => 0.0,
+            };
+            (0..rows * d).map(|at| number(at / d, at % d)).collect()
+        };
+        let sparse = |dense: &[f64]| {
+            let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+            for row in dense.chunks_exact(d) {
+                for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+                    indices.push(j as i64);
+                    values.push(v);
+                }
+                indptr.push(indices.len() as i64);
+            }
+            OwnedRows::CsrF64 { indptr, indices, values, cols: d }
+        };
+        let z = dense(m, 11);
+        let (z_rows, z_sparse) = (Rows::from_shape((m, d), &z).unwrap(), sparse(&z));
+        let b: Vec<f64> = (0..m * 2).map(|i| (i as f64 * 0.13).sin()).collect();
+        let order: Vec<usize> = (0..m).collect();
+        for kernel in [
+            Kernel::Linear,
+            Kernel::Polynomial { degree: 3, gamma: 1e-4, coef0: 1.0 },
+            Kernel::Rbf { gamma: 0.1 },
+            Kernel::Laplacian { gamma: 0.1 },
+            Kernel::ChiSquared { gamma: 0.1 },
+        ] {
+            for precision in [Precision::Single, Precision::Double] {
+                let values = |rows: Rows<'_>| {
+                    let source = KernelRows::new(kernel, rows, &order, precision, Par::Threads).unwrap();
+                    let mut values = vec![0.0_f64; m * m];
+                    source
+                        .compute(&order, &mut values.chunks_exact_mut(m).collect::<Vec<_>>(), Par::Threads)
+                        .unwrap();
+                    values
+                };
+                assert_eq!(values(z_rows), values(z_sparse.view()), "{kernel:?}");
+            }
+            // Weights of the columns are summed in an order of their own.
+            for every in if kernel == Kernel::Linear { vec![] } else { vec![11, 2] } {
+                let x = dense(n, every);
+                let (x_rows, x_sparse) = (Rows::from_shape((n, d), &x).unwrap(), sparse(&x));
+                let outputs = |x: Rows<'_>, z: Rows<'_>| {
+                    let view =
+                        ExpansionView::new(kernel, z, matrix((m, 2), &b).unwrap(), &[0.5, 0.0]).unwrap();
+                    Evaluator::new(&view).unwrap().evaluate(x, Par::Threads).unwrap()
+                };
+                let found = outputs(x_rows, z_rows);
+                assert_eq!(found, outputs(x_sparse.view(), z_rows), "{kernel:?}");
+                assert_eq!(found, outputs(x_rows, z_sparse.view()), "{kernel:?}");
             }
         }
     }

@@ -24,6 +24,10 @@ const WEIGHTS: &str = "weights of the columns";
 /// Multiply-adds of a thread between two looks at the monitor.
 const LOOK: usize = 100_000_000;
 
+/// Weights of sparse vectors may be so many times the numbers of these where there are so many vectors for each output:
+/// an entry of a row meets q weights instead of m vectors.
+const MANY: usize = 16;
+
 /// The weights of all outputs.
 pub(crate) struct Weights {
     outputs: usize,
@@ -35,8 +39,8 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// The weights of vectors with coefficients (m, q), row after row; `None` where they are more numbers than the vectors
-    /// or not finite.
+    /// The weights of vectors with coefficients (m, q), row after row; `None` where they are more numbers than the vectors,
+    /// many more for sparse ones, or not finite.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), [`Error::Cancelled`](crate::Error::Cancelled).
@@ -58,7 +62,8 @@ impl Weights {
             (0..m).for_each(|i| vectors.for_each_in_row(i, |k, _| list.push(k as u32)));
             list.sort_unstable();
             list.dedup();
-            if list.len().saturating_mul(q) > stored {
+            let numbers = list.len().saturating_mul(q);
+            if numbers > stored && (numbers > MANY * stored || q > m / MANY) {
                 return Ok(None);
             }
             columns = Some(list);

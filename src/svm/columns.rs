@@ -12,7 +12,7 @@ use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision};
+use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, is_packed_sparse};
 use ndarray::ArrayView2;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
@@ -202,13 +202,13 @@ pub(super) fn depth(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
         KernelFunction::Blocks(_) => return FUNCTION_DEPTH,
         KernelFunction::BuiltIn(_) => {}
     }
-    if !rows.is_sparse() {
+    if !is_packed_sparse(rows) {
         return rows.cols();
     }
     let sample = rows.rows().clamp(1, 256);
     let mut stored = 0;
     for i in 0..sample.min(rows.rows()) {
-        rows.for_each_in_row(i * rows.rows() / sample, |_, _| stored += 1);
+        stored += rows.entries(i * rows.rows() / sample);
     }
     // A sparse entry costs about as much as two dense ones.
     2 * stored / sample

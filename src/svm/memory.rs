@@ -46,14 +46,13 @@ pub fn estimate_memory<'a>(
 ) -> MemoryEstimate {
     let kernel = kernel.into();
     let (given, tuning) = (rows.rows(), params.tuning);
-    let single = (packed_bytes(kernel, rows) as f64 * n as f64 / given.max(1) as f64) as usize;
-    let precise = if given > LOOKED_AT {
+    let kept = if given > LOOKED_AT {
         let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect();
-        is_double(kernel, rows.gather(&some).view())
+        precision_of(kernel, rows.gather(&some).view())
     } else {
-        is_double(kernel, rows)
+        precision_of(kernel, rows)
     };
-    let packed = if precise { 2 * single } else { single };
+    let packed = packed_bytes(kernel, rows, n, kept);
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
     let all_rows = 4 * n * n;
@@ -75,6 +74,6 @@ pub fn estimate_memory<'a>(
     MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest }
 }
 
-fn is_double(kernel: KernelFunction<'_>, rows: Rows<'_>) -> bool {
-    precision(kernel, rows, &Reach::of(kernel, rows)) == Precision::Double
+fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Precision {
+    precision(kernel, rows, &Reach::of(kernel, rows))
 }

@@ -425,15 +425,20 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
     X, y = datasets["digits"]
     whole = SVC(cache_size=10).estimate_memory(X, y)
     assert whole.total == whole.packed + whole.cache + whole.blocks + whole.variables
-    assert whole.packed >= 4 * X.size
+    # Digits are whole numbers of sixteenths: a byte each where the machine multiplies bytes.
+    assert X.size <= whole.packed <= 5 * X.size
     assert 0 < whole.least <= whole.total
     sparse = SVC().estimate_memory(sp.random_array((5000, 100_000), density=1e-4, rng=0))
     assert sparse.packed < 100e6
+    switches = (np.random.default_rng(0).random((2000, 200)) < 0.03).astype(float)
+    dense, sparse = (SVC().estimate_memory(rows) for rows in (switches, sp.csr_array(switches)))
+    assert dense == sparse
     rows = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)
     for megabytes in (1, 100, 10_000):
         estimate = OneClassSVM(cache_size=megabytes).estimate_memory(rows)
         assert estimate.cache <= max(megabytes * 2**20, 8 * len(rows))
     assert estimate.cache == 4 * len(rows) ** 2
+    assert 4 * rows.size <= estimate.packed <= 4.1 * rows.size
     assert NuSVR().estimate_memory(X).packed == SVR().estimate_memory(X).packed
     monkeypatch.setattr(_base, "_SMALL", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
