@@ -205,6 +205,12 @@ EXAMPLES = {
         lambda: PerceptronTreeClassifier(budget=6, gamma=2.0, split="zpq", random_state=0).fit(SPARSE, KIND),
         SPARSE,
     ),
+    "PerceptronTreeClassifier of averages": (
+        lambda: PerceptronTreeClassifier(
+            budget=6, gamma=2.0, eta=0.05, prediction="averaged", random_state=0
+        ).fit(FRAME, KIND),
+        FRAME,
+    ),
     "PerceptronTreeClassifier of pairs": (
         lambda: PerceptronTreeClassifier.from_expansion(ordinary(), IRIS, budget=9, random_state=0),
         IRIS,

@@ -128,6 +128,7 @@ CONTRACT = [
     (ProjectronPlusPlus(), {}),
     (PerceptronTreeClassifier(), {}),
     (PerceptronTreeClassifier(split="zpq", budget=5), {}),
+    (PerceptronTreeClassifier(budget=5, prediction="averaged"), {}),
     (CodedClassifier(SVC(kernel="linear")), _WEIGHTS),
     (CodedClassifier(SVC(), "ovo", "votes", class_weight="balanced"), {}),
     (CodedClassifier(RLSClassifier(), "dense", "hamming", random_state=0, n_draws=20), {}),

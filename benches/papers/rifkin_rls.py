@@ -80,11 +80,9 @@ def text(report: Report, options: argparse.Namespace, code: str) -> None:
     table_of(report, options, code, matrix, by_date=False)
     table_of(report, options, code, matrix, by_date=True)
     report.say(
-        "By date the test documents are later than the training documents, so errors are larger than on "
-        "random splits. The "
-        "thesis's SVM kept kernel rows that its machines shared; LIBLINEAR has none, so its ratios are "
-        "smaller than printed. *SVC* is svmarrow's, with the linear kernel, C = 1, tolerance .01 and shared "
-        "kernel rows."
+        "By date the test documents are later than the training documents, and errors are larger than on "
+        "random splits. The thesis's SVM kept kernel rows that its machines shared; LIBLINEAR has none. "
+        "*SVC* is svmarrow's, with the linear kernel, C = 1, tolerance .01 and shared kernel rows."
     )
 
 

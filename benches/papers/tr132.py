@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from common import Report, arguments, load, run, seconds
+from common import Report, arguments, load, plain_ticks, run, seconds
 from sklearn.kernel_ridge import KernelRidge
 from tr132_two_class import axes, figure1, two_class
 
@@ -221,9 +221,11 @@ def regression(report: Report, options: argparse.Namespace) -> None:
             plot.plot(found, errors, marker=".", label=label)
             compared += [[name, label, f"{spent:.2f}", *errors, *[""] * (7 - len(sizes))]]
         plot.axhline(error, color="black", lw=0.8, label="all vectors")
-        plot.set_xscale("log")
-        plot.set_ylim(0.8 * error, min(1.1, 4 * error))
-        plot.set_xlabel("vectors")
+        plot.set(xscale="log", yscale="log", xlabel="vectors", ylabel="mean squared error")
+        plain_ticks(plot.xaxis, sizes)
+        low, high = plot.get_ylim()
+        ticks = (0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1)
+        plain_ticks(plot.yaxis, [tick for tick in ticks if low <= tick <= high])
     report.table(
         "Table 2: the machines, mean squared error of the normalised target",
         ["set", "vectors", "chosen on a quarter of the training rows", "error", "paper"],
@@ -250,7 +252,7 @@ def _abalone_as_printed(report: Report) -> None:
     y = (data.y - data.y.mean()) / data.y.std()
     standardised = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     shifted = 2 * (data.X - data.X.min(axis=0)) / np.ptp(data.X, axis=0) - 1
-    lines = []
+    lines, means, reached = [], [], 0
     for scaling, X in (
         ("as they are", data.X),
         ("standardised", standardised),
@@ -269,11 +271,18 @@ def _abalone_as_printed(report: Report) -> None:
                     )
                     errors.append(float(((model.predict(X[test]) - y[test]) ** 2).mean()))
                 line.append(f"{np.mean(errors):.4f} ({min(errors):.4f} to {max(errors):.4f})")
+                means.append(float(np.mean(errors)))
+                reached += min(errors) <= 0.41 <= max(errors)
             lines.append(line)
     report.table(
         "Abalone at the paper's sigma = 15, gamma = 1e-5 (paper: .410): means of five splits, extremes",
         ["columns", "width of the kernel", "ridge 1e-5", "ridge 1e-5 n"],
         lines,
+    )
+    report.say(
+        "The paper has one split and does not say how it scales. The least mean is "
+        f"{min(means):.4f}; .410 lies between the extremes of five splits for {reached} of the "
+        f"{len(means)} readings."
     )
     report.numbers["abalone"] = lines
 

@@ -144,17 +144,24 @@ pub fn tree(bytes: &[u8]) {
     let children = Array2::from_shape_simple_fn((draws.length(n), 2), || draws.count());
     let (starts, sample_starts) = (draws.starts(n), draws.starts(n));
     let ends = [&starts, &sample_starts].map(|starts| starts[starts.len() - 1].min(200) as usize);
-    let members = draws.counts(ends[0]);
+    let (members, seen) = (draws.counts(ends[0]), draws.count());
     let state = TreeState {
         thresholds: draws.numbers(n),
         weights: draws.matrix(members.len(), q),
+        early: draws.matrix(members.len(), q),
+        // Most are no more than the rows seen, as they must be.
+        lived: draws
+            .counts(n)
+            .into_iter()
+            .map(|rows| if rows < 1 << 32 { rows.min(seen) } else { rows })
+            .collect(),
         directions: draws.matrix(linear, d),
         intercepts: draws.matrix(n, q),
         sample: draws.counts(ends[1]),
         sample_labels: draws.counts(ends[1]),
         leaf_seen: draws.counts(n),
         random: draws.count(),
-        seen: draws.count(),
+        seen,
         mistakes: draws.count(),
         rows,
         kinds,
@@ -177,15 +184,15 @@ pub fn tree(bytes: &[u8]) {
         strategy: Strategy::from_name(names[draws.below(names.len())]).expect("the names are known"),
         eta: [0.0, 0.3, 2.0][draws.below(3)],
     };
-    let held = 32 * state.kinds.len()
-        + 8 * (state.weights.len() + state.directions.len())
+    let held = 40 * state.kinds.len()
+        + 8 * (2 * state.weights.len() + state.directions.len())
         + 8 * (state.intercepts.len() + state.members.len() + 2 * state.sample.len());
-    let Ok(ready) =
-        measured(held as u64 + bytes_of(state.rows.view()), || TreePredictor::new(kernel, &state))
-    else {
+    let Ok(ready) = measured(held as u64 + bytes_of(state.rows.view()), || {
+        TreePredictor::new(kernel, &state, layout & 4 > 0)
+    }) else {
         return;
     };
-    let numbers = state.weights.iter().chain(&state.directions).chain(&state.intercepts);
+    let numbers = state.weights.iter().chain(&state.early).chain(&state.directions).chain(&state.intercepts);
     assert!(all_finite(numbers.chain(&state.thresholds)));
     state.rows.view().check_finite("rows").expect("what is accepted is finite");
     if piece.view().check_finite("X").is_ok() {
@@ -200,7 +207,7 @@ pub fn tree(bytes: &[u8]) {
     let again = learn(&same, none.view(), &[]).expect("what was stored can be read");
     assert_eq!(again, same);
     if let Ok(next) = learn(&state, piece.view(), &labels) {
-        TreePredictor::new(kernel, &next).expect("what was learnt can be stored");
+        TreePredictor::new(kernel, &next, true).expect("what was learnt can be stored");
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct TreeArg<'py> {
     starts: PyReadonlyArray1<'py, i64>,
     members: PyReadonlyArray1<'py, i64>,
     weights: PyReadonlyArray2<'py, f64>,
+    early: PyReadonlyArray2<'py, f64>,
+    lived: PyReadonlyArray1<'py, i64>,
     directions: PyReadonlyArray2<'py, f64>,
     intercepts: PyReadonlyArray2<'py, f64>,
     sample_starts: PyReadonlyArray1<'py, i64>,
@@ -55,6 +57,8 @@ impl TreeArg<'_> {
             starts: counts("starts", &self.starts)?,
             members: counts("members", &self.members)?,
             weights: matrix_view(&self.weights)?.to_owned(),
+            early: matrix_view(&self.early)?.to_owned(),
+            lived: counts("lived", &self.lived)?,
             directions: matrix_view(&self.directions)?.to_owned(),
             intercepts: matrix_view(&self.intercepts)?.to_owned(),
             sample_starts: counts("sample_starts", &self.sample_starts)?,
@@ -78,6 +82,8 @@ fn dict(py: Python<'_>, tree: TreeState) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("starts", count_array(py, tree.starts))?;
     result.set_item("members", count_array(py, tree.members))?;
     result.set_item("weights", PyArray2::from_owned_array(py, tree.weights))?;
+    result.set_item("early", PyArray2::from_owned_array(py, tree.early))?;
+    result.set_item("lived", count_array(py, tree.lived))?;
     result.set_item("directions", PyArray2::from_owned_array(py, tree.directions))?;
     result.set_item("intercepts", PyArray2::from_owned_array(py, tree.intercepts))?;
     result.set_item("sample_starts", count_array(py, tree.sample_starts))?;
@@ -192,10 +198,11 @@ pub(crate) struct PerceptronTree {
 #[pymethods]
 impl PerceptronTree {
     #[new]
-    fn new(kernel: KernelArg, tree: TreeArg<'_>) -> PyResult<Self> {
+    #[pyo3(signature = (kernel, tree, averaged))]
+    fn new(kernel: KernelArg, tree: TreeArg<'_>, averaged: bool) -> PyResult<Self> {
         let state = tree.state()?;
         let largest = state.starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max();
-        let predictor = TreePredictor::new(kernel.0, &state).map_err(to_python)?;
+        let predictor = TreePredictor::new(kernel.0, &state, averaged).map_err(to_python)?;
         Ok(Self { predictor, budget: largest.unwrap_or(0) as usize })
     }
 

@@ -37,12 +37,13 @@ ONLINE = [
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="bal-opts", random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="ent-inds", random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="rndw-rnds", random_state=1),
+    PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, prediction="averaged", random_state=1),
 ]
 BUDGETED = [model for model in ONLINE if "budget" in model.get_params()]
 
 
 def name(model):
-    extra = [str(v) for k, v in model.get_params().items() if k in ("removal", "split")]
+    extra = [str(v) for k, v in model.get_params().items() if k in ("removal", "split") or v == "averaged"]
     return "-".join([type(model).__name__, *extra])
 
 

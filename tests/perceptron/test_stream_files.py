@@ -30,6 +30,7 @@ MODELS = [
     ProjectronPlusPlus(gamma=0.5, eta=0.3),
     PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, split="zpq", random_state=0),
     PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, split="ent-opts", random_state=0),
+    PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, prediction="averaged", random_state=0),
 ]
 
 

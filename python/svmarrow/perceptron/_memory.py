@@ -143,9 +143,9 @@ class TreeSizes:
 
     def _state(self, stored: int, leaves: int) -> int:
         rules = (leaves - 1) * (8 * self.rows.features if self._is_linear else 0)
-        members = 8 * self._vectors(leaves) * (1 + self.outputs)
+        members = 8 * self._vectors(leaves) * (1 + 2 * self.outputs)
         of_samples = 16 * min(leaves * self.sample, stored + leaves)
-        return self.rows.plain(stored, self.rows.kept) + members + of_samples + rules + 64 * leaves
+        return self.rows.plain(stored, self.rows.kept) + members + of_samples + rules + 72 * leaves
 
     def _built(self, stored: int, leaves: int) -> int:
         rows = self.rows
@@ -154,6 +154,8 @@ class TreeSizes:
         packed = rows.packed(self._vectors(leaves), pools=pools)
         if self.projects:
             packed += leaves * (self.budget + 1) * (4 * self.budget + 64)
+        # Coefficients, and what their averages take.
+        packed += 16 * leaves * self.budget * self.outputs
         return rows.plain(stored, rows.single) + 120 * stored + packed + rules + 16 * leaves * self.sample
 
 

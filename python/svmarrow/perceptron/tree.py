@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +29,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.perceptron._memory import Rows, TreeSizes, rows_that_fit
+from svmarrow.perceptron._ready import Ready
 from svmarrow.perceptron._stream import STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
@@ -51,31 +52,6 @@ _TREE_RULES: dict[str, Rule] = {
     "draws": integer(least=1, most=2**31 - 1),
     "random_state": RANDOM_STATE,
 }
-
-
-class _Ready:
-    """A tree packed for prediction when it is first asked; what is pickled are its arrays."""
-
-    __slots__ = ("kernel", "state", "tree_")
-
-    def __init__(self, kernel: tuple[str, float, float, int], state: dict[str, Any]) -> None:
-        self.kernel = kernel
-        self.state = state
-        self.tree_: _core.PerceptronTree | None = None
-
-    @property
-    def tree(self) -> _core.PerceptronTree:
-        tree = self.tree_
-        if tree is None:
-            tree = _core.PerceptronTree(self.kernel, self.state)
-            self.tree_ = tree
-        return tree
-
-    def __getstate__(self) -> tuple[Any, Any]:
-        return self.kernel, self.state
-
-    def __setstate__(self, kept: tuple[Any, Any]) -> None:
-        self.__init__(*kept)  # type: ignore[misc]
 
 
 class PerceptronTreeClassifier(StreamClassifier):
@@ -110,6 +86,11 @@ class PerceptronTreeClassifier(StreamClassifier):
         longer and are fewer. 0 projects nothing, as in the paper. Larger values are worth a try where rows
         are noisy: on a9a 0.2 took a hundredth off the mistakes, with 3 leaves instead of 72. Rows in single
         precision within 3e-3 of the span, relative to their length, are projected whatever a positive eta is.
+    prediction : {"last", "averaged"}, default="last"
+        Who answers at prediction: the last hypothesis of the row's leaf, as in the paper; or the average of
+        all hypotheses that the leaf had since it began, each weighted by the rows that it saw. What is learnt
+        is the same, and so are `mistakes_`, which the last hypotheses make. Averages are worth a try where
+        rows are noisy. A leaf that has learnt nothing yet answers by what it began with.
     sample_size : int, default=512
         Rows that a leaf remembers for its split: a uniform sample of those it has seen.
     draws : int, default=100
@@ -177,7 +158,7 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     n_leaves_: int
     n_vectors_: int
-    _ready: _Ready
+    _ready: Ready
     _made_anew = ("_ready",)
     _coding: Decoding
     _rules: ClassVar[dict[str, Rule]] = {
@@ -185,6 +166,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         "child_budget": either(none, integer(least=1)),
         "max_leaves": either(none, integer(least=1, most=2**31 - 1)),
         "eta": real(least=0.0),
+        "prediction": one_of("last", "averaged"),
         **STREAM_RULES,
     }
 
@@ -196,6 +178,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         child_budget: int | None = None,
         max_leaves: int | None = None,
         eta: float = 0.0,
+        prediction: Literal["last", "averaged"] = "last",
         sample_size: int = 512,
         draws: int = 100,
         kernel: str = "rbf",
@@ -212,6 +195,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         self.child_budget = child_budget
         self.max_leaves = max_leaves
         self.eta = eta
+        self.prediction = prediction
         self.sample_size = sample_size
         self.draws = draws
         self.kernel = kernel
@@ -273,6 +257,11 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     def _after_load(self) -> None:
         coding = self._coding  # An empty state takes one of its own.
+        known = self._state.keys()
+        if known >= {"weights", "leaf_seen"} and not known & {"early", "lived"}:
+            # A file of before there were averages: they begin with the next row.
+            self._state["early"] = np.zeros_like(self._state["weights"])
+            self._state["lived"] = np.zeros_like(self._state["leaf_seen"])
         super()._after_load()
         self._coding = coding
 
@@ -288,11 +277,11 @@ class PerceptronTreeClassifier(StreamClassifier):
         if state["counters"] != (self.n_seen_, self.mistakes_):
             raise ValueError("the tree has seen another number of rows")
         # The core checks all that is left: lengths, ways and members.
-        _core.PerceptronTree(self._kernel_spec, state)
+        _core.PerceptronTree(self._kernel_spec, state, False)
 
     def _take(self, state: dict[str, Any]) -> None:
         self._state = state
-        self._ready = _Ready(self._kernel_spec, state)
+        self._ready = Ready(self._kernel_spec, state, self.prediction == "averaged")
         self.n_seen_, self.mistakes_ = state["counters"]
         leaves = np.flatnonzero(state["kinds"] == 0)
         self.n_leaves_ = leaves.size
@@ -357,7 +346,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         Returns
         -------
         KernelExpansion
-            The functions of the leaf.
+            The functions of the leaf, as it answers: see `prediction`.
 
         Raises
         ------
@@ -372,7 +361,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         members = slice(state["starts"][leaf], state["starts"][leaf + 1])
         return KernelExpansion(
             rows_of(state["rows"])[state["members"][members]],
-            state["weights"][members],
+            self._ready.coefficients(leaf),
             state["intercepts"][leaf],
             *self._kernel_spec,
         )

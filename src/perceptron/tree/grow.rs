@@ -4,6 +4,10 @@
 //! what their side of the sample holds, as a sample of their share of the rows. A mistake on a row that is a vector of
 //! its leaf already adds to that vector's coefficients.
 //!
+//! The hypothesis of a leaf changes with its mistakes. Beside it a leaf keeps what the average of all its hypotheses
+//! takes, each weighted by the rows that it saw (Freund and Schapire, Machine Learning 37, 1999): averages answer at
+//! prediction, if they are asked to, and learn nothing. They begin anew where a leaf's vectors are chosen: in a child.
+//!
 //! With eta a mistake within eta of the span of the leaf's vectors is projected (`project`).
 //!
 //! Between two rows no leaf has more than B vectors. Where no rule divides the sample of a leaf (all rows alike), it
@@ -181,6 +185,7 @@ impl<T: Real> Tree<T> {
         check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
         let (update, margin) = Update::of(&self.scores, label);
         leaf.seen += 1;
+        leaf.lived += 1;
         if leaf.sample.len() < self.params.sample {
             leaf.sample.push((self.store.intern(&self.row), label as u32));
         } else {
@@ -215,7 +220,7 @@ impl<T: Real> Tree<T> {
         }
         if slot < leaf.ids.len() {
             for (output, value) in update.coefficients() {
-                leaf.coefficients[slot * q + output] += value;
+                leaf.add(slot * q + output, value);
             }
         }
         if leaf.ids.len() > self.params.budget {

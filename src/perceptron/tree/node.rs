@@ -73,8 +73,12 @@ impl<T: Real> Rule<T> {
 pub(super) struct Leaf<T> {
     pub(super) ids: Vec<u32>,
     pub(super) pool: VectorPool<T>,
-    /// (vectors, q), row-major.
+    /// (vectors, q), row-major: those of the last hypothesis, which learns.
     pub(super) coefficients: Vec<f64>,
+    /// Every addition to a coefficient, times the rows that had been learnt from before it.
+    pub(super) early: Vec<f64>,
+    /// Rows learnt from since the vectors were chosen.
+    pub(super) lived: u64,
     pub(super) intercepts: Vec<f64>,
     /// Rows with their classes: a uniform sample of the `seen` rows that came here.
     pub(super) sample: Vec<(u32, u32)>,
@@ -91,6 +95,8 @@ impl<T: Real> Leaf<T> {
             ids: Vec::new(),
             pool,
             coefficients: Vec::new(),
+            early: Vec::new(),
+            lived: 0,
             intercepts,
             sample: Vec::new(),
             seen: 0,
@@ -103,6 +109,23 @@ impl<T: Real> Leaf<T> {
         self.ids.push(id);
         self.pool.push(row);
         self.coefficients.extend(coefficients);
+        self.early.resize(self.coefficients.len(), 0.0);
+    }
+
+    /// What the current row, counted in `lived`, adds to a coefficient.
+    pub(super) fn add(&mut self, at: usize, value: f64) {
+        self.coefficients[at] += value;
+        self.early[at] += value * (self.lived - 1) as f64;
+    }
+
+    /// Answers by the average of its hypotheses from now on: a coefficient that grew by c after r of L rows was part
+    /// of L - r of them.
+    pub(super) fn average(&mut self) {
+        if self.lived > 0 {
+            for (coefficient, early) in self.coefficients.iter_mut().zip(&self.early) {
+                *coefficient -= early / self.lived as f64;
+            }
+        }
     }
 
     /// Writes the kernel values of a row against the vectors to place i of their columns.

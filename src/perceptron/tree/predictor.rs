@@ -28,10 +28,15 @@ struct Ready<T> {
 }
 
 impl<T: Real> Ready<T> {
-    fn new(kernel: &Kernel, state: &TreeState) -> Result<Self> {
+    fn new(kernel: &Kernel, state: &TreeState, averaged: bool) -> Result<Self> {
         let rows = state.rows.view();
         let formula = Formula::of(kernel, rows.is_sparse())?;
-        let (nodes, _) = state.build(&formula, false)?;
+        let (mut nodes, _) = state.build(&formula, false)?;
+        for node in nodes.iter_mut().filter(|_| averaged) {
+            if let Node::Leaf(leaf) = node {
+                leaf.average();
+            }
+        }
         let largest = state.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0) as usize;
         let (features, outputs) = (rows.cols(), state.outputs());
         Ok(Self { kernel: *kernel, formula, nodes, features, outputs, largest })
@@ -101,17 +106,17 @@ pub struct TreePredictor {
 }
 
 impl TreePredictor {
-    /// Packs a tree.
+    /// Packs a tree, whose leaves answer by their last hypothesis, or `averaged`: by the average of all of them.
     ///
     /// # Errors
     /// [`Error::Shape`] and [`Error::Param`] for arrays that contradict each other.
-    pub fn new(kernel: Kernel, state: &TreeState) -> Result<Self> {
+    pub fn new(kernel: Kernel, state: &TreeState, averaged: bool) -> Result<Self> {
         kernel.check()?;
         let rows = state.rows.view();
         let tree: Box<dyn Answers> = if rows.is_f64() {
-            Box::new(Ready::<f64>::new(&kernel, state)?)
+            Box::new(Ready::<f64>::new(&kernel, state, averaged)?)
         } else {
-            Box::new(Ready::<f32>::new(&kernel, state)?)
+            Box::new(Ready::<f32>::new(&kernel, state, averaged)?)
         };
         Ok(Self { kernel, features: rows.cols(), tree })
     }

@@ -43,8 +43,8 @@ impl<T: Real> Leaf<T> {
         if near {
             let (q, coefficients) = (self.coefficients.len() / m, factor.backward());
             for (output, sign) in update.coefficients() {
-                for (line, d) in self.coefficients.chunks_exact_mut(q).zip(coefficients) {
-                    line[output] += sign * d;
+                for (j, d) in coefficients.iter().enumerate() {
+                    self.add(j * q + output, sign * d);
                 }
             }
             check_projected(&self.coefficients)?;

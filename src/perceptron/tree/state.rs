@@ -40,6 +40,11 @@ pub struct TreeState {
     pub members: Vec<u64>,
     /// (members, q).
     pub weights: Array2<f64>,
+    /// Every addition to a weight of a leaf, times the rows that it had learnt from before, (members, q): less this
+    /// over `lived` the weights are those of the average hypothesis.
+    pub early: Array2<f64>,
+    /// Rows that each leaf has learnt from since its vectors were chosen, (nodes,).
+    pub lived: Vec<u64>,
     /// w of the linear rules, (linear nodes, d).
     pub directions: Array2<f64>,
     /// (nodes, q); 0 for inner nodes.
@@ -71,6 +76,8 @@ impl TreeState {
             starts: vec![0; 2],
             members: Vec::new(),
             weights: Array2::zeros((0, outputs)),
+            early: Array2::zeros((0, outputs)),
+            lived: vec![0],
             directions: Array2::zeros((0, like.cols())),
             intercepts: Array2::zeros((1, outputs)),
             sample_starts: vec![0; 2],
@@ -99,6 +106,7 @@ impl TreeState {
             ("sample starts of a tree", n + 1, self.sample_starts.len()),
             ("labels of the samples of a tree", self.sample.len(), self.sample_labels.len()),
             ("counts of the leaves of a tree", n, self.leaf_seen.len()),
+            ("rows that the leaves of a tree learnt from", n, self.lived.len()),
         ];
         for (what, expected, found) in lengths {
             Error::check_len(what, expected, found)?;
@@ -106,13 +114,22 @@ impl TreeState {
         Error::check_shape("children of a tree", (n, 2), self.children.dim())?;
         Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
         Error::check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
+        Error::check_shape("early of a tree", self.weights.dim(), self.early.dim())?;
         Error::check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
         check_counts(self.seen, self.mistakes)?;
         // A tree made of an expansion has sorted rows into its leaves that no stream has seen.
         check_counts(self.leaf_seen.iter().copied().max().unwrap_or(0), 0)?;
+        let lived = self.lived.iter().copied().max().unwrap_or(0);
+        Error::check_param(
+            lived <= self.seen,
+            "lived",
+            lived,
+            format!("at most {}, the rows seen", self.seen),
+        )?;
         rows.check_finite("rows of a tree")?;
         for (what, matrix) in [
             ("weights of a tree", &self.weights),
+            ("early of a tree", &self.early),
             ("directions of a tree", &self.directions),
             ("intercepts of a tree", &self.intercepts),
         ] {
@@ -163,7 +180,7 @@ impl TreeState {
             let weights = self.weights.slice(s![range.clone(), ..]);
             let mut pool = VectorPool::new(features, sparse);
             let mut ids = Vec::with_capacity(range.len());
-            for &member in &self.members[range] {
+            for &member in &self.members[range.clone()] {
                 row.load(&view, member as usize);
                 pool.push(&row);
                 ids.push(if samples { store.intern(&row) } else { member as u32 });
@@ -195,6 +212,8 @@ impl TreeState {
                         ids,
                         pool,
                         coefficients: weights.iter().copied().collect(),
+                        early: self.early.slice(s![range.clone(), ..]).iter().copied().collect(),
+                        lived: self.lived[node],
                         intercepts: self.intercepts.row(node).to_vec(),
                         sample,
                         seen: self.leaf_seen[node],
@@ -229,11 +248,12 @@ impl TreeState {
                 next
             })
         };
-        let (mut weights, mut directions, mut linear) = (Vec::new(), Vec::new(), 0);
+        let (mut weights, mut early, mut directions, mut linear) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let n = nodes.len();
         state.children = Array2::zeros((n, 2));
         state.intercepts = Array2::zeros((n, outputs));
-        (state.kinds, state.thresholds, state.leaf_seen) = (vec![LEAF; n], vec![0.0; n], vec![0; n]);
+        (state.kinds, state.thresholds) = (vec![LEAF; n], vec![0.0; n]);
+        (state.leaf_seen, state.lived) = (vec![0; n], vec![0; n]);
         state.starts.truncate(1);
         state.sample_starts.truncate(1);
         for (at, node) in nodes.iter().enumerate() {
@@ -241,6 +261,8 @@ impl TreeState {
                 Node::Leaf(leaf) => {
                     state.members.extend(leaf.ids.iter().map(|&id| number(id)));
                     weights.extend_from_slice(&leaf.coefficients);
+                    early.extend_from_slice(&leaf.early);
+                    state.lived[at] = leaf.lived;
                     for &(id, label) in &leaf.sample {
                         state.sample.push(number(id));
                         state.sample_labels.push(u64::from(label));
@@ -274,10 +296,13 @@ impl TreeState {
                     };
                 }
             }
+            // Members of rules have no weights that are learnt.
+            early.resize(weights.len(), 0.0);
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);
         }
         state.weights = lines_of(weights, (state.members.len(), outputs));
+        state.early = lines_of(early, (state.members.len(), outputs));
         state.directions = lines_of(directions, (linear, features));
         state.rows = writer.finish();
         state
