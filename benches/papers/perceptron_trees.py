@@ -73,7 +73,7 @@ WHY = {
 #: Methods that cost minutes a pass, and on how many permutations they are run; all others on ten.
 FEW_RUNS = {
     "a9a": {"bal-opts": 1},
-    "ijcnn1": {"bal-opts": 1, "projectron++ 0.5": 1, "projectron++ 0.7": 1},
+    "ijcnn1": {"bal-opts": 1},
     "cod_rna": {"bal-opts": 1},
 }
 
