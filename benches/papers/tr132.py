@@ -210,21 +210,21 @@ def regression(report: Report, options: argparse.Namespace) -> None:
             ("on predictions", SelectionSettings(criterion="predictions")),
             ("59, on predictions", SelectionSettings(sample=59, criterion="predictions")),
         ):
-            start = time.perf_counter()
+            start = time.process_time()
             rows = X[train] if settings is not None and settings.criterion == "predictions" else None
             path = compression_path(
                 full, n_vectors=sizes[-1], settings=settings, X=rows, tol=0, random_state=0
             )
-            spent = time.perf_counter() - start
+            spent = time.process_time() - start
             found = [min(size, len(path)) for size in sizes]
             errors = (1 - path.scores(X[test], y[test], found)) * y[test].var()
             plot.plot(found, errors, marker=".", label=label)
             compared += [[name, label, f"{spent:.2f}", *errors, *[""] * (7 - len(sizes))]]
         plot.axhline(error, color="black", lw=0.8, label="all vectors")
-        plot.set(xscale="log", yscale="log", xlabel="vectors", ylabel="mean squared error")
+        plot.set(xscale="log", yscale="log", xlabel="vectors")
         plain_ticks(plot.xaxis, sizes)
         low, high = plot.get_ylim()
-        ticks = (0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1)
+        ticks = (0.1, 0.15, 0.2, 0.3, 0.45, 0.5, 0.6, 0.8, 1)
         plain_ticks(plot.yaxis, [tick for tick in ticks if low <= tick <= high])
     report.table(
         "Table 2: the machines, mean squared error of the normalised target",
@@ -233,13 +233,15 @@ def regression(report: Report, options: argparse.Namespace) -> None:
     )
     report.table(
         "Figure 5: mean squared error by the number of vectors",
-        ["set", "pursuit", "seconds", "10", "20", "50", "100", "200", "400", "800"],
+        ["set", "pursuit", "seconds of the processor", "10", "20", "50", "100", "200", "400", "800"],
         compared,
     )
     _abalone_as_printed(report)
     report.say(
         "kin8nm stands in for Kin-32nm (paper: .6187), which is not at hand: another problem, another error."
     )
+    plots[0].set_ylabel("mean squared error")
+    figure.set_layout_engine("constrained")
     plots[0].legend(fontsize=7)
     report.figure(figure, "regression")
     plt.close(figure)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,12 @@ RENEW = "python docs/site/renew.py"
 def test_pages_say_what_the_files_say(path):
     text = path.read_text(encoding="utf-8")
     assert renewed(text) == text, RENEW
+
+
+def test_the_list_of_the_papers_rows_says_what_their_pages_say():
+    program = "benches/papers/rows.py"
+    checked = subprocess.run([sys.executable, program, "--check"], cwd=ROOT, check=False)
+    assert checked.returncode == 0, f"python {program}"
 
 
 def test_every_file_of_runs_is_on_a_page():
