@@ -19,4 +19,7 @@ class InternalError(RuntimeError):
 
 
 class SizeWarning(UserWarning):
-    """A file is much larger than it need be; the message says what would be smaller."""
+    """A size that does not fit; the message says what would be better.
+
+    Files that are much larger than they need be, and fewer vectors than a model has neighbourhoods.
+    """

@@ -15,6 +15,8 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.models.promise import Promise
 from svmarrow.reduced_set.automatic import announcement, best_of_size, smallest
 from svmarrow.reduced_set.judge import Judge
+from svmarrow.reduced_set.neighbourhoods import tell_of_few
+from svmarrow.reduced_set.score import without_kind
 from svmarrow.reduced_set.sizes import SELECTION_RULES, demands_of, promised
 from svmarrow.reduced_set.task import METHODS, RULES, ConstantModelError, Method, Task, path_of
 
@@ -181,6 +183,13 @@ def compress(
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
 
+    Warns
+    -----
+    svmarrow.exceptions.SizeWarning
+        Before anything is made, if `n_vectors` are fewer than half of the neighbourhoods that an RBF kernel
+        tells apart among the model's vectors, m^2 / sum K_ij^2 over their kernel matrix: 40 at least, of rows
+        that fill four dimensions at most.
+
     See Also
     --------
     compression_path : The models of all sizes out of one run.
@@ -272,6 +281,8 @@ def compress(
     if demanding and not has_rows:
         raise ValueError("max_loss and min_agreement need X and y, or validation=(X, y): rows that judge")
     whole = as_expansion(model)
+    if n_vectors is not None and not demanding:
+        tell_of_few(without_kind(whole), n_vectors, stacklevel=2)
     learn, judging = (X, y), validation
     if validation is None and X is not None and (demanding or method == "auto"):
         learn, judging = _held_out(X, y)
