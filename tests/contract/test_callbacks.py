@@ -139,6 +139,7 @@ def test_a_callback_ends_a_pursuit_with_what_it_has():
     assert model.score(rows, y) > 0
 
 
+@pytest.mark.filterwarnings("ignore:n_vectors=100 may be too few:svmarrow.exceptions.SizeWarning")
 def test_a_callback_ends_a_compression_with_what_it_has():
     machine = SVC(C=1.0, gamma=100.0)
 
