@@ -38,19 +38,13 @@ def client(cluster):
         yield made
 
 
-@pytest.fixture(scope="module")
-def mortal_cluster():
-    """One whose workers may be killed."""
-    with started() as made:
-        yield made
-
-
 @pytest.fixture
-def mortal(mortal_cluster):
-    """The client of a cluster whose workers may be killed, and of whose nannies one may have given up."""
-    mortal_cluster.scale(2)
-    with Client(mortal_cluster, set_as_default=True) as made:
-        made.wait_for_workers(1)
+def mortal():
+    """The client of a cluster whose workers may be killed.
+
+    One of its own for each test: nannies of workers that have been killed may still be at work when it ends.
+    """
+    with started() as cluster, Client(cluster, set_as_default=True) as made:
         yield made
 
 
