@@ -219,7 +219,9 @@ def figure3(report: Report, options: argparse.Namespace, name: str) -> None:
     axis.axhline(floor, color="black", ls=(0, (5, 3)), label=f"full, {vectors:,} vectors")
     axis.set(xscale="log", yscale="log", title=name, xlabel="vectors", ylabel="test error, %")
     low, high = axis.get_ylim()
-    ticks = (0.5, 1, 1.5, 2, 3, 3.5, 4, 4.5, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+    ticks = [0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100]
+    if high < 8 * low:
+        ticks += [3.5, 4.5]
     plain_ticks(axis.xaxis, sizes)
     plain_ticks(axis.yaxis, [tick for tick in ticks if low <= tick <= high])
     axis.legend(fontsize=7)

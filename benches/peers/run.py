@@ -66,7 +66,7 @@ class Session:
         self.cells: list[Cell] = []
         self.failures: list[str] = []
         self.record: dict[str, Any] = {
-            "commit": _commit(),
+            "commit": report.commit(),
             "command": " ".join(["python", "benches/peers/run.py", *sys.argv[1:]]),
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": report.machine(),
@@ -367,15 +367,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             # Before a run of an hour, not after it.
             parser.error(f"--plot needs {error.name}: pip install '.[bench,plot]'")
     return options
-
-
-def _commit() -> str | None:
-    """The commit of the benchmarks' own repository, None outside of one."""
-    asked = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def main(arguments: list[str] | None = None) -> int:

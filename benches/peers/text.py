@@ -17,7 +17,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import report
 import scipy.sparse as sp
 import sklearn
 from sklearn import svm
@@ -100,7 +100,10 @@ def main() -> None:
     if options.json:
         found = {
             "command": " ".join(["python", *sys.argv]),
-            "machine": f"{platform.machine()}, one thread, processor seconds",
+            "commit": report.commit(),
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": report.machine(),
+            "times": "processor seconds of one thread",
             "versions": {"scikit-learn": sklearn.__version__, "svmarrow": svmarrow.__version__},
             "documents": [X.shape[0], X_test.shape[0]],
             "medians": medians,

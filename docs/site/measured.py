@@ -275,6 +275,21 @@ def ship_all_table() -> str:
 
 
 @part
+def text_table() -> str:
+    """Seconds of text models beside LIBSVM and LIBLINEAR."""
+    head = ["model", "fit", "first prediction", "prediction", "test error"]
+    rows = [
+        [
+            name,
+            *(seconds(row[what]) for what in ("fit", "first prediction", "prediction")),
+            percent(row["error"]),
+        ]
+        for name, row in load("text")["medians"].items()
+    ]
+    return table(head, rows)
+
+
+@part
 def stream_table() -> str:
     words = {
         "low rank": "`LowRankRLSClassifier.partial_fit`",
@@ -447,7 +462,18 @@ def _provenance(name: str) -> None:
     PARTS[f"from-{name}"] = lambda: provenance(name)
 
 
-for _name in ("svm", "dropin", "probability", "tuning", "ship", "dask", "stream", "promises", "choosing"):
+for _name in (
+    "svm",
+    "text",
+    "dropin",
+    "probability",
+    "tuning",
+    "ship",
+    "dask",
+    "stream",
+    "promises",
+    "choosing",
+):
     _provenance(_name)
 
 
