@@ -222,6 +222,15 @@ def gammas(report: Report, options: argparse.Namespace) -> None:
     report.figure(figure, "gammas")
 
 
+def contenders(*etas: float) -> dict[str, Any]:
+    """The perceptron and a tree for each eta, as functions of gamma and seed."""
+    models: dict[str, Any] = {"perceptron": lambda gamma, _: KernelPerceptron(gamma=gamma)}
+    return models | {
+        f"wpq, eta {eta:g}": lambda gamma, seed, eta=eta: tree(gamma, seed).set_params(eta=eta)
+        for eta in etas
+    }
+
+
 def projecting(report: Report, options: argparse.Namespace) -> None:
     """The class with leaves that project, on the three sets."""
     runs = 1 if options.quick else ORDERS
@@ -233,11 +242,7 @@ def projecting(report: Report, options: argparse.Namespace) -> None:
     lines = []
     for name in SETS:
         data, gamma, _ = prepared(name, 2000 if options.quick else None)
-        models: dict[str, Any] = {"perceptron": lambda gamma, _: KernelPerceptron(gamma=gamma)}
-        models |= {
-            f"wpq, eta {eta:g}": lambda gamma, seed, eta=eta: tree(gamma, seed).set_params(eta=eta)
-            for eta in (0.0, 0.1, 0.2, 0.3, 0.5)
-        }
+        models = contenders(0.0, 0.1, 0.2, 0.3, 0.5)
         if name == SET:
             models["projectron 0.2"] = lambda gamma, _: Projectron(eta=0.2, gamma=gamma)
         for label, make in models.items():
@@ -281,11 +286,7 @@ def averaged(report: Report, options: argparse.Namespace) -> None:
     lines = []
     for name in SETS:
         data, gamma, _ = prepared(name, 2000 if options.quick else None)
-        models: dict[str, Any] = {"perceptron": lambda gamma, _: KernelPerceptron(gamma=gamma)}
-        models |= {
-            f"wpq, eta {eta:g}": lambda gamma, seed, eta=eta: tree(gamma, seed).set_params(eta=eta)
-            for eta in (0.0, 0.2)
-        }
+        models = contenders(0.0, 0.2)
         for label, make in models.items():
             found = []
             for seed in range(runs):

@@ -11,7 +11,8 @@ Parts:
 * ``advice``: section 2.6.1, what sigma and C do to error, vectors and time;
 * ``low-rank``: the machine of section 3.7.2 (3.121) beside the full one, "rectangle" and a reduced set.
 
-All times are processor times of one thread, works taking turns. A full run takes about ten minutes.
+All times but those of ``samples`` are processor times of one thread, works taking turns. A full run takes
+about fifteen minutes.
 """
 
 from __future__ import annotations

@@ -43,6 +43,12 @@ CASES = {
     "weights of classes": (_classifier(class_weight={0: 0.1, 1: 4.0}), {}),
     "one against one": (_classifier(), {}),
     "one against the rest": (_classifier(multi_class="ovr"), {}),
+    "linear": (_classifier(kernel="linear", C=0.01), {}),
+    "laplacian": (_classifier(kernel="laplacian"), {}),
+    "regression with weights": (
+        SVR(C=2.0, gamma=0.2, epsilon=0.1, tol=1e-4),
+        {"sample_weight": np.random.default_rng(1).uniform(0.1, 3, ROWS)},
+    ),
     "regression": (SVR(C=2.0, gamma=0.2, epsilon=0.1, tol=1e-4), {}),
 }
 
