@@ -17,15 +17,16 @@ pub(crate) fn code_matrix(code: &PyReadonlyArray2<'_, i8>) -> PyResult<CodeMatri
     CodeMatrix::new(matrix_view(code)?).map_err(to_python)
 }
 
-/// The code of a name, (N, F). `seed` and `draws` serve those that are drawn.
+/// The code of a name, (N, F). `seed` and `draws` serve those that are drawn, `least_use` sparse ones.
 #[pyfunction]
-#[pyo3(signature = (name, n_classes, seed, draws, n_jobs))]
+#[pyo3(signature = (name, n_classes, seed, draws, least_use, n_jobs))]
 pub(crate) fn make_code<'py>(
     py: Python<'py>,
     name: &str,
     n_classes: usize,
     seed: u64,
     draws: usize,
+    least_use: f64,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<i8>>> {
     let draws = Draws { count: draws, seed };
@@ -36,7 +37,7 @@ pub(crate) fn make_code<'py>(
         "ovo" => CodeMatrix::one_vs_one(n_classes),
         "complete" => CodeMatrix::complete(n_classes),
         "dense" => multiclass::draw(Drawn::Dense, n_classes, draws, monitor, par),
-        "sparse" => multiclass::draw(Drawn::Sparse, n_classes, draws, monitor, par),
+        "sparse" => multiclass::draw(Drawn::Sparse { least_use }, n_classes, draws, monitor, par),
         "bch" => multiclass::bch(n_classes, draws, monitor, par),
         _ => Err(Error::param("code", name, "one of ovr, ovo, complete, dense, sparse, bch")),
     })?;

@@ -8,10 +8,11 @@
 //!
 //! A column without both signs is drawn again at once. A dense column equal to an earlier one or its opposite is drawn
 //! again too; where fewer distinct columns exist than are asked for, the dense code is the complete code. A sparse
-//! draw in which a class takes part in less than two fifths of the machines is thrown away: the thesis asks for one
-//! machine, but a class that few machines know is decoded badly.
+//! draw in which a class takes part in less than a share of the machines is thrown away. The thesis asks for one
+//! machine, a share of 0; but a class that few machines know is decoded badly.
 //!
-//! Of draws with equal distance the one is kept whose least used class takes part in the most machines, then the first.
+//! Of draws with equal distance the one is kept whose least used class takes part in the most machines, then the first;
+//! with a share of 0 the first, as uses then don't count.
 //! Cost: draws times pairs of rows times words of 64 columns; a draw is left as soon as two of its rows are nearer than
 //! those of the best so far.
 
@@ -25,18 +26,39 @@ use crate::random::Random;
 use crate::watch::Watch;
 
 /// Which random code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Drawn {
     /// Every machine sees all classes.
     Dense,
     /// A machine sees about half of the classes.
-    Sparse,
+    Sparse {
+        /// Share of the machines that every class takes part in at least; 0: in one machine, and more don't count.
+        least_use: f64,
+    },
 }
 
 impl Drawn {
     fn columns(self, classes: usize) -> usize {
         let factor = if self == Self::Dense { 10.0 } else { 15.0 };
         (factor * (classes as f64).log2()).ceil() as usize
+    }
+
+    /// Machines that every class must take part in.
+    fn least_used(self, columns: usize) -> usize {
+        match self {
+            Self::Dense => columns,
+            // A share such as 0.4 is no number of the machine: what it falls short of does not count.
+            Self::Sparse { least_use } => ((least_use * columns as f64 - 1e-9).ceil() as usize).max(1),
+        }
+    }
+
+    fn check(self) -> Result<()> {
+        match self {
+            Self::Sparse { least_use } if !(0.0..=1.0).contains(&least_use) => {
+                Err(Error::param("least_use", least_use, "between 0 and 1"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -53,6 +75,7 @@ pub fn draw(
     par: Par,
 ) -> Result<CodeMatrix> {
     draws.check()?;
+    kind.check()?;
     if classes <= 2 {
         return CodeMatrix::one_vs_rest(classes);
     }
@@ -63,7 +86,10 @@ pub fn draw(
     let random = RandomCode { kind, classes, columns, seed: draws.seed };
     let work = classes * (8 * columns + classes * columns.div_ceil(64));
     let Some(number) = draws.best(|number, best| random.quality(number, best), work, monitor, par)? else {
-        let rule = format!("more: no draw gave a code of {classes} distinct rows");
+        let used = kind.least_used(columns);
+        let rule = format!(
+            "more: no draw gave a code of {classes} distinct rows, each used by {used} of {columns} machines"
+        );
         return Err(Error::param("n_draws", draws.count, rule));
     };
     let drawn = random.entries(number);
@@ -87,7 +113,7 @@ impl RandomCode {
         let of_class = |class: usize| drawn.iter().skip(class).step_by(classes);
         let uses = |class: usize| of_class(class).filter(|entry| **entry != 0).count();
         let used = (0..classes).map(uses).min().unwrap_or(0);
-        if kind == Drawn::Sparse && 5 * used < 2 * columns {
+        if used < kind.least_used(columns) {
             return (0, 0);
         }
         let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class]);
@@ -100,10 +126,11 @@ impl RandomCode {
             let mut seen = HashSet::new();
             (0..classes).any(|class| !seen.insert(of_class(class).copied().collect::<Vec<i8>>()))
         };
-        if nearest == 0 || kind == Drawn::Sparse && nearest >= best.0 && has_equal_rows() {
+        if nearest == 0 || kind != Drawn::Dense && nearest >= best.0 && has_equal_rows() {
             return (0, 0);
         }
-        (nearest, used)
+        let is_as_printed = kind == Drawn::Sparse { least_use: 0.0 };
+        (nearest, if is_as_printed { 1 } else { used })
     }
 
     /// The columns of a draw, one after the other.
@@ -129,7 +156,7 @@ impl RandomCode {
             let has_both_signs = column.contains(&1) && column.contains(&-1);
             let mut is_new = || {
                 let sign = column[0];
-                kind == Drawn::Sparse || seen.insert(column.iter().map(|e| e * sign).collect::<Vec<i8>>())
+                kind != Drawn::Dense || seen.insert(column.iter().map(|e| e * sign).collect::<Vec<i8>>())
             };
             if !(has_both_signs && is_new()) {
                 all.truncate(start);
@@ -146,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_best_draw_whatever_the_threads() {
-        for kind in [Drawn::Dense, Drawn::Sparse] {
+        for kind in [Drawn::Dense, Drawn::Sparse { least_use: 0.4 }, Drawn::Sparse { least_use: 0.0 }] {
             for classes in [3, 4, 6, 10, 26, 70] {
                 let make =
                     |draws, par| draw(kind, classes, Draws { count: draws, seed: 7 }, &Silent, par).unwrap();
@@ -167,6 +194,9 @@ mod tests {
         }
         let ten = Draws { count: 10, seed: 0 };
         assert_eq!(draw(Drawn::Dense, 6, ten, &Silent, Par::Sequential).unwrap().columns(), 26);
-        assert_eq!(draw(Drawn::Sparse, 10, ten, &Silent, Par::Sequential).unwrap().columns(), 50);
+        assert_eq!(
+            draw(Drawn::Sparse { least_use: 0.4 }, 10, ten, &Silent, Par::Sequential).unwrap().columns(),
+            50
+        );
     }
 }

@@ -176,6 +176,7 @@ def make_code(
     *,
     random_state: int | np.random.RandomState | None = None,
     n_draws: int = 10_000,
+    least_use: float = 0.4,
     n_jobs: int | None = None,
 ) -> Code:
     """The code of a name, or the caller's own, for some number of classes.
@@ -190,7 +191,7 @@ def make_code(
         * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two alike or opposite; where so
           many do not exist, the complete code;
         * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; every class takes
-          part in two fifths of the machines or more, columns may occur twice;
+          part in `least_use` of the machines or more, columns may occur twice;
         * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a BCH code, one of the
           algebraic codes of data transmission, whose words are known to differ in so many places. More
           classes take a larger code of the same length, with rows less far apart.
@@ -205,6 +206,11 @@ def make_code(
         Seed of codes that are drawn; None draws anew each time.
     n_draws : int, default=10000
         Number of draws.
+    least_use : float, default=0.4
+        Share of a sparse code's machines that every class must take part in, between 0 and 1; draws with less
+        are thrown away. A class that few machines know is decoded badly. 0 draws as the thesis does: each
+        class takes part in at least one machine, and of draws with equal distance the first is kept. About
+        half of the machines know a class, so shares above 0.45 leave few draws or none.
     n_jobs : int or None, default=None
         Threads; the code does not depend on it.
 
@@ -217,7 +223,7 @@ def make_code(
     ------
     ValueError
         For an unknown name, a matrix that is no code or is for another number of classes, too many classes
-        for a complete code.
+        for a complete code, a share outside its range or that no draw reaches.
 
     References
     ----------
@@ -234,8 +240,10 @@ def make_code(
             raise refuse("code", code, ", ".join(repr(name) for name in CODES) + " or a matrix")
         if n_draws < 1:
             raise refuse("n_draws", n_draws, "an integer at least 1")
-        seed = seed_of(random_state)
-        return Code(_core.make_code(code, int(n_classes), seed, int(n_draws), threads(n_jobs)))
+        if not 0.0 <= least_use <= 1.0:
+            raise refuse("least_use", least_use, "a number between 0 and 1")
+        drawing = (seed_of(random_state), int(n_draws), float(least_use))
+        return Code(_core.make_code(code, int(n_classes), *drawing, threads(n_jobs)))
     made = code if isinstance(code, Code) else Code(code)
     made.check_classes(n_classes)
     return made
