@@ -131,14 +131,16 @@ struct TuningArg {
     direct: bool,
     #[pyo3(default = true)]
     walks: bool,
+    #[pyo3(default = true)]
+    fast_sums: bool,
     #[pyo3(default = Tuning::default().sampled)]
     sampled: usize,
 }
 
 impl TuningArg {
     fn read(&self) -> Tuning {
-        let &Self { block, largest_block, nested, cheap, direct, walks, sampled } = self;
-        Tuning { block, largest_block, nested, cheap, direct, walks, sampled, ..Tuning::default() }
+        let &Self { block, largest_block, nested, cheap, direct, walks, fast_sums, sampled } = self;
+        Tuning { block, largest_block, nested, cheap, direct, walks, fast_sums, sampled, ..Tuning::default() }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::bytes::{ByteBlock, BytePanels};
 use super::frame::{Frame, Precision, is_single};
+use super::gauss::is_summed_fast;
 use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
@@ -46,6 +47,7 @@ pub(crate) fn packed_bytes(
     if kernel == Kernel::Precomputed {
         return n * size_of::<usize>();
     }
+    let points = if is_summed_fast(&kernel, rows.cols()) { n * rows.cols() * size_of::<f64>() } else { 0 };
     let (number, width) = match precision {
         Precision::Single => (size_of::<f32>(), panel_width::<f32>()),
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
@@ -60,7 +62,7 @@ pub(crate) fn packed_bytes(
         return lines * (BytePanels::bytes_a_row(rows.cols()) + number);
     }
     if !frame.is_sparse() {
-        return number * lines * (rows.cols() + 1);
+        return points + number * lines * (rows.cols() + 1);
     }
     let (mut features, mut of_panel) = (0, Vec::new());
     let count = given.div_ceil(width);

@@ -3,6 +3,7 @@
 use super::Kernel;
 use super::frame::{Frame, Precision, Sums};
 use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
+use super::gauss::Extent;
 use super::pack::{Panels, RowBlock, method};
 use super::pair::pair_with_itself;
 use crate::control::Par;
@@ -91,6 +92,10 @@ pub struct KernelRows<'a> {
     frame: Arc<Frame>,
     packed: Packed<'a>,
     columns: usize,
+    /// Where all rows of the source lie, for kernels whose sums are those of Gaussians in few columns.
+    extent: Option<Arc<Extent>>,
+    /// The columns as points there.
+    points: Vec<f64>,
     /// Kernel values computed, by this source and by those made of it.
     computed: Arc<AtomicU64>,
 }
@@ -122,8 +127,13 @@ impl<'a> KernelRows<'a> {
             frame = frame.with_bytes(source, par);
         }
         let frame = Arc::new(frame);
-        let packed = Packed::Precomputed(Vec::new());
-        let empty = Self { function, precision, source, frame, packed, columns: 0, computed: Arc::default() };
+        let extent = match function {
+            KernelFunction::BuiltIn(kernel) => Extent::of(&kernel, source).map(Arc::new),
+            KernelFunction::Blocks(_) => None,
+        };
+        let (packed, points) = (Packed::Precomputed(Vec::new()), Vec::new());
+        let computed = Arc::default();
+        let empty = Self { function, precision, source, frame, packed, columns: 0, extent, points, computed };
         empty.with_columns(columns, par)
     }
 
@@ -139,7 +149,9 @@ impl<'a> KernelRows<'a> {
             (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, par)?),
         };
         let (frame, computed) = (Arc::clone(&self.frame), Arc::clone(&self.computed));
-        Ok(Self { packed, columns: columns.len(), frame, computed, ..*self })
+        let extent = self.extent.clone();
+        let points = extent.as_ref().map_or(Ok(Vec::new()), |extent| extent.points(self.source, columns))?;
+        Ok(Self { packed, columns: columns.len(), frame, extent, points, computed, ..*self })
     }
 
     /// Number of columns.
@@ -154,11 +166,12 @@ impl<'a> KernelRows<'a> {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        match &self.packed {
+        let packed = match &self.packed {
             Packed::Single(panels) => panels.bytes(),
             Packed::Double(panels) => panels.bytes(),
             Packed::Precomputed(columns) | Packed::Blocks(_, columns) => columns.len() * size_of::<usize>(),
-        }
+        };
+        packed + self.points.len() * size_of::<f64>()
     }
 
     /// Fills `out[i]` with the kernel values of row `rows[i]` of the source against all columns, rounded to the
@@ -234,12 +247,29 @@ impl<'a> KernelRows<'a> {
         })
     }
 
+    /// The same, with every kernel value of a sum computed.
+    pub(crate) fn without_fast_sums(self) -> Self {
+        Self { extent: None, points: Vec::new(), ..self }
+    }
+
+    /// Whether a sum with such weights is made without a look at every pair: it then costs little, however many they are.
+    pub(crate) fn is_fast(&self, weights: &[f64]) -> bool {
+        self.extent.as_ref().is_some_and(|extent| extent.plan(weights, self.columns).is_some())
+    }
+
     /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
-    /// that [`KernelRows::compute`] writes in single precision, sums in double.
+    /// that [`KernelRows::compute`] writes in single precision, sums in double; or sums in double precision to about ten
+    /// digits of the weights near by, where Gaussians in few columns are summed without a look at every pair (`gauss`).
     pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) -> Result<()> {
         assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));
         if rows.is_empty() || self.columns == 0 {
             return Ok(());
+        }
+        if let Some(extent) = &self.extent
+            && let Some(plan) = extent.plan(weights, self.columns)
+        {
+            let summed = extent.points(self.source, rows)?;
+            return plan.add((&summed, weights), &self.points, out, par);
         }
         match &self.packed {
             Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par)?,

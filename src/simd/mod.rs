@@ -15,6 +15,7 @@
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
 //! | `bytes` | register tiles of exact inner products of bytes |
+//! | `chebyshev` | piecewise polynomials at points, and their moments |
 //! | `gather` | entries of rows at given places, side by side |
 //! | `inner` | many long rows times a few vectors |
 //! | `panel` | register tiles and triangles of the dense factorisations |
@@ -25,6 +26,7 @@
 pub(crate) mod adam;
 pub(crate) mod blas;
 pub(crate) mod bytes;
+pub(crate) mod chebyshev;
 pub(crate) mod epilogue;
 mod exp;
 pub(crate) mod gather;

@@ -82,7 +82,10 @@ impl<'a> Columns<'a> {
     ) -> Result<Self> {
         let start = Instant::now();
         let &Training { kernel, rows, params, par, sums, .. } = training;
-        let none = KernelRows::for_sums(kernel, rows, &[], precision, sums, par)?;
+        let mut none = KernelRows::for_sums(kernel, rows, &[], precision, sums, par)?;
+        if !params.tuning.fast_sums {
+            none = none.without_fast_sums();
+        }
         let mut end = 0;
         let packed = sizes.iter().map(|&size| {
             end += size;

@@ -37,6 +37,8 @@ pub struct Tuning {
     pub direct: bool,
     /// Whether blocks walk from face to face where that is earned.
     pub walks: bool,
+    /// Whether Gaussians in one to three columns are summed without a look at every pair where that is faster.
+    pub fast_sums: bool,
     /// Multiply-adds of kernel values between two looks at the monitor.
     pub look: usize,
     /// Rows between two looks at least.
@@ -65,6 +67,7 @@ impl Default for Tuning {
             sampled: 80_000,
             direct: true,
             walks: true,
+            fast_sums: true,
             look: 500_000_000,
             look_rows: 192,
         }

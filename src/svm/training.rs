@@ -31,7 +31,8 @@ impl Training<'_> {
     ) -> Result<ControlFlow<StopReason>> {
         let Tuning { look, look_rows, .. } = self.params.tuning;
         let work = out.len().saturating_mul(depth.max(16)).saturating_mul(look_rows).max(1);
-        let at_once = (look / work).max(1) * look_rows;
+        let at_once =
+            if source.is_fast(weights) { rows.len().max(1) } else { (look / work).max(1) * look_rows };
         for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {
             if part > 0
                 && let ControlFlow::Break(reason) = self.monitor.look("gradients", part * at_once, rows.len())

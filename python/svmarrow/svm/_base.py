@@ -141,8 +141,9 @@ class SupportVectorMachine(CertifiedMachine):
     verbose: bool | int
 
     #: Sizes of the solver ("block", "largest_block", "nested", "cheap", "sampled"; `Tuning` of the core says
-    #: what they are) in the place of its own, and whether it takes its two kinds of long steps ("direct",
-    #: "walks"), for experiments with time: an instance may set them. The solution is the same.
+    #: what they are) in the place of its own, whether it takes its two kinds of long steps ("direct",
+    #: "walks") and sums Gaussians in few columns without a look at every pair ("fast_sums"), for experiments
+    #: with time: an instance may set them. The solution is the same.
     _tuning: Mapping[str, int] | None = None
 
     support_: NDArray[np.int32]

@@ -91,7 +91,7 @@ impl From<Error> for Halt {
 pub(in crate::reduced_set) type Halting<T> = std::result::Result<T, Halt>;
 
 enum Kind<'a> {
-    Features(KernelRows<'a>),
+    Features(Box<KernelRows<'a>>),
     Predictions {
         rows: Rows<'a>,
         /// k(x_i, p) / sqrt(n), (candidates, n), where there is room for it.
@@ -249,7 +249,7 @@ impl<'a> Space<'a> {
         let all: Vec<usize> = (0..pool.rows()).collect();
         let source = KernelRows::new(kernel, pool, &all, Precision::Double, par)?;
         let Known { norms, targets } = known;
-        Ok(Self { kernel, pool, outputs, kind: Kind::Features(source), own, targets, norms })
+        Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own, targets, norms })
     }
 
     /// Number of candidates.

@@ -1,0 +1,315 @@
+//! Sums of Gaussians in one to three columns, without a look at every pair.
+//!
+//! ```text
+//! f(x) = sum_j weight_j exp(-gamma |x - y_j|^2)   for n points x and m points y
+//! ```
+//!
+//! A Gaussian is smooth: in a box of a side of at most 1.5 / sqrt(gamma) it is a polynomial of few terms to ten digits, and
+//! a product of one Gaussian an axis. So the points y of a box are told by the moments of their weights, sums of
+//! products of Chebyshev polynomials; one small matrix an axis, the same for boxes as far from each other, makes them the
+//! coefficients of f in every box; and f at x is the polynomial of its box. (The idea is the fast Gauss transform's of
+//! Greengard and Strain, 1991; the polynomials are those of interpolation in Chebyshev nodes, as in Fong and Darve, The
+//! black-box fast multipole method, 2009.)
+//!
+//! Derivatives of e^(-t^2) are at most 1.09 sqrt(2^P P!) (Cramer), so interpolation by P polynomials in a box of half side
+//! h / sqrt(gamma) errs by at most 2.2 (h / sqrt 2)^P / sqrt(P!) of the weights near by: [`KINDS`]. Where 5e-11 of all
+//! weights is more than 1e-6, what single precision does to sums of a few ordinary weights, boxes are so small that the
+//! error is that of double precision.
+//!
+//! Cost: P^d multiply-adds for each x and each y, and B^(d + 1) for B coefficients along an axis, which is nothing beside
+//! n m where the points are many and the boxes few. [`Extent::plan`] says when. Bits do not depend on threads.
+
+use super::Kernel;
+use crate::control::Par;
+use crate::data::Rows;
+use crate::error::Result;
+use crate::memory;
+use crate::simd::chebyshev::{AXES, Boxes, MARGIN, collect, evaluate};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+
+/// What the memory of this file is for.
+const SUM: &str = "a sum of Gaussians";
+/// Polynomials an axis, the side of a box in units of 1 / sqrt(gamma), and the share of the weights that sums may be off.
+const KINDS: [(usize, f64, f64); 4] =
+    [(8, 0.25, 4.1e-11), (12, 0.75, 1.3e-11), (16, 1.5, 2.1e-11), (16, 0.75, EXACT)];
+/// The share at which sums are as good as any in double precision.
+const EXACT: f64 = 4e-16;
+/// Error of a sum that does not matter beside that of kernel values in single precision.
+const SMALL: f64 = 1e-6;
+/// Distance, in these units, beyond which a Gaussian is less than 1e-16.
+const REACH: f64 = 6.1;
+/// Costs in units of a kernel value: of every sum, of a point, of eight coefficients at a point, of a multiply-add of the
+/// matrices.
+const START: f64 = 3e5;
+const POINT: f64 = 30.0;
+const POLYNOMIAL: f64 = 4.0;
+const MATRIX: f64 = 0.3;
+/// Points of a task, and lines of coefficients of one.
+const POINTS: usize = 2048;
+const LINES: usize = 32;
+
+/// Where the points of a problem lie, in units of 1 / sqrt(gamma).
+pub(super) struct Extent {
+    unit: f64,
+    least: Vec<f64>,
+    lengths: Vec<f64>,
+}
+
+/// Boxes over an extent.
+pub(super) struct Plan {
+    boxes: Boxes,
+    /// Boxes a unit.
+    scale: f64,
+}
+
+/// Whether sums of such kernel values may be those of this file.
+pub(super) fn is_summed_fast(kernel: &Kernel, columns: usize) -> bool {
+    matches!(kernel, Kernel::Rbf { .. }) && (1..=AXES).contains(&columns)
+}
+
+impl Extent {
+    /// That of all rows, where sums of the kernel's values may be those of this file.
+    pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Option<Self> {
+        let (Kernel::Rbf { gamma }, d) = (*kernel, rows.cols()) else { return None };
+        if !is_summed_fast(kernel, d) || rows.rows() == 0 {
+            return None;
+        }
+        let (mut least, mut most) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
+        let mut point = vec![0.0; d];
+        for row in 0..rows.rows() {
+            point.fill(0.0);
+            rows.for_each_in_row(row, |k, v| point[k] = v);
+            for k in 0..d {
+                least[k] = least[k].min(point[k]);
+                most[k] = most[k].max(point[k]);
+            }
+        }
+        let unit = gamma.sqrt();
+        let lengths = least.iter().zip(&most).map(|(least, most)| unit * (most - least)).collect();
+        Some(Self { unit, least, lengths })
+    }
+
+    /// Rows as points in these units.
+    pub(super) fn points(&self, rows: Rows<'_>, list: &[usize]) -> Result<Vec<f64>> {
+        let d = self.least.len();
+        let mut points = memory::zeros(SUM, list.len() * d)?;
+        let mut buffer = [0.0; AXES];
+        for (point, &row) in points.chunks_exact_mut(d).zip(list) {
+            buffer.fill(0.0);
+            rows.for_each_in_row(row, |k, v| buffer[k] = v);
+            for k in 0..d {
+                point[k] = self.unit * (buffer[k] - self.least[k]);
+            }
+        }
+        Ok(points)
+    }
+
+    /// The boxes that cost least for points y with these weights and `n` points x; `None` where all kernel values cost less
+    /// than twice as much.
+    pub(super) fn plan(&self, weights: &[f64], n: usize) -> Option<Plan> {
+        let m = weights.len();
+        if (m as f64 * n as f64) < 2.0 * START {
+            return None;
+        }
+        let total: f64 = weights.iter().map(|w| w.abs()).sum();
+        let good = KINDS.iter().filter(|kind| kind.2 <= EXACT || kind.2 * total <= SMALL);
+        let plans = good.map(|&(order, side, _)| {
+            let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
+            let size: f64 = counts.iter().map(|count| count * order as f64).product();
+            let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
+            let matrices: f64 = counts.iter().map(|&count| band(count)).sum();
+            let lines = (order.pow(self.lengths.len() as u32 - 1) * order.div_ceil(8)) as f64;
+            let cost = START + (m + n) as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
+            (cost, order, side, counts)
+        });
+        let (cost, order, side, counts) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        if !(2.0 * cost < m as f64 * n as f64) {
+            return None;
+        }
+        let counts = counts.into_iter().map(|count| count as usize).collect();
+        Some(Plan { boxes: Boxes { order, counts }, scale: 1.0 / side })
+    }
+}
+
+/// Boxes next to each other that points of a box reach on either side.
+fn reach(side: f64) -> usize {
+    (REACH / side).ceil() as usize
+}
+
+impl Plan {
+    /// `out += f` for sums over `y`.
+    pub(super) fn add(
+        &self,
+        (y, weights): (&[f64], &[f64]),
+        x: &[f64],
+        out: &mut [f64],
+        par: Par,
+    ) -> Result<()> {
+        let boxes = &self.boxes;
+        let d = boxes.counts.len();
+        let size = boxes.size();
+        let mut values = memory::zeros(SUM, size + MARGIN)?;
+        collect(boxes, self.scale, y, weights, &mut values);
+        let stencil = self.stencil();
+        for axis in 0..d {
+            let mut next = memory::zeros(SUM, size + MARGIN)?;
+            self.pass(axis, &stencil, &values[..size], &mut next[..size], par)?;
+            values = next;
+        }
+        par.for_each_chunk(out, POINTS, |chunk, out| {
+            let first = chunk * POINTS * d;
+            evaluate(boxes, self.scale, &values, &x[first..first + out.len() * d], out);
+        });
+        Ok(())
+    }
+
+    /// From moments to coefficients along an axis, the first one of `from`, which becomes the last one of `to`.
+    fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], par: Par) -> Result<()> {
+        let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
+        let (rest, reach) = (from.len() / len, reach(1.0 / self.scale));
+        let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
+        par.try_for_each_chunk(to, LINES * len, |chunk, to| {
+            let lines = to.len() / len;
+            let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");
+            let from = from.slice(s![.., chunk * LINES..chunk * LINES + lines]);
+            for i in 0..count {
+                let near = i.saturating_sub(reach)..count.min(i + reach + 1);
+                let matrix =
+                    stencil.slice(s![(near.start + reach - i) * order..(near.end + reach - i) * order, ..]);
+                let some = from.slice(s![near.start * order..near.end * order, ..]);
+                let mut to = to.slice_mut(s![.., i * order..(i + 1) * order]);
+                general_mat_mul(1.0, &some.t(), &matrix, 0.0, &mut to);
+            }
+            Ok(())
+        })
+    }
+
+    /// ((2 reach + 1) P, P): line (k + reach) P + b holds the coefficients, in a box, of the Gaussians that are summed with
+    /// T_b in the box k places after it.
+    fn stencil(&self) -> Array2<f64> {
+        let (order, side) = (self.boxes.order, 1.0 / self.scale);
+        let reach = reach(side);
+        let angle = |q: usize| std::f64::consts::PI * (q as f64 + 0.5) / order as f64;
+        let to_coefficients = Array2::from_shape_fn((order, order), |(a, q)| {
+            let half = if a == 0 { 1.0 } else { 2.0 };
+            half / order as f64 * (a as f64 * angle(q)).cos()
+        });
+        let mut stencil = Array2::zeros(((2 * reach + 1) * order, order));
+        for k in 0..2 * reach + 1 {
+            let apart = k as f64 - reach as f64;
+            let values = Array2::from_shape_fn((order, order), |(b, a)| {
+                let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));
+                (-distance * distance).exp()
+            });
+            let matrix = to_coefficients.dot(&values).dot(&to_coefficients.t());
+            stencil.slice_mut(s![k * order..(k + 1) * order, ..]).assign(&matrix);
+        }
+        stencil
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{KernelRows, Precision, pair};
+    use crate::random::Random;
+
+    /// Rows in a box of such sides, some of them at its corners.
+    fn rows(n: usize, sides: &[f64], random: &mut Random) -> Vec<f64> {
+        let mut value = |i: usize, side: f64| match i {
+            0 => 0.0,
+            1 => side,
+            _ => side * random.uniform(),
+        };
+        (0..n).flat_map(|i| sides.iter().map(|&side| value(i, side) - 0.3).collect::<Vec<_>>()).collect()
+    }
+
+    fn expected(gamma: f64, x: Rows<'_>, weights: &[f64], row: usize) -> f64 {
+        let of = |(j, w): (usize, &f64)| w * pair(&Kernel::Rbf { gamma }, x, row, x, j);
+        weights.iter().enumerate().map(of).sum()
+    }
+
+    /// Every kind of boxes keeps its promise, in one, two and three columns, with boxes in number and a single one.
+    #[test]
+    fn sums_are_those_of_all_pairs() {
+        let mut random = Random::new(5);
+        for sides in
+            [&[9.0][..], &[0.0], &[300.0], &[7.0, 0.4], &[2.0, 11.0], &[1.5, 1e-9, 4.0], &[3.0, 2.0, 0.0]]
+        {
+            let (n, d, gamma) = (150, sides.len(), 1.7);
+            let data = rows(n, sides, &mut random);
+            let x = Rows::from_shape((n, d), &data).unwrap();
+            let weights: Vec<f64> = (0..n).map(|i| (i % 3) as f64 - 0.8).collect();
+            let total: f64 = weights.iter().map(|w| w.abs()).sum();
+            let extent = Extent::of(&Kernel::Rbf { gamma }, x).unwrap();
+            let points = extent.points(x, &(0..n).collect::<Vec<_>>()).unwrap();
+            for (order, side, share) in KINDS {
+                let counts = extent.lengths.iter().map(|l| (l / side) as usize + 1).collect();
+                let plan = Plan { boxes: Boxes { order, counts }, scale: 1.0 / side };
+                let mut out = vec![0.5; n];
+                plan.add((&points, &weights), &points, &mut out, Par::Threads).unwrap();
+                let allowed = total * (3.0 * d as f64 * share + 1e-14);
+                for row in 0..n {
+                    let off = out[row] - 0.5 - expected(gamma, x, &weights, row);
+                    assert!(off.abs() < allowed, "{order} {side} {sides:?}: {off:e} {allowed:e}");
+                }
+            }
+        }
+    }
+
+    /// The solver's sums, where boxes pay: close to those of kernel values, the same for any number of threads and in any
+    /// layout, with weights of any size.
+    #[test]
+    fn fast_sums_are_sums() {
+        let (n, d) = (3000, 2);
+        let mut random = Random::new(8);
+        let data = rows(n, &[3.0, 2.0], &mut random);
+        let x = Rows::from_shape((n, d), &data).unwrap();
+        let single: Vec<f32> = data.iter().map(|&v| v as f32).collect();
+        let (kernel, all): (_, Vec<usize>) = (Kernel::Rbf { gamma: 2.0 }, (0..n).collect());
+        for size in [1.0, 500.0, 1e7] {
+            let weights: Vec<f64> = (0..n).map(|i| size * ((i % 7) as f64 - 2.0)).collect();
+            let sum = |rows: Rows<'_>, fast: bool, par: Par| {
+                let source = KernelRows::new(kernel, rows, &all, Precision::Single, par).unwrap();
+                assert!(source.is_fast(&weights));
+                let source = if fast { source } else { source.without_fast_sums() };
+                let mut out = vec![0.0; n];
+                source.add_product(&all, &weights, &mut out, par).unwrap();
+                (out, source.values_computed())
+            };
+            let (fast, computed) = sum(x, true, Par::Threads);
+            assert_eq!(computed, 0);
+            assert_eq!(fast, sum(x, true, Par::Sequential).0);
+            let (slow, of_single) = (
+                sum(x, false, Par::Threads).0,
+                sum(Rows::from_shape((n, d), &single).unwrap(), true, Par::Threads).0,
+            );
+            for row in 0..n {
+                let exact = expected(2.0, x, &weights, row);
+                assert!(
+                    (fast[row] - exact).abs() < 1e-6_f64.max(1e-14 * size * n as f64),
+                    "{} {exact}",
+                    fast[row]
+                );
+                assert!((slow[row] - exact).abs() < 1e-6 * size * n as f64);
+                assert!((of_single[row] - exact).abs() < 1e-6 * size * n as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn boxes_are_for_few_columns_and_wide_gaussians_only() {
+        let mut random = Random::new(2);
+        let data = rows(5000, &[4.0, 4.0], &mut random);
+        let x = Rows::from_shape((5000, 2), &data).unwrap();
+        let weights = vec![1.0; 5000];
+        let pays = |gamma: f64, m: usize| {
+            Extent::of(&Kernel::Rbf { gamma }, x).unwrap().plan(&weights[..m], 5000).is_some()
+        };
+        assert!(pays(1.0, 5000) && pays(1e-9, 1000) && pays(30.0, 5000));
+        assert!(!pays(1.0, 10) && !pays(1e9, 5000) && !pays(f64::MAX, 5000));
+        let wide = Rows::from_shape((2500, 4), &data).unwrap();
+        assert!(Extent::of(&Kernel::Rbf { gamma: 1.0 }, wide).is_none());
+    }
+}
