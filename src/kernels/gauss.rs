@@ -45,6 +45,12 @@ const START: f64 = 3e5;
 const POINT: f64 = 30.0;
 const POLYNOMIAL: f64 = 4.0;
 const MATRIX: f64 = 0.3;
+/// Coefficients in all that are not too many to hold.
+const MOST_COEFFICIENTS: f64 = 4e6;
+/// Kernel values that a model's boxes are worth, for one in so many of all values between its vectors.
+const WORTH: f64 = 0.125;
+/// Share of the weights below which an output is one of the far side of some Gaussians, of which no digit may be right.
+const FAR: f64 = 1e-11;
 /// Points of a task, and lines of coefficients of one.
 const POINTS: usize = 2048;
 const LINES: usize = 32;
@@ -108,27 +114,30 @@ impl Extent {
     /// The boxes that cost least for points y with these weights and `n` points x; `None` where all kernel values cost less
     /// than twice as much.
     pub(super) fn plan(&self, weights: &[f64], n: usize) -> Option<Plan> {
-        let m = weights.len();
-        if (m as f64 * n as f64) < 2.0 * START {
+        let values = weights.len() as f64 * n as f64;
+        if values < 2.0 * START {
             return None;
         }
         let total: f64 = weights.iter().map(|w| w.abs()).sum();
         let good = KINDS.iter().filter(|kind| kind.2 <= EXACT || kind.2 * total <= SMALL);
-        let plans = good.map(|&(order, side, _)| {
-            let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
-            let size: f64 = counts.iter().map(|count| count * order as f64).product();
-            let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
-            let matrices: f64 = counts.iter().map(|&count| band(count)).sum();
-            let lines = (order.pow(self.lengths.len() as u32 - 1) * order.div_ceil(8)) as f64;
-            let cost = START + (m + n) as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
-            (cost, order, side, counts)
-        });
-        let (cost, order, side, counts) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        if !(2.0 * cost < m as f64 * n as f64) {
-            return None;
-        }
-        let counts = counts.into_iter().map(|count| count as usize).collect();
-        Some(Plan { boxes: Boxes { order, counts }, scale: 1.0 / side })
+        let plans = good.map(|&(order, side, _)| self.boxes(order, side, weights.len() + n));
+        let (cost, plan) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (2.0 * cost < values).then(plan)
+    }
+
+    /// What boxes of this kind cost for so many points.
+    fn boxes(&self, order: usize, side: f64, points: usize) -> (f64, impl FnOnce() -> Plan) {
+        let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
+        let size: f64 = counts.iter().map(|count| count * order as f64).product();
+        let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
+        let matrices: f64 = counts.iter().map(|&count| band(count)).sum();
+        let lines = (order.pow(self.lengths.len() as u32 - 1) * order.div_ceil(8)) as f64;
+        let cost = START + points as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
+        let cost = if size <= MOST_COEFFICIENTS { cost } else { f64::INFINITY };
+        (cost, move || Plan {
+            boxes: Boxes { order, counts: counts.into_iter().map(|count| count as usize).collect() },
+            scale: 1.0 / side,
+        })
     }
 }
 
@@ -139,37 +148,36 @@ fn reach(side: f64) -> usize {
 
 impl Plan {
     /// `out += f` for sums over `y`.
-    pub(super) fn add(
-        &self,
-        (y, weights): (&[f64], &[f64]),
-        x: &[f64],
-        out: &mut [f64],
-        par: Par,
-    ) -> Result<()> {
-        let boxes = &self.boxes;
-        let d = boxes.counts.len();
-        let size = boxes.size();
-        let mut values = memory::zeros(SUM, size + MARGIN)?;
-        collect(boxes, self.scale, y, weights, &mut values);
-        let stencil = self.stencil();
-        for axis in 0..d {
-            let mut next = memory::zeros(SUM, size + MARGIN)?;
-            self.pass(axis, &stencil, &values[..size], &mut next[..size], par)?;
-            values = next;
-        }
+    pub(super) fn add(&self, y: (&[f64], &[f64]), x: &[f64], out: &mut [f64], par: Par) -> Result<()> {
+        let coefficients = self.coefficients(y, par)?;
+        let d = self.boxes.counts.len();
         par.for_each_chunk(out, POINTS, |chunk, out| {
             let first = chunk * POINTS * d;
-            evaluate(boxes, self.scale, &values, &x[first..first + out.len() * d], out);
+            evaluate(&self.boxes, self.scale, &coefficients, &x[first..first + out.len() * d], out);
         });
         Ok(())
     }
 
+    /// The polynomials of sums over `y`.
+    fn coefficients(&self, (y, weights): (&[f64], &[f64]), par: Par) -> Result<Vec<f64>> {
+        let size = self.boxes.size();
+        let mut values = memory::zeros(SUM, size + MARGIN)?;
+        collect(&self.boxes, self.scale, y, weights, &mut values);
+        let stencil = self.stencil();
+        for axis in 0..self.boxes.counts.len() {
+            let mut next = memory::zeros(SUM, size + MARGIN)?;
+            self.pass(axis, &stencil, &values[..size], &mut next[..size], par);
+            values = next;
+        }
+        Ok(values)
+    }
+
     /// From moments to coefficients along an axis, the first one of `from`, which becomes the last one of `to`.
-    fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], par: Par) -> Result<()> {
+    fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], par: Par) {
         let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
         let (rest, reach) = (from.len() / len, reach(1.0 / self.scale));
         let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
-        par.try_for_each_chunk(to, LINES * len, |chunk, to| {
+        par.for_each_chunk(to, LINES * len, |chunk, to| {
             let lines = to.len() / len;
             let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");
             let from = from.slice(s![.., chunk * LINES..chunk * LINES + lines]);
@@ -181,8 +189,7 @@ impl Plan {
                 let mut to = to.slice_mut(s![.., i * order..(i + 1) * order]);
                 general_mat_mul(1.0, &some.t(), &matrix, 0.0, &mut to);
             }
-            Ok(())
-        })
+        });
     }
 
     /// ((2 reach + 1) P, P): line (k + reach) P + b holds the coefficients, in a box, of the Gaussians that are summed with
@@ -209,10 +216,81 @@ impl Plan {
     }
 }
 
+/// The outputs of a model of many vectors in few columns: a sum over the same points for rows that come and go.
+pub(super) struct Fields {
+    extent: Extent,
+    plan: Plan,
+    /// Those of each output that is not zero everywhere, with the least sum that is computed well enough.
+    outputs: Vec<Option<(Vec<f64>, f64)>>,
+}
+
+impl Fields {
+    /// Polynomials for coefficients (m, q); `None` where they are not worth it, which depends on the model alone, so that an
+    /// output is the same whatever rows it is computed with.
+    pub(super) fn new(
+        kernel: &Kernel,
+        vectors: Rows<'_>,
+        coefficients: &[f64],
+        par: Par,
+    ) -> Result<Option<Self>> {
+        let m = vectors.rows();
+        let Some(extent) = Extent::of(kernel, vectors) else { return Ok(None) };
+        let q = coefficients.len() / m;
+        let (order, side, _) = KINDS[KINDS.len() - 1];
+        let (cost, plan) = extent.boxes(order, side, 2 * m);
+        let live = (0..q).filter(|&j| coefficients.iter().skip(j).step_by(q).any(|&c| c != 0.0)).count();
+        if !(live as f64 * cost < WORTH * m as f64 * m as f64) {
+            return Ok(None);
+        }
+        let plan = plan();
+        if (live * plan.boxes.size()) as f64 > 2.0 * MOST_COEFFICIENTS {
+            return Ok(None);
+        }
+        let points = extent.points(vectors, &(0..m).collect::<Vec<_>>())?;
+        let mut outputs = Vec::with_capacity(q);
+        for output in 0..q {
+            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().collect();
+            let total: f64 = weights.iter().map(|w| w.abs()).sum();
+            let polynomials =
+                if total > 0.0 { Some(plan.coefficients((&points, &weights), par)?) } else { None };
+            outputs.push(polynomials.map(|polynomials| (polynomials, FAR * total)));
+        }
+        Ok(Some(Self { extent, plan, outputs }))
+    }
+
+    /// Multiply-adds of a row.
+    pub(super) fn work(&self) -> usize {
+        self.outputs.len() * self.plan.boxes.order.pow(self.extent.lengths.len() as u32)
+    }
+
+    /// Adds the sums of some rows to their outputs; not a number for rows that are not among the vectors, or so far from
+    /// all of them that little is left of any Gaussian.
+    pub(super) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
+        let (q, d) = (self.outputs.len(), self.extent.lengths.len());
+        let points = self.extent.points(x, list)?;
+        let mut sums = vec![0.0; list.len()];
+        for (j, output) in self.outputs.iter().enumerate() {
+            let Some((polynomials, least)) = output else { continue };
+            sums.fill(0.0);
+            evaluate(&self.plan.boxes, self.plan.scale, polynomials, &points, &mut sums);
+            for (sum, out) in sums.iter().zip(out.iter_mut().skip(j).step_by(q)) {
+                *out += if sum.abs() > *least { *sum } else { f64::NAN };
+            }
+        }
+        for (point, out) in points.chunks_exact(d).zip(out.chunks_exact_mut(q)) {
+            if !point.iter().zip(&self.extent.lengths).all(|(v, length)| (0.0..=*length).contains(v)) {
+                out.fill(f64::NAN);
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::{KernelRows, Precision, pair};
+    use crate::expansion::ExpansionView;
+    use crate::kernels::{Evaluator, KernelRows, Precision, pair};
     use crate::random::Random;
 
     /// Rows in a box of such sides, some of them at its corners.
@@ -311,5 +389,52 @@ mod tests {
         assert!(!pays(1.0, 10) && !pays(1e9, 5000) && !pays(f64::MAX, 5000));
         let wide = Rows::from_shape((2500, 4), &data).unwrap();
         assert!(Extent::of(&Kernel::Rbf { gamma: 1.0 }, wide).is_none());
+    }
+
+    /// Outputs of a model of many vectors in two heaps: exact in double precision and beyond single, whatever rows come
+    /// together; rows between the heaps and outside are those of all pairs, however small they are.
+    #[test]
+    fn outputs_of_many_vectors_are_sums() {
+        let (m, q, gamma) = (12_000, 3, 3.0);
+        let mut random = Random::new(4);
+        let mut z = rows(m, &[2.0, 1.5], &mut random);
+        z.chunks_exact_mut(2).step_by(2).for_each(|row| row[0] += 9.0);
+        let coefficients: Vec<f64> =
+            (0..m * q).map(|i| if i % q == 1 { 0.0 } else { 500.0 * ((i % 11) as f64 - 4.0) }).collect();
+        let z_rows = Rows::from_shape((m, 2), &z).unwrap();
+        let intercepts = [0.0, 0.5, -3.0];
+        let kernel = Kernel::Rbf { gamma };
+        assert!(Fields::new(&kernel, z_rows, &coefficients, Par::Threads).unwrap().is_some());
+        let view = crate::data::matrix((m, q), &coefficients).unwrap();
+        let evaluator =
+            Evaluator::new(&ExpansionView::new(kernel, z_rows, view, &intercepts).unwrap()).unwrap();
+        let mut x = z[..80].to_vec();
+        x.extend([5.0, 0.4, -1.0, 0.0, 30.0, 30.0, 4.9, -0.3]);
+        let n = x.len() / 2;
+        let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+        let total: f64 = 500.0 * 3.0 * m as f64;
+        for (rows, digits) in [
+            (Rows::from_shape((n, 2), &x).unwrap(), 1e-14),
+            (Rows::from_shape((n, 2), &single).unwrap(), 1e-6),
+        ] {
+            let f = evaluator.evaluate(rows, Par::Threads).unwrap();
+            assert_eq!(f, evaluator.evaluate(rows, Par::Sequential).unwrap());
+            for i in 0..n {
+                let alone = rows.gather(&[i]);
+                let alone = evaluator.evaluate(alone.view(), Par::Sequential).unwrap();
+                for j in 0..q {
+                    assert_eq!(f[[i, j]], alone[[0, j]]);
+                    let of = |k: usize| coefficients[k * q + j] * pair(&kernel, rows, i, z_rows, k);
+                    let sum: f64 = (0..m).map(of).sum();
+                    let off = (f[[i, j]] - intercepts[j] - sum).abs();
+                    assert!(off <= digits * total, "{i} {j}: {sum} {off:e}");
+                    // No sign is noise.
+                    assert!(
+                        off <= 1e-2 * sum.abs() + 1e3 * f64::from(f32::MIN_POSITIVE) * total,
+                        "{i} {j}: {sum} {off:e}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -8,6 +8,9 @@
 //! Expansions of the linear kernel are weights of the columns, one vector an output, where these are not more numbers than
 //! the vectors (`weights`); the rest of this file is for the others.
 //!
+//! Models of many vectors in one to three columns and Gaussians are sums of which not every kernel value is computed
+//! (`gauss`).
+//!
 //! Vectors that are multiples of one unit meet rows that are so too in integers (`bytes`), others in single precision.
 //! Rows that single precision does not do for, because they are far from the vectors or their outputs are not finite, are
 //! computed again in double precision.
@@ -17,6 +20,7 @@
 use ndarray::Array2;
 
 use super::frame::Frame;
+use super::gauss::Fields;
 use super::gram::indices;
 use super::pack::Panels;
 use super::tile::for_each_tile;
@@ -86,6 +90,8 @@ pub struct Evaluator {
     intercepts: Vec<f64>,
     /// For the linear kernel; with the units of the outputs, as in [`Packed`].
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
+    /// For Gaussians in few columns.
+    fields: OnceLock<Option<Fields>>,
     /// Vectors of multiples of a unit.
     bytes: OnceLock<Option<Packed<f32>>>,
     single: OnceLock<Packed<f32>>,
@@ -108,6 +114,7 @@ impl Evaluator {
             coefficients: memory::copied(MODEL, expansion.flat())?,
             intercepts: intercepts.to_vec(),
             weights: OnceLock::new(),
+            fields: OnceLock::new(),
             bytes: OnceLock::new(),
             single: OnceLock::new(),
             double: OnceLock::new(),
@@ -155,10 +162,53 @@ impl Evaluator {
     }
 
     fn evaluate_in(&self, x: Rows<'_>, way: Way, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+        if self.is_empty() || x.rows() == 0 || x.cols() != self.vectors.view().cols() {
+            return self.evaluate_pairs(x, way, monitor, par);
+        }
+        let make = || Fields::new(&self.kernel, self.vectors.view(), &self.coefficients, par);
+        let Some(fields) = made(&self.fields, make)? else {
+            return self.evaluate_pairs(x, way, monitor, par);
+        };
+        self.kernel.check_rows("X", x)?;
+        let mut out = self.start(x)?;
+        self.run(x, fields.work(), &mut out, monitor, par, |list, out| fields.add(x, list, out))?;
+        let out = self.again(x, way, out, monitor, par)?;
+        Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
+    }
+
+    /// The intercepts, once for every row.
+    fn start(&self, x: Rows<'_>) -> Result<Vec<f64>> {
         let mut out = memory::room("the outputs", x.rows().saturating_mul(self.outputs()))?;
         (0..x.rows()).for_each(|_| out.extend_from_slice(&self.intercepts));
-        let out = self.add_vectors(x, way, out, monitor, par)?;
+        Ok(out)
+    }
+
+    /// As [`Evaluator::evaluate_in`], by a kernel value for every vector.
+    fn evaluate_pairs(&self, x: Rows<'_>, way: Way, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+        let out = self.add_vectors(x, way, self.start(x)?, monitor, par)?;
         Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
+    }
+
+    /// Computes the rows whose outputs are not all numbers again.
+    fn again(
+        &self,
+        x: Rows<'_>,
+        way: Way,
+        mut out: Vec<f64>,
+        monitor: &dyn Monitor,
+        par: Par,
+    ) -> Result<Vec<f64>> {
+        let q = self.outputs();
+        let again: Vec<usize> =
+            (0..x.rows()).filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite())).collect();
+        if !again.is_empty() {
+            let rows = x.copied("rows that are computed again", &again)?;
+            let values = flat(self.evaluate_pairs(rows.view(), way, monitor, par)?);
+            for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
+                out[i * q..(i + 1) * q].copy_from_slice(values);
+            }
+        }
+        self.finite(x, out)
     }
 
     fn add_vectors(
@@ -211,17 +261,7 @@ impl Evaluator {
                 return self.finite(x, out);
             }
         };
-        let q = self.outputs();
-        let again: Vec<usize> =
-            (0..x.rows()).filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite())).collect();
-        if !again.is_empty() {
-            let rows = x.copied("rows that are computed again", &again)?;
-            let values = flat(self.evaluate_in(rows.view(), next, monitor, par)?);
-            for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
-                out[i * q..(i + 1) * q].copy_from_slice(values);
-            }
-        }
-        self.finite(x, out)
+        self.again(x, next, out, monitor, par)
     }
 
     /// Outputs that are all numbers.
