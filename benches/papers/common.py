@@ -128,7 +128,7 @@ def processor_times(
 
 
 def place() -> str:
-    """The commit, with a + where files have changed since, and the machine."""
+    """The commit, with a + where files have changed since, the machine, and the day."""
 
     def git(*asked: str) -> str:
         said = subprocess.run(["git", "-C", ROOT, *asked], capture_output=True, text=True, check=False)
@@ -140,7 +140,8 @@ def place() -> str:
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     model = names[0] if names else platform.processor() or platform.machine()
     commit = git("rev-parse", "--short", "HEAD") or "unknown"
-    return f"commit {commit}{'+' if changed else ''}; {model}, {os.cpu_count()} processors"
+    machine = f"{model}, {os.cpu_count()} processors"
+    return f"commit {commit}{'+' if changed else ''}; {machine}; {time.strftime('%Y-%m-%d')}"
 
 
 def plain_ticks(axis: Any, at: Sequence[float]) -> None:

@@ -268,7 +268,7 @@ def drawn(report: Report, options: argparse.Namespace) -> None:
     report.say(
         "By default svmarrow's sparse code throws away draws in which a class takes part in less than two "
         "fifths of the machines; the thesis does not (footnote 6). Here codes drawn by its rule "
-        '(`make_code("sparse", n, least_use=0)`, as in all other parts but *speed* and *errors*) and by the '
+        '(`make_code("sparse", n, least_use=0)`, as in the parts that renew its tables) and by the '
         "default, the best of 10,000 draws each, ten seeds, at the thesis's sigma and C."
     )
     rows = load("satimage", np.float32)
