@@ -240,8 +240,8 @@ def main() -> int:
         "at the machine's own vectors (by Adam on batches of 144 rows, the paper by conjugate gradients), "
         'every size by itself; *default*: what `compress(method="gradient")` makes. DMOZ is not to be '
         "had. [Growing runs](compressed_svm.md) on letter, news and mnist are on the page beside this "
-        "one. Parts that are not here, letter and news, had not ended after ten minutes: LARS for 325 and 190 "
-        "outputs that share their vectors takes hundreds of sweeps over all of them at hundreds of lambdas."
+        "one. Parts that are not here, letter and news, were stopped after seven to ten minutes, before the "
+        "path of LARS for their 325 and 190 outputs had ended."
     )
     return report.run(parts)
 
