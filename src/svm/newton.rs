@@ -81,6 +81,9 @@ impl Patience {
     }
 }
 
+/// Share of the values that their sum may change by in a step.
+const SUM_ERROR: f64 = 1e-10;
+
 /// The unbounded variables of a block.
 pub(super) struct Face<'a> {
     /// k(i, j) at `kernel[slots[i] * stride + slots[j]]`, the ridge of the problem on the diagonal.
@@ -249,7 +252,21 @@ impl Face<'_> {
             let (below, above) = self.ends[i];
             if share == 1.0 { to[i] } else { self.values[i] + share * moves[i] }.clamp(below, above)
         };
-        Some(((0..moves.len()).map(at).collect(), share))
+        let values: Vec<f64> = (0..moves.len()).map(at).collect();
+        self.keeps_sums(&values).then_some((values, share))
+    }
+
+    /// Whether rounding has left the sums alone: steps that are far longer than the bounds are apart may lose them.
+    fn keeps_sums(&self, values: &[f64]) -> bool {
+        (0..GROUPS as u8).all(|group| {
+            let of_group = (0..values.len()).filter(|&i| self.groups[i] == Some(group));
+            let (mut moved, mut size) = (0.0, 0.0);
+            for i in of_group {
+                moved += values[i] - self.values[i];
+                size += values[i].abs() + self.values[i].abs();
+            }
+            moved.abs() <= SUM_ERROR * size
+        })
     }
 }
 
