@@ -30,7 +30,7 @@ BLOCK = 1 << 24
 INDEX_ZERO = re.compile(rb"[ \t]0+:")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Survey:
     """What a first reading of a labelled file has found.
 

@@ -55,7 +55,7 @@ class DataOptions:
         return np.float32 if self.single_precision else np.float64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """Rows, and their labels where the file has them.
 

@@ -41,7 +41,7 @@ class Sent:
         self.__dict__.update({name: well_aligned(value) for name, value in state.items()})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block(Sent):
     """The rows of a partition."""
 

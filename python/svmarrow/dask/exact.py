@@ -48,7 +48,7 @@ __all__ = [
 INSTEAD = "train DaskLowRankRLSClassifier, whose memory does not grow with the rows"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Collected:
     """A model as the plain estimator keeps it: support vectors by class, then by row."""
 
@@ -72,7 +72,7 @@ def code_of(decoding: Decoding, n_classes: int) -> NDArray[np.int8]:
     return matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """What a fit of labels knows before its machines are trained."""
 

@@ -50,7 +50,7 @@ _BLOCK = 8192
 _ALONE = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Machines(Sent):
     """What is trained: the same for all partitions."""
 
@@ -94,7 +94,7 @@ class Machines(Sent):
         return _core.fit_svc(core_rows(rows.X), kernel, task, told)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found(Sent):
     """Some rows of a partition, or of all, with their coefficients (rows, q)."""
 
@@ -125,7 +125,7 @@ class Change:
     expansion: KernelExpansion
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Report(Sent):
     """What a partition says of the present machines."""
 
@@ -150,7 +150,7 @@ class Report(Sent):
         return bytes_of_rows(self.worst.X) + self.outputs.nbytes + self.worst_outputs.nbytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outputs(Sent):
     """Outputs of a partition's rows."""
 

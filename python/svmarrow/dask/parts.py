@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Part", "counted", "labelled", "numbers_of", "picked", "spread_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part(Sent):
     """The rows of a partition that count."""
 

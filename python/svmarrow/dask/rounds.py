@@ -89,7 +89,7 @@ class Round:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solved:
     """Machines, with what vouches for them."""
 

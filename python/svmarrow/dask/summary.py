@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Summary", "balance", "check_span", "classes_of", "gamma_of", "offsets", "summary_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Summary:
     """What is told of a partition."""
 

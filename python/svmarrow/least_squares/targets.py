@@ -46,7 +46,7 @@ _RULES = {
 _LARGE = 4000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TargetFit:
     """The solution of (K + alpha I) c = y - b for every column of a matrix of targets."""
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Data", "MatchingPursuit"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """Rows of positive weight, and what is known of them."""
 

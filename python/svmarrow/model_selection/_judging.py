@@ -18,7 +18,7 @@ __all__ = ["Found", "Judge", "Part"]
 _WAITING = 1 << 22
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """A fold: rows of the fit with their weights, and rows that are held out."""
 

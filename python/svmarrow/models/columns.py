@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns", "RowColumns"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Columns:
     """The machines of all columns of a code."""
 
@@ -60,7 +60,7 @@ class Columns:
         return type(self)(outputs, self.support, self.certificate, left)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowColumns:
     """Machines without intercepts at their training rows."""
 

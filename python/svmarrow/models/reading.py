@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Reading"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """An expansion and the meaning of its outputs.
 

@@ -22,7 +22,7 @@ __all__ = ["PathNumbers"]
 
 
 @savable
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PathNumbers:
     """A triangle and projections, or the changes of basic steps with the vectors and sizes they belong to."""
 

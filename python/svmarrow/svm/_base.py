@@ -103,7 +103,7 @@ class MemoryEstimate:
         return self.packed + self.cache + self.blocks + self.variables
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Training:
     """The rows that a fit is about: those of positive weight."""
 

@@ -27,7 +27,7 @@ __all__ = ["ROUNDING", "multiclass_generalization_of", "parts_of"]
 ROUNDING = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parts:
     """A fitted model without intercepts and its training rows."""
 

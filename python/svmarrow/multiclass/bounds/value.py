@@ -36,7 +36,7 @@ class Bound:
         return self.value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeaveOneOutBound(Bound):
     """A bound for the leave-one-out error, row by row."""
 
