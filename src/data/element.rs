@@ -1,9 +1,12 @@
 //! What a matrix of rows may hold: `u8`, `f32` or `f64`.
 
 /// An element of rows.
-pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
+pub trait Element: Copy + Into<f64> + Send + Sync + sealed::Sealed + 'static {
     /// The exact value in double precision.
-    fn to_f64(self) -> f64;
+    #[inline]
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
 }
 
 mod sealed {
@@ -14,12 +17,7 @@ macro_rules! element {
     ($($type:ty),*) => {$(
         impl sealed::Sealed for $type {}
 
-        impl Element for $type {
-            #[inline]
-            fn to_f64(self) -> f64 {
-                f64::from(self)
-            }
-        }
+        impl Element for $type {}
     )*};
 }
 

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction};
 use crate::memory;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
+use crate::simd::place::{place, squared_lengths};
 use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
 use std::sync::Arc;
@@ -79,11 +80,6 @@ pub(crate) fn packed_bytes(
     (bytes as f64 * n as f64 / given.max(1) as f64) as usize
 }
 
-/// Squared norms in double precision of the values that will be computed with.
-fn squared_norm<T: Real>(values: impl Iterator<Item = T>) -> T {
-    T::from_f64(values.map(|v| v.to_f64() * v.to_f64()).sum())
-}
-
 /// What the memory of this file is for.
 const PACKED: &str = "packed rows";
 /// Rows that an estimate looks at for bytes.
@@ -142,12 +138,18 @@ impl<T: Real> Panels<T> {
             if size > 0 {
                 let (centre, scale) = frame.dense();
                 par.for_each_chunk(&mut data, size, |p, panel| {
-                    for (j, &row) in panel_rows(p).iter().enumerate() {
-                        with_rows!(&rows,
-                            dense(view) => for ((k, &v), &c) in dense_row(view, row).iter().enumerate().zip(centre) {
-                                panel[k * width + j] = T::from_f64((Element::to_f64(v) - c) * scale);
-                            },
-                            csr(_s) => unreachable!("sparse rows are packed above"));
+                    let list = panel_rows(p);
+                    let mut lines = vec![T::ZERO; list.len() * rows.cols()];
+                    with_rows!(&rows,
+                        dense(view) => {
+                            let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).collect();
+                            place(&rows, centre, scale, &mut lines, centre.len());
+                        },
+                        csr(_s) => unreachable!("sparse rows are packed above"));
+                    for (j, line) in lines.chunks_exact(rows.cols()).enumerate() {
+                        for (out, &v) in panel[j..].iter_mut().step_by(width).zip(line) {
+                            *out = v;
+                        }
                     }
                 });
                 par.for_each_chunk(&mut norms, width, |p, norms| {
@@ -276,22 +278,22 @@ impl<T: Real> Panels<T> {
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
         let mut data: Vec<T> = memory::zeros(PACKED, list.len().saturating_mul(stride))?;
-        let mut norms = Vec::with_capacity(list.len());
+        let mut norms = vec![T::ZERO; list.len()];
         let (centre, scale) = self.frame.dense();
-        for (i, &row) in list.iter().enumerate() {
-            let out = &mut data[i * stride..i * stride + features];
-            with_rows!(&rows,
-            dense(view) => for ((out, &v), &c) in out.iter_mut().zip(dense_row(view, row)).zip(centre) {
-                *out = T::from_f64((Element::to_f64(v) - c) * scale);
-            },
-            csr(view) => {
+        with_rows!(&rows,
+        dense(view) => {
+            let lines: Vec<_> = list.iter().map(|&row| dense_row(view, row)).collect();
+            place(&lines, centre, scale, &mut data, stride);
+        },
+        csr(view) => if stride > 0 {
+            for (out, &row) in data.chunks_exact_mut(stride).zip(list) {
                 for (out, &c) in out.iter_mut().zip(centre) {
                     *out = T::from_f64(-c * scale);
                 }
                 view.for_each_in_row(row, |k, v| out[k] = T::from_f64((Element::to_f64(v) - centre[k]) * scale));
-            });
-            norms.push(squared_norm(out.iter().copied()));
-        }
+            }
+        });
+        squared_lengths(&data, stride, features, &mut norms);
         Ok(RowBlock { norms, form: Form::Dense { data, stride, depth: features } })
     }
 }

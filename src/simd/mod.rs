@@ -19,6 +19,7 @@
 //! | `gather` | entries of rows at given places, side by side |
 //! | `inner` | many long rows times a few vectors |
 //! | `panel` | register tiles and triangles of the dense factorisations |
+//! | `place` | dense rows on their way into a frame |
 //! | `scan` | the decomposition solver's pair selection |
 
 #![allow(unsafe_code)]
@@ -33,6 +34,7 @@ pub(crate) mod gather;
 pub(crate) mod inner;
 pub(crate) mod micro;
 pub(crate) mod panel;
+pub(crate) mod place;
 pub(crate) mod scan;
 mod vector;
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,118 @@
+//! Dense rows on their way into a frame: moved, rounded to the precision of the computation, and measured.
+
+use super::{Isa, Operation, Real, run};
+
+struct Place<'a, E, T> {
+    rows: &'a [&'a [E]],
+    centre: &'a [f64],
+    scale: f64,
+    out: &'a mut [T],
+    stride: usize,
+}
+
+impl<E: Copy + Into<f64>, T: Real> Operation for Place<'_, E, T> {
+    type Output = ();
+
+    // Plain loops: compilers make vectors of them.
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        for (row, out) in self.rows.iter().zip(self.out.chunks_exact_mut(self.stride)) {
+            for ((out, &v), &c) in out.iter_mut().zip(*row).zip(self.centre) {
+                *out = T::from_f64((v.into() - c) * self.scale);
+            }
+        }
+    }
+}
+
+/// Writes (row - centre) scale, computed in double precision, for rows as long as the centre to lines `stride` apart.
+pub(crate) fn place<E: Copy + Into<f64>, T: Real>(
+    rows: &[&[E]],
+    centre: &[f64],
+    scale: f64,
+    out: &mut [T],
+    stride: usize,
+) {
+    if stride == 0 {
+        return;
+    }
+    assert!(centre.len() <= stride && rows.len() * stride <= out.len());
+    // SAFETY: nothing is read or written but through the slices.
+    unsafe { run(Place { rows, centre, scale, out, stride }) };
+}
+
+/// Lines that are summed side by side.
+const LINES: usize = 8;
+
+struct SquaredLengths<'a, T> {
+    lines: &'a [T],
+    stride: usize,
+    depth: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Operation for SquaredLengths<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        let Self { lines, stride, depth, out } = self;
+        let count = out.len();
+        let mut first = 0;
+        while first < count {
+            // The last ones are summed again where there are no eight of them left.
+            let from = if first + LINES <= count { first } else { count.saturating_sub(LINES) };
+            let at_once = LINES.min(count);
+            let mut sums = [0.0; LINES];
+            let lines: [&[T]; LINES] =
+                std::array::from_fn(|r| &lines[(from + r.min(at_once - 1)) * stride..][..depth]);
+            for k in 0..depth {
+                for (sum, line) in sums.iter_mut().zip(&lines) {
+                    let v = line[k].to_f64();
+                    *sum += v * v;
+                }
+            }
+            for (out, sum) in out[from..from + at_once].iter_mut().zip(sums) {
+                *out = T::from_f64(sum);
+            }
+            first += LINES;
+        }
+    }
+}
+
+/// Squared lengths of lines of `depth` numbers, `stride` apart: each summed from its first number to its last in double
+/// precision, several lines at a time, since such a sum waits for itself.
+pub(crate) fn squared_lengths<T: Real>(lines: &[T], stride: usize, depth: usize, out: &mut [T]) {
+    assert!(depth <= stride && lines.len() >= out.len() * stride);
+    // SAFETY: nothing is read or written but through the slices.
+    unsafe { run(SquaredLengths { lines, stride, depth, out }) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_placed_and_measured_as_by_plain_loops() {
+        for (count, depth) in [(0, 3), (1, 0), (1, 5), (7, 33), (8, 16), (21, 70)] {
+            let stride = depth + 3;
+            let rows: Vec<u8> = (0..count * stride).map(|i| (i * 37 % 251) as u8).collect();
+            let centre: Vec<f64> = (0..stride).map(|k| 100.0 + (k as f64).sin()).collect();
+            let mut lines = vec![0.0_f32; count * stride];
+            let of: Vec<&[u8]> = rows.chunks_exact(stride).collect();
+            place(&of, &centre, 0.5, &mut lines, stride);
+            let expected: Vec<f32> = rows
+                .iter()
+                .enumerate()
+                .map(|(at, &v)| ((f64::from(v) - centre[at % stride]) * 0.5) as f32)
+                .collect();
+            assert_eq!(lines, expected);
+            let mut lengths = vec![0.0_f32; count];
+            squared_lengths(&lines, stride, depth, &mut lengths);
+            for (i, &length) in lengths.iter().enumerate() {
+                let line = &lines[i * stride..i * stride + depth];
+                let sum: f64 = line.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+                assert_eq!(length, sum as f32);
+            }
+        }
+    }
+}
