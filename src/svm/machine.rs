@@ -431,7 +431,7 @@ impl<'a> Machine<'a> {
             self.stop = Some(StopReason::Stalled);
         }
         // A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
-        let wanted = (2 * self.survey.unbounded).next_power_of_two().min(self.tuning.largest_block);
+        let wanted = (self.survey.unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.largest_block);
         self.set.size = self.set.size.max(wanted).min(room(&self.parts, columns));
         match left {
             Some(reason) if reason != StopReason::Stalled => Ok(ControlFlow::Break(reason)),
