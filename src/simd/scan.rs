@@ -1,14 +1,14 @@
 //! The two scans of a pair step: update the gradients and find the most violating variable that can rise; then find
-//! the partner that promises the largest decrease of the objective.
+//! the partner that promises the largest decrease of the objective. In single precision or in double.
 //!
 //! Membership of the index sets is an addend, not a branch: `up` is 0 where a variable can rise and +infinity where
 //! it cannot, `low` is 0 where it can fall and -infinity where it cannot. Arrays are padded to a whole number of
 //! [`STRIDE`] with variables that can do neither. Among equal values the smallest index wins, at every vector width.
 
-use super::{Isa, Operation, Vector, run};
+use super::{Isa, Operation, Real, Vector, run};
 
-/// Lengths are multiples of this: two of the widest double-precision vectors.
-pub(crate) const STRIDE: usize = 16;
+/// Lengths are multiples of this: two of the widest vectors.
+pub(crate) const STRIDE: usize = 32;
 
 /// What the first scan finds.
 #[derive(Debug, Clone, Copy)]
@@ -20,169 +20,168 @@ pub(crate) struct Extremes {
     pub(crate) low: f64,
 }
 
-struct StepAndScan<'a> {
-    gradient: &'a mut [f64],
-    up: &'a [f64],
-    low: &'a [f64],
+struct StepAndScan<'a, T> {
+    gradient: &'a mut [T],
+    up: &'a [T],
+    low: &'a [T],
     row_i: &'a [f32],
     row_j: &'a [f32],
-    step: f64,
+    step: T,
 }
 
-/// gradient += step (row_i - row_j), and the extremes of the result.
-pub(crate) fn step_and_scan(
-    gradient: &mut [f64],
-    up: &[f64],
-    low: &[f64],
+/// gradient += step (row_i - row_j), and the extremes of the result. At most 2^24 variables.
+pub(crate) fn step_and_scan<T: Real>(
+    gradient: &mut [T],
+    up: &[T],
+    low: &[T],
     row_i: &[f32],
     row_j: &[f32],
     step: f64,
 ) -> Extremes {
     let n = gradient.len();
-    assert!(
-        n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && row_i.len() == n && row_j.len() == n
-    );
+    assert!(n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && n <= COUNTABLE);
+    assert!(row_i.len() == n && row_j.len() == n);
     // SAFETY: all slices have n numbers, whole steps of the loop.
-    unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step }) }
+    unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step: T::from_f64(step) }) }
 }
 
-const COUNTING: [f64; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+/// Indices are counted in the numbers of the scan: these are exact up to here in single precision.
+const COUNTABLE: usize = 1 << 24;
 
-/// Index of the best lane: the smallest value by `key`, the smallest index among equals.
+/// 0, 1, 2, ...
 #[inline(always)]
-fn best_lane(keys: &[f64], indices: &[f64]) -> (f64, usize) {
-    let (mut key, mut index) = (keys[0], indices[0]);
-    for (&k, &i) in keys.iter().zip(indices).skip(1) {
-        if k < key || (k == key && i < index) {
-            (key, index) = (k, i);
-        }
+unsafe fn counting<V: Vector>() -> V {
+    let mut numbers = [V::Elem::ZERO; STRIDE / 2];
+    for (i, number) in numbers.iter_mut().enumerate() {
+        *number = V::Elem::from_f64(i as f64);
     }
-    (key, index as usize)
+    // SAFETY: vectors have at most so many lanes; the rest is the caller's promise.
+    unsafe { V::load(numbers.as_ptr()) }
 }
 
-impl Operation for StepAndScan<'_> {
+/// The smallest of the keys in two vectors, and the smallest index among equals.
+#[inline(always)]
+unsafe fn best_lane<V: Vector>(keys: [V; 2], indices: [V; 2]) -> (f64, usize) {
+    // SAFETY: the caller's promise is this function's.
+    unsafe {
+        let best = V::splat(keys[0].min(keys[1]).least());
+        let none = V::splat(V::Elem::from_f64(COUNTABLE as f64));
+        let first = V::select_lt(best, keys[0], none, indices[0]);
+        let second = V::select_lt(best, keys[1], none, indices[1]);
+        let mut key = [V::Elem::ZERO; STRIDE / 2];
+        best.store(key.as_mut_ptr());
+        (key[0].to_f64(), first.min(second).least().to_f64() as usize)
+    }
+}
+
+impl<T: Real> Operation for StepAndScan<'_, T> {
     type Output = Extremes;
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) -> Extremes {
-        type V<I> = <I as Isa>::F64;
-        let lanes = <V<I> as Vector>::LANES;
+        let lanes = <T::Of<I> as Vector>::LANES;
         // SAFETY: `step_and_scan` has checked that all arrays have the same length, a multiple of two vectors.
         unsafe {
-            let step = V::<I>::splat(self.step);
-            let mut up = [V::<I>::splat(f64::INFINITY); 2];
-            let mut low = [V::<I>::splat(f64::NEG_INFINITY); 2];
-            let mut up_index = [V::<I>::zero(); 2];
-            let mut index = [V::<I>::load(COUNTING.as_ptr()), V::<I>::zero()];
-            index[1] = index[0].add(V::<I>::splat(lanes as f64));
-            let advance = V::<I>::splat(2.0 * lanes as f64);
+            let step = T::Of::<I>::splat(self.step);
+            let mut up = [T::Of::<I>::splat(T::from_f64(f64::INFINITY)); 2];
+            let mut low = [T::Of::<I>::splat(T::from_f64(f64::NEG_INFINITY)); 2];
+            let mut up_index = [T::Of::<I>::zero(); 2];
+            let mut index = [counting::<T::Of<I>>(), T::Of::<I>::zero()];
+            index[1] = index[0].add(T::Of::<I>::splat(T::from_f64(lanes as f64)));
+            let advance = T::Of::<I>::splat(T::from_f64(2.0 * lanes as f64));
             let mut at = 0;
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let difference = V::<I>::load_f32(self.row_i.as_ptr().add(p))
-                        .sub(V::<I>::load_f32(self.row_j.as_ptr().add(p)));
-                    let gradient = step.mul_add(difference, V::<I>::load(self.gradient.as_ptr().add(p)));
+                    let difference = T::Of::<I>::load_f32(self.row_i.as_ptr().add(p))
+                        .sub(T::Of::<I>::load_f32(self.row_j.as_ptr().add(p)));
+                    let gradient = step.mul_add(difference, T::Of::<I>::load(self.gradient.as_ptr().add(p)));
                     gradient.store(self.gradient.as_mut_ptr().add(p));
-                    let rising = gradient.add(V::<I>::load(self.up.as_ptr().add(p)));
-                    up_index[half] = V::<I>::select_lt(rising, up[half], index[half], up_index[half]);
+                    let rising = gradient.add(T::Of::<I>::load(self.up.as_ptr().add(p)));
+                    up_index[half] = T::Of::<I>::select_lt(rising, up[half], index[half], up_index[half]);
                     up[half] = rising.min(up[half]);
-                    low[half] = gradient.add(V::<I>::load(self.low.as_ptr().add(p))).max(low[half]);
+                    low[half] = gradient.add(T::Of::<I>::load(self.low.as_ptr().add(p))).max(low[half]);
                     index[half] = index[half].add(advance);
                 }
                 at += 2 * lanes;
             }
-            let (mut keys, mut indices, mut lows) = ([0.0; STRIDE], [0.0; STRIDE], [0.0; STRIDE]);
-            for half in 0..2 {
-                up[half].store(keys.as_mut_ptr().add(half * lanes));
-                up_index[half].store(indices.as_mut_ptr().add(half * lanes));
-                low[half].store(lows.as_mut_ptr().add(half * lanes));
-            }
-            let (up, up_index) = best_lane(&keys[..2 * lanes], &indices[..2 * lanes]);
-            Extremes {
-                up,
-                up_index,
-                low: lows[..2 * lanes].iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            }
+            let (up, up_index) = best_lane(up, up_index);
+            let highest = T::Of::<I>::zero().sub(low[0].max(low[1])).least();
+            Extremes { up, up_index, low: -highest.to_f64() }
         }
     }
 }
 
-struct Partner<'a> {
-    gradient: &'a [f64],
-    low: &'a [f64],
+struct Partner<'a, T> {
+    gradient: &'a [T],
+    low: &'a [T],
     row_i: &'a [f32],
-    diagonal: &'a [f64],
-    diagonal_i: f64,
-    gradient_i: f64,
-    smallest_curvature: f64,
+    diagonal: &'a [T],
+    diagonal_i: T,
+    gradient_i: T,
+    smallest_curvature: T,
 }
 
 /// The variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
 /// (Fan, Chen, Lin 2005, "WSS 2"); `None` where there is none.
-pub(crate) fn second_order_partner(
-    gradient: &[f64],
-    low: &[f64],
+pub(crate) fn second_order_partner<T: Real>(
+    gradient: &[T],
+    low: &[T],
     row_i: &[f32],
-    diagonal: &[f64],
+    diagonal: &[T],
     diagonal_i: f64,
     gradient_i: f64,
     smallest_curvature: f64,
 ) -> Option<usize> {
     let n = gradient.len();
     assert!(n.is_multiple_of(STRIDE) && low.len() == n && row_i.len() == n && diagonal.len() == n);
+    assert!(n <= COUNTABLE);
+    let [diagonal_i, gradient_i, smallest_curvature] =
+        [diagonal_i, gradient_i, smallest_curvature].map(T::from_f64);
     // SAFETY: all slices have n numbers, whole steps of the loop.
     unsafe { run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature }) }
 }
 
-impl Operation for Partner<'_> {
+impl<T: Real> Operation for Partner<'_, T> {
     type Output = Option<usize>;
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) -> Option<usize> {
-        type V<I> = <I as Isa>::F64;
-        let lanes = <V<I> as Vector>::LANES;
+        let lanes = <T::Of<I> as Vector>::LANES;
         // SAFETY: `second_order_partner` has checked that all arrays have the same length, a multiple of two vectors.
         unsafe {
-            let gradient_i = V::<I>::splat(self.gradient_i);
-            let diagonal_i = V::<I>::splat(self.diagonal_i);
-            let floor = V::<I>::splat(self.smallest_curvature);
-            let minus_two = V::<I>::splat(-2.0);
+            let gradient_i = T::Of::<I>::splat(self.gradient_i);
+            let diagonal_i = T::Of::<I>::splat(self.diagonal_i);
+            let floor = T::Of::<I>::splat(self.smallest_curvature);
+            let minus_two = T::Of::<I>::splat(T::from_f64(-2.0));
             // The best quotient so far as numerator and denominator: comparing by products spares the division.
-            let mut numerator = [V::<I>::zero(); 2];
-            let mut denominator = [V::<I>::splat(1.0); 2];
-            let mut best = [V::<I>::zero(); 2];
-            let mut index = [V::<I>::load(COUNTING.as_ptr()), V::<I>::zero()];
-            index[1] = index[0].add(V::<I>::splat(lanes as f64));
-            let advance = V::<I>::splat(2.0 * lanes as f64);
+            let mut numerator = [T::Of::<I>::zero(); 2];
+            let mut denominator = [T::Of::<I>::splat(T::ONE); 2];
+            let mut best = [T::Of::<I>::zero(); 2];
+            let mut index = [counting::<T::Of<I>>(), T::Of::<I>::zero()];
+            index[1] = index[0].add(T::Of::<I>::splat(T::from_f64(lanes as f64)));
+            let advance = T::Of::<I>::splat(T::from_f64(2.0 * lanes as f64));
             let mut at = 0;
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let falling = V::<I>::load(self.gradient.as_ptr().add(p))
-                        .add(V::<I>::load(self.low.as_ptr().add(p)));
-                    let violation = falling.sub(gradient_i).max(V::<I>::zero());
+                    let falling = T::Of::<I>::load(self.gradient.as_ptr().add(p))
+                        .add(T::Of::<I>::load(self.low.as_ptr().add(p)));
+                    let violation = falling.sub(gradient_i).max(T::Of::<I>::zero());
                     let square = violation.mul(violation);
-                    let sum = V::<I>::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
+                    let sum = T::Of::<I>::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
                     let curvature =
-                        minus_two.mul_add(V::<I>::load_f32(self.row_i.as_ptr().add(p)), sum).max(floor);
+                        minus_two.mul_add(T::Of::<I>::load_f32(self.row_i.as_ptr().add(p)), sum).max(floor);
                     let (old, new) = (numerator[half].mul(curvature), square.mul(denominator[half]));
-                    best[half] = V::<I>::select_lt(old, new, index[half], best[half]);
-                    denominator[half] = V::<I>::select_lt(old, new, curvature, denominator[half]);
-                    numerator[half] = V::<I>::select_lt(old, new, square, numerator[half]);
+                    best[half] = T::Of::<I>::select_lt(old, new, index[half], best[half]);
+                    denominator[half] = T::Of::<I>::select_lt(old, new, curvature, denominator[half]);
+                    numerator[half] = T::Of::<I>::select_lt(old, new, square, numerator[half]);
                     index[half] = index[half].add(advance);
                 }
                 at += 2 * lanes;
             }
-            let (mut keys, mut indices, mut lower) = ([0.0; STRIDE], [0.0; STRIDE], [0.0; STRIDE]);
-            for half in 0..2 {
-                numerator[half].div(denominator[half]).store(keys.as_mut_ptr().add(half * lanes));
-                best[half].store(indices.as_mut_ptr().add(half * lanes));
-            }
-            for (lower, key) in lower.iter_mut().zip(&keys) {
-                *lower = -key;
-            }
-            let (key, index) = best_lane(&lower[..2 * lanes], &indices[..2 * lanes]);
+            let keys = [0, 1].map(|half| T::Of::<I>::zero().sub(numerator[half].div(denominator[half])));
+            let (key, index) = best_lane(keys, best);
             (key < 0.0).then_some(index)
         }
     }

@@ -30,6 +30,8 @@ pub(crate) trait Vector: Copy {
     unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self;
     /// Sum of the lanes.
     unsafe fn sum(self) -> Self::Elem;
+    /// Smallest of the lanes, which are numbers.
+    unsafe fn least(self) -> Self::Elem;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -241,6 +243,7 @@ macro_rules! portable {
             fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
                 Self(std::array::from_fn(|i| if a.0[i] < b.0[i] { x.0[i] } else { y.0[i] }));
             fn sum(self) -> $t = self.0.iter().sum();
+            fn least(self) -> $t = self.0.into_iter().fold($t::INFINITY, $t::min);
         } }
     };
 }

@@ -62,6 +62,7 @@ vector! { __m512, f32, 16, {
     fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
         _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), y, x);
     fn sum(self) -> f32 = _mm512_reduce_add_ps(self);
+    fn least(self) -> f32 = _mm512_reduce_min_ps(self);
 } }
 
 vector! { __m512d, f64, 8, {
@@ -82,6 +83,7 @@ vector! { __m512d, f64, 8, {
     fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
         _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b), y, x);
     fn sum(self) -> f64 = _mm512_reduce_add_pd(self);
+    fn least(self) -> f64 = _mm512_reduce_min_pd(self);
 } }
 
 vector! { __m256, f32, 8, {
@@ -109,6 +111,11 @@ vector! { __m256, f32, 8, {
         let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
         _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
     };
+    fn least(self) -> f32 = {
+        let half = _mm_min_ps(_mm256_castps256_ps128(self), _mm256_extractf128_ps::<1>(self));
+        let quarter = _mm_min_ps(half, _mm_movehl_ps(half, half));
+        _mm_cvtss_f32(_mm_min_ss(quarter, _mm_movehdup_ps(quarter)))
+    };
 } }
 
 vector! { __m256d, f64, 4, {
@@ -135,5 +142,9 @@ vector! { __m256d, f64, 4, {
     fn sum(self) -> f64 = {
         let half = _mm_add_pd(_mm256_castpd256_pd128(self), _mm256_extractf128_pd::<1>(self));
         _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)))
+    };
+    fn least(self) -> f64 = {
+        let half = _mm_min_pd(_mm256_castpd256_pd128(self), _mm256_extractf128_pd::<1>(self));
+        _mm_cvtsd_f64(_mm_min_sd(half, _mm_unpackhi_pd(half, half)))
     };
 } }

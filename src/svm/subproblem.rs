@@ -18,15 +18,18 @@
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
+mod scans;
 mod state;
 mod walk;
 
+use self::scans::{Due, Scans};
 pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
 use super::stall::{Change, Stall, rise};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
+use crate::simd::Real;
 use crate::simd::blas::add_rows;
 use crate::simd::scan::{second_order_partner, step_and_scan};
 use std::ops::ControlFlow;
@@ -98,16 +101,43 @@ impl Subproblem {
     /// # Errors
     /// Those of a direct step.
     pub(super) fn solve(&mut self, goal: Goal, par: Par) -> Result<u64> {
-        let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
+        let mut steps = 0;
         loop {
+            let left = |steps| Goal { max_steps: goal.max_steps - steps, ..goal };
+            let (made, mut due) = self.step_by_pairs::<f32>(left(steps));
+            steps += made;
+            if due == Due::Precision {
+                let (made, then) = self.step_by_pairs::<f64>(left(steps));
+                steps += made;
+                due = then;
+            }
+            let made = match due {
+                Due::Walk => self.walk(left(steps)),
+                Due::Direct => {
+                    let share = self.step_directly(par)?;
+                    self.patience.paid(share);
+                    1
+                }
+                Due::Nothing | Due::Precision => return Ok(steps),
+            };
+            self.steps += made;
+            steps += made;
+        }
+    }
+
+    /// Makes pair steps by scans of a precision; their number, and what is due then.
+    fn step_by_pairs<T: Real>(&mut self, goal: Goal) -> (u64, Due) {
+        let Some(mut scans) = Scans::<T>::of(self, goal) else { return (0, Due::Precision) };
+        let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
+        let due = loop {
             let mut worst = (f64::NEG_INFINITY, 0, 0.0, 0);
             for (g, range) in self.groups.iter().enumerate().filter(|(_, range)| !range.is_empty()) {
                 let kernel = self.kernel.values();
                 let line = |i: usize| &kernel[i * self.stride + range.start..i * self.stride + range.end];
                 let found = step_and_scan(
-                    &mut self.gradient[range.clone()],
-                    &self.up[range.clone()],
-                    &self.low[range.clone()],
+                    &mut scans.gradient[range.clone()],
+                    &scans.up[range.clone()],
+                    &scans.low[range.clone()],
                     line(last.0),
                     line(last.1),
                     step,
@@ -118,53 +148,52 @@ impl Subproblem {
             }
             let (violation, g, derivative, i) = worst;
             self.violation = violation;
-            if violation <= goal.tolerance || steps >= goal.max_steps {
-                return Ok(steps);
+            if steps >= goal.max_steps {
+                break Due::Nothing;
+            }
+            if violation <= goal.tolerance || scans.is_worn() {
+                break Scans::<T>::END;
             }
             if self.wait.is_over() {
-                let made = self.walk(Goal { max_steps: goal.max_steps - steps, ..goal });
-                (last, step) = ((0, 0), 0.0);
-                self.steps += made;
-                steps += made;
-                continue;
+                break Due::Walk;
             }
             if self.steps.is_multiple_of(LOOK) && self.patience.is_over(self.unbounded().count()) {
-                let share = self.step_directly(par)?;
-                self.patience.paid(share);
-                self.steps += 1;
-                (last, step) = ((0, 0), 0.0);
-                steps += 1;
-                continue;
+                break Due::Direct;
             }
             let range = self.groups[g].clone();
             let partner = second_order_partner(
-                &self.gradient[range.clone()],
-                &self.low[range.clone()],
+                &scans.gradient[range.clone()],
+                &scans.low[range.clone()],
                 &self.row(i)[range.clone()],
-                &self.diagonal[range.clone()],
+                &scans.diagonal[range.clone()],
                 self.diagonal[i],
                 derivative,
                 SMALLEST_CURVATURE,
             );
-            let Some(j) = partner.map(|j| range.start + j) else { return Ok(steps) };
+            let Some(j) = partner.map(|j| range.start + j) else { break Scans::<T>::END };
             let curvature = (self.diagonal[i] + self.diagonal[j] - 2.0 * f64::from(self.row(i)[j]))
                 .max(SMALLEST_CURVATURE);
-            let wanted = (self.gradient[j] + self.low[j] - derivative) / curvature;
+            let between = scans.gradient[j].to_f64() + self.low[j] - derivative;
             let (above, below) = (self.end_above(i), self.end_below(j));
             let (room_i, room_j) = (above - self.beta[i], self.beta[j] - below);
-            step = wanted.min(room_i).min(room_j);
-            self.promised += 0.5 * step * (self.gradient[j] + self.low[j] - derivative);
+            step = (between / curvature).min(room_i).min(room_j);
+            self.promised += 0.5 * step * between;
             // Ends are assigned, not added up to, so that "at its bound" stays an exact comparison.
             self.beta[i] = if step == room_i { above } else { self.beta[i] + step };
             self.beta[j] = if step == room_j { below } else { self.beta[j] - step };
-            self.note_bounds(i);
-            self.note_bounds(j);
+            for moved in [i, j] {
+                self.note_bounds(moved);
+                scans.note(self, moved);
+            }
+            scans.wear(step);
             last = (i, j);
             steps += 1;
             self.steps += 1;
             self.patience.spend(self.stride as u64);
             self.wait.spend(self.stride as u64);
-        }
+        };
+        scans.finish(self);
+        (steps, due)
     }
 }
 
