@@ -68,7 +68,8 @@ def test_the_solution_is_that_of_a_fit_from_nothing(name, kind):
     dual, steps = model.certificate_.dual, np.sum(model.n_iter_)
     _fitted(model, X, y, 5000, **given)
     assert model.certificate_.stop == "converged"
-    assert model.certificate_.dual == pytest.approx(dual, rel=3e-6)
+    # Kernel values of blocks are in single precision: 1e-8 of the square of coefficients of 1,000.
+    assert model.certificate_.dual == pytest.approx(dual, rel=2e-5 if "500" in name else 3e-6)
     assert np.sum(model.n_iter_) != steps
     # Sums of coefficients of 1,000 are single precision in predictions.
     assert np.abs(_outputs(model, X) - expected).max() < 2e-2 * np.abs(expected).max()
