@@ -3,7 +3,8 @@
 //! Classical Gram and Schmidt, twice where rounding left too much of the span in the rest: so Q stays orthogonal whatever
 //! the condition of D_S, and residuals are orthogonal to the chosen columns. The products Q'd of a column are known before
 //! from its being a candidate; taking Q Q'd away and looking at what is left of the span is one pass over Q, by stretches
-//! of rows that stay in the cache. The validation rows get the same combinations.
+//! of rows that stay in the cache. A pass can serve several columns, and what a column has left of the first vectors is
+//! kept, so that the newer ones alone are taken away when it is chosen. The validation rows get the same combinations.
 //!
 //! Cost of a column 2 n l multiply-adds for n columns before it, 3 n l where it is done twice.
 
@@ -23,6 +24,8 @@ const STRETCH: (usize, usize) = (128, 4096);
 
 /// Share of the squared norm of a rest that may lie in the span.
 const AGAIN: f64 = 1e-28;
+/// Share of its squared norm that newer vectors may leave of a rest before rounding against the older ones counts.
+const SHRUNK: f64 = 1e-2;
 
 /// Q as n vectors of l numbers, L as lines, and the basis functions on the validation rows.
 pub(super) struct Basis {
@@ -31,6 +34,30 @@ pub(super) struct Basis {
     vectors: Vec<f64>,
     validation: Vec<f64>,
     lines: Vec<Vec<f64>>,
+}
+
+/// What the first vectors of the basis leave of a column, and its products with them.
+#[derive(Clone)]
+pub(super) struct Rest {
+    column: Vec<f64>,
+    line: Vec<f64>,
+    /// Squared norm of the column.
+    own: f64,
+    /// Squared norm of what is left.
+    squared: f64,
+}
+
+impl Rest {
+    /// The column itself.
+    pub(super) fn of(column: Vec<f64>) -> Self {
+        let own = dot(&column, &column);
+        Self { column, line: Vec::new(), own, squared: own }
+    }
+
+    /// Number of vectors that are taken away.
+    pub(super) fn seen(&self) -> usize {
+        self.line.len()
+    }
 }
 
 /// A column outside the span: `direction` is its normalised rest.
@@ -67,9 +94,64 @@ impl Basis {
 
     /// out += Q c
     pub(super) fn add(&self, c: &[f64], out: &mut [f64], par: Par) {
-        let lines: Vec<&[f64]> = self.vectors.chunks_exact(self.rows).take(c.len()).collect();
-        let stretch = self.stretch();
-        par.for_each_chunk(out, stretch, |chunk, out| add_rows(c, &lines, chunk * stretch, out));
+        self.add_from(0, c, out, par);
+    }
+
+    /// outs += Q c of some vectors from one on, c having a line for each out.
+    fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], par: Par) {
+        let (rows, stretch) = (self.rows, self.stretch());
+        let lines = self.lines_of(first, c, outs);
+        let start: &[f64] = outs;
+        let done = par.map(rows.div_ceil(stretch), |chunk| {
+            let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
+            let mut parts = stretches(start, rows, from, to);
+            add_rows(c, &lines, from, &mut parts);
+            parts
+        });
+        for (chunk, parts) in done.iter().enumerate() {
+            put_stretches(parts, outs, rows, chunk * stretch);
+        }
+    }
+
+    /// The vectors from one on that c, a line for each out, has numbers for.
+    fn lines_of(&self, first: usize, c: &[f64], outs: &[f64]) -> Vec<&[f64]> {
+        let n = c.len() * self.rows / outs.len().max(1);
+        self.vectors.chunks_exact(self.rows).skip(first).take(n).collect()
+    }
+
+    /// outs += Q c of some vectors from one on, what `then` makes of them, and Q'outs, in one pass over Q: c and the products
+    /// have a line for each out. `then` gets the number of a stretch's first row.
+    fn pass(
+        &self,
+        first: usize,
+        c: &[f64],
+        outs: &mut [f64],
+        then: impl Fn(usize, &mut [f64]) + Sync + Send,
+        par: Par,
+    ) -> Vec<f64> {
+        let (rows, stretch) = (self.rows, self.stretch());
+        let lines = self.lines_of(first, c, outs);
+        let (count, n) = (outs.len() / rows, lines.len());
+        let start: &[f64] = outs;
+        let done = par.map(rows.div_ceil(stretch), |chunk| {
+            let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
+            let mut parts = stretches(start, rows, from, to);
+            add_rows(c, &lines, from, &mut parts);
+            then(from, &mut parts);
+            let lines: Vec<&[f64]> = lines.iter().map(|line| &line[from..to]).collect();
+            let mut products = vec![0.0; n * count];
+            row_products(&lines, &parts, to - from, &mut products);
+            (parts, products)
+        });
+        let mut products = vec![0.0; n * count];
+        for (chunk, (parts, some)) in done.iter().enumerate() {
+            put_stretches(parts, outs, rows, chunk * stretch);
+            axpy(1.0, some, &mut products);
+        }
+        if count > 1 {
+            products = (0..n * count).map(|at| products[at % n * count + at / n]).collect();
+        }
+        products
     }
 
     /// out += Q c, what `then` makes of it, and Q'out, in one pass over Q. `then` gets the number of a stretch's first row.
@@ -80,45 +162,63 @@ impl Basis {
         then: impl Fn(usize, &mut [f64]) + Sync + Send,
         par: Par,
     ) -> Vec<f64> {
-        let (rows, stretch) = (self.rows, self.stretch());
-        let lines: Vec<&[f64]> = self.vectors.chunks_exact(rows).collect();
-        let start: &[f64] = out;
-        let done = par.map(rows.div_ceil(stretch), |chunk| {
-            let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
-            let mut part = start[from..to].to_vec();
-            add_rows(c, &lines, from, &mut part);
-            then(from, &mut part);
-            let lines: Vec<&[f64]> = lines.iter().map(|line| &line[from..to]).collect();
-            let mut products = vec![0.0; lines.len()];
-            row_products(&lines, &part, to - from, &mut products);
-            (part, products)
-        });
-        let mut products = vec![0.0; self.len()];
-        for ((part, some), out) in done.iter().zip(out.chunks_mut(stretch)) {
-            out.copy_from_slice(part);
-            axpy(1.0, some, &mut products);
-        }
-        products
+        self.pass(0, c, out, then, par)
     }
 
-    /// Splits a column with products `line` = Q'd, which may be inexact; `None` where its squared distance from the span is
-    /// at most `inside` of its squared norm.
+    /// Takes some vectors from one on away from columns, one after the other, whose products with these are `lines`, which
+    /// may be inexact and are corrected.
+    fn take_away(&self, first: usize, columns: &mut [f64], lines: &mut [f64], par: Par) {
+        if lines.is_empty() {
+            return;
+        }
+        let (l, n) = (self.rows, lines.len() * self.rows / columns.len());
+        let minus = |c: &[f64]| c.iter().map(|v| -v).collect::<Vec<_>>();
+        let left = self.pass(first, &minus(lines), columns, |_, _| {}, par);
+        let again = left
+            .chunks_exact(n)
+            .zip(columns.chunks_exact(l))
+            .any(|(left, rest)| dot(left, left) > AGAIN * dot(rest, rest));
+        if again {
+            self.add_from(first, &minus(&left), columns, par);
+            axpy(1.0, &left, lines);
+        }
+    }
+
+    /// Takes vectors away from rests that have seen the same of them; `newer` has a line each, its products with the next
+    /// ones, which may be inexact.
+    pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], par: Par) {
+        let (first, l) = (rests.first().map_or(0, Rest::seen), self.rows);
+        let n = newer.len() / rests.len().max(1);
+        let mut columns = Vec::with_capacity(rests.len() * l);
+        for rest in rests.iter() {
+            columns.extend_from_slice(&rest.column);
+        }
+        self.take_away(first, &mut columns, newer, par);
+        for (k, (rest, column)) in rests.iter_mut().zip(columns.chunks_exact_mut(l)).enumerate() {
+            rest.line.extend(&newer[k * n..(k + 1) * n]);
+            let mut squared = dot(column, column);
+            if first > 0 && squared < SHRUNK * rest.squared {
+                let mut again = vec![0.0; first + n];
+                self.take_away(0, column, &mut again, par);
+                axpy(1.0, &again, &mut rest.line);
+                squared = dot(column, column);
+            }
+            rest.column.copy_from_slice(column);
+            rest.squared = squared;
+        }
+    }
+
+    /// Splits a column into its parts inside and outside the span; `newer` are its products with the vectors that it has
+    /// not seen, which may be inexact. `None` where its squared distance from the span is at most `inside` of its squared norm.
     pub(super) fn split(
         &self,
-        mut column: Vec<f64>,
-        mut line: Vec<f64>,
+        mut rest: Rest,
+        mut newer: Vec<f64>,
         inside: f64,
         par: Par,
     ) -> Option<Outside> {
-        let own = dot(&column, &column);
-        let minus = |c: &[f64]| c.iter().map(|v| -v).collect::<Vec<_>>();
-        let left = self.there_and_back(&minus(&line), &mut column, |_, _| {}, par);
-        let mut squared = dot(&column, &column);
-        if dot(&left, &left) > AGAIN * squared {
-            self.add(&minus(&left), &mut column, par);
-            axpy(1.0, &left, &mut line);
-            squared = dot(&column, &column);
-        }
+        self.bring_up(std::slice::from_mut(&mut rest), &mut newer, par);
+        let Rest { mut column, line, own, squared } = rest;
         if !(squared > inside * own) {
             return None;
         }
@@ -165,6 +265,21 @@ impl Basis {
     }
 }
 
+/// Numbers from one to another of each line, one after the other.
+fn stretches(values: &[f64], line: usize, from: usize, to: usize) -> Vec<f64> {
+    let mut out = Vec::with_capacity(values.len() / line * (to - from));
+    values.chunks_exact(line).for_each(|line| out.extend_from_slice(&line[from..to]));
+    out
+}
+
+/// Writes stretches of numbers, one after the other, to a place of each line.
+fn put_stretches(parts: &[f64], values: &mut [f64], line: usize, from: usize) {
+    let length = parts.len() * line / values.len();
+    for (line, part) in values.chunks_exact_mut(line).zip(parts.chunks_exact(length)) {
+        line[from..from + length].copy_from_slice(part);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +294,7 @@ mod tests {
         let mut taken = Vec::new();
         for column in &columns {
             let line = basis.products(column, Par::Sequential);
-            if let Some(outside) = basis.split(column.clone(), line, 1e-20, Par::Sequential) {
+            if let Some(outside) = basis.split(Rest::of(column.clone()), line, 1e-20, Par::Sequential) {
                 basis.push(outside, column[..3].to_vec()).unwrap();
                 taken.push(column.clone());
             }
@@ -199,9 +314,25 @@ mod tests {
             basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential);
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
+        // Several columns together, of which the first vectors were taken away before, are split as each by itself.
+        let mut rests: Vec<Rest> = columns[..5].iter().cloned().map(Rest::of).collect();
+        let lines = |from: usize, to: usize| -> Vec<f64> {
+            let vectors = |c: &Vec<f64>| basis.products(c, Par::Sequential)[from..to].to_vec();
+            columns[..5].iter().flat_map(vectors).collect()
+        };
+        for (from, to) in [(0, 0), (0, 2), (2, 6)] {
+            basis.bring_up(&mut rests, &mut lines(from, to), Par::Threads);
+        }
+        for (rest, column) in rests.iter().zip(&columns) {
+            let mut again = rest.column.clone();
+            basis.add(&rest.line, &mut again, Par::Sequential);
+            assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
+            let left = basis.products(&rest.column, Par::Sequential);
+            assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && rest.seen() == 6);
+        }
         // Products that are known to six digits do.
         let line: Vec<f64> =
             basis.products(&taken[0], Par::Sequential).iter().map(|v| v * (1.0 + 1e-6)).collect();
-        assert!(basis.split(taken[0].clone(), line, 1e-10, Par::Sequential).is_none());
+        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Par::Sequential).is_none());
     }
 }

@@ -6,7 +6,7 @@
 //! Cost of a step: one pass over the dictionary, the line search O(l) an evaluation, and what `backfit` says.
 
 use super::backfit::{Backfit, unscale};
-use super::basis::{Basis, INSIDE};
+use super::basis::{Basis, INSIDE, Rest};
 use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
 use super::loss::{Derivative, Objective};
@@ -145,7 +145,7 @@ pub(super) fn fit(
     if task.constant {
         let mut ones = vec![1.0; l];
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(ones.clone(), Vec::new(), 0.0, par) {
+        if let Some(outside) = state.basis.split(Rest::of(ones.clone()), Vec::new(), 0.0, par) {
             state.basis.push(outside, Vec::new())?;
         }
         state.coefficients.extend(vec![0.0; q]);
@@ -204,7 +204,7 @@ pub(super) fn fit(
         } else {
             if every.is_some() {
                 let line = state.basis.products(&column, par);
-                let Some(outside) = state.basis.split(column.clone(), line, INSIDE, par) else {
+                let Some(outside) = state.basis.split(Rest::of(column.clone()), line, INSIDE, par) else {
                     open[p] = false;
                     continue;
                 };

@@ -8,9 +8,10 @@ use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
-use crate::memory::{room, zeros};
+use crate::memory::{Arena, room, zeros};
 use crate::random::Random;
 use crate::simd::Real;
+use crate::simd::blas::{Stored, squares};
 use crate::simd::inner::row_products;
 use ndarray::ArrayViewMut2;
 use std::ops::ControlFlow;
@@ -31,8 +32,8 @@ const DOUBLE: Fill<f64> = |part, which, set, out, par| part.fill(which, set, out
 const SINGLE: Fill<f32> = |part, which, set, out, par| part.fill_single(which, set, out, par);
 
 enum Values {
-    Double(Vec<f64>),
-    Single(Vec<f32>),
+    Double(Arena<f64>),
+    Single(Arena<f32>),
     /// Candidates are drawn, so many at a step.
     Drawn(usize),
 }
@@ -79,9 +80,9 @@ impl<'a> Dictionary<'a> {
             return Ok(Ok(dictionary));
         }
         let mut values = if storage.single {
-            Values::Single(zeros(KEPT, count * rows)?)
+            Values::Single(Arena::new(KEPT, count * rows)?)
         } else {
-            Values::Double(zeros(KEPT, count * rows)?)
+            Values::Double(Arena::new(KEPT, count * rows)?)
         };
         let step = (FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
@@ -91,14 +92,19 @@ impl<'a> Dictionary<'a> {
             let list: Vec<usize> = (from..count.min(from + step)).collect();
             let range = from * rows..(from + list.len()) * rows;
             let own = match &mut values {
-                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept[range], par)?,
-                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept[range], par)?,
+                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], par)?,
+                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], par)?,
                 Values::Drawn(_) => Vec::new(),
             };
             dictionary.own.extend(own);
         }
         dictionary.values = values;
         Ok(Ok(dictionary))
+    }
+
+    /// Number of training rows l.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Number of candidates M.
@@ -153,27 +159,43 @@ impl<'a> Dictionary<'a> {
             fill(self.parts[part], &which, set, out, par)?;
             from += more;
         }
-        if let Some(at) = out.iter().position(|v| !v.to_f64().is_finite()) {
-            return Err(Error::NotFinite { what: "a function of the dictionary", row: at % rows.max(1) });
-        }
         Ok(())
     }
 
+    /// Refuses values that are not finite.
+    fn check<T: Real>(out: &[T], rows: usize) -> Result<()> {
+        match out.iter().position(|v| !v.to_f64().is_finite()) {
+            Some(at) => Err(Error::NotFinite { what: "a function of the dictionary", row: at % rows.max(1) }),
+            None => Ok(()),
+        }
+    }
+
     /// Writes weighted values on the training rows; their squared norms.
-    fn keep<T: Real>(&self, fill: Fill<T>, list: &[usize], out: &mut [T], par: Par) -> Result<Vec<f64>> {
+    fn keep<T: Real + Stored>(
+        &self,
+        fill: Fill<T>,
+        list: &[usize],
+        out: &mut [T],
+        par: Par,
+    ) -> Result<Vec<f64>> {
         self.values_of(fill, list, RowSet::Training, out, par)?;
         if let Some(scale) = &self.scale {
             for column in out.chunks_exact_mut(self.rows) {
                 column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
             }
         }
-        let squares = |column: &[T]| column.iter().map(|v| v.to_f64() * v.to_f64()).sum();
-        Ok(par.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows])))
+        let own = par.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]));
+        // Most values are never looked at one by one.
+        if own.iter().any(|own| !own.is_finite()) {
+            Self::check(out, self.rows)?;
+        }
+        Ok(own)
     }
 
     /// Weighted values of some functions on the training rows, in double precision.
     pub(super) fn columns(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
         if let Values::Double(values) = &self.values {
+            let values = values.values();
             let mut out = room("values of functions", list.len() * self.rows)?;
             for p in list {
                 out.extend_from_slice(&values[p * self.rows..(p + 1) * self.rows]);
@@ -189,6 +211,7 @@ impl<'a> Dictionary<'a> {
     pub(super) fn validation_column(&self, p: usize, par: Par) -> Result<Vec<f64>> {
         let mut out = vec![0.0; self.validation_rows];
         self.values_of(DOUBLE, &[p], RowSet::Validation, &mut out, par)?;
+        Self::check(&out, self.validation_rows)?;
         Ok(out)
     }
 
@@ -197,10 +220,12 @@ impl<'a> Dictionary<'a> {
         let l = self.rows;
         match &self.values {
             Values::Double(d) => {
+                let d = d.values();
                 let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
                 products(&rows, v, l, CHUNK, par)
             }
             Values::Single(d) => {
+                let d = d.values();
                 let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
                 products(&rows, &v.iter().map(|&v| v as f32).collect::<Vec<_>>(), l, CHUNK, par)
             }

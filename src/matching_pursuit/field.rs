@@ -1,8 +1,8 @@
 //! All functions of a kept dictionary as candidates of an orthogonal pursuit, most of them looked at every few steps only.
 //!
 //! A pass over the dictionary is bound by memory, but one pass can serve the basis vectors of several steps. So a step
-//! chooses among the *active* functions of the last of three levels: all functions, brought up to date every 16 steps; the
-//! best of them, every 4; the best of those, at every step. When functions are brought up to date, it is seen at which
+//! chooses among the *active* functions of the last of three levels: all functions, brought up to date every 12 steps; the
+//! best of them, every 3; the best of those, at every step. When functions are brought up to date, it is seen at which
 //! step one of them would have been better than the function that was chosen; the steps from there on are taken back. The
 //! choices that stand are those among all functions, and as many products are computed as without levels: only the order
 //! of the work is another one.
@@ -15,12 +15,12 @@ use super::state::State;
 use crate::control::Par;
 
 /// Steps between two looks at a level.
-const EVERY: [usize; 3] = [16, 4, 1];
+const EVERY: [usize; 3] = [12, 3, 1];
 /// Fewest functions of a level that is not all.
-const LEAST: usize = 128;
+const LEAST: usize = 64;
 /// Shares of the best score: functions that stay below the first are far from being chosen.
-const FAR: f64 = 0.6;
-const NEAR: f64 = 0.8;
+const FAR: f64 = 0.7;
+const NEAR: f64 = 0.85;
 
 /// The candidates.
 pub(super) struct Field<'a> {
@@ -85,6 +85,7 @@ impl<'a> Field<'a> {
         field
     }
 
+    #[inline]
     fn score(&self, p: usize) -> f64 {
         let (own, distance, q) = (self.dictionary.own[p], self.distances[p], self.outputs);
         if !(distance > INSIDE * own) {
@@ -95,6 +96,7 @@ impl<'a> Field<'a> {
     }
 
     /// Takes the share of a basis vector out of a function, or puts it back with `sign` -1.
+    #[inline]
     fn shift(&mut self, p: usize, l: f64, shares: &[f64], sign: f64) {
         let q = self.outputs;
         self.distances[p] -= sign * l * l;
@@ -136,6 +138,28 @@ impl<'a> Field<'a> {
         self.scores.truncate(steps);
         self.scores.push(best.0);
         best.1
+    }
+
+    /// A function and others of the last level with the best scores, at most so many, without those that `unwanted` names.
+    pub(super) fn likely(&self, p: usize, count: usize, unwanted: impl Fn(usize) -> bool) -> Vec<usize> {
+        let others = self.levels[EVERY.len() - 1].iter().copied();
+        let mut ranked: Vec<(f64, usize)> = others
+            .filter(|&k| k != p && self.closed[k].is_none() && !unwanted(k))
+            .map(|k| (self.score(k), k))
+            .filter(|(score, _)| *score > 0.0)
+            .collect();
+        ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        std::iter::once(p).chain(ranked.into_iter().map(|(_, k)| k)).take(count).collect()
+    }
+
+    /// Number of vectors of the basis that will not be taken back.
+    pub(super) fn settled(&self) -> usize {
+        self.before + self.last[0]
+    }
+
+    /// Whether a function is chosen, or inside the span, for good.
+    pub(super) fn is_settled(&self, p: usize) -> bool {
+        self.closed[p].is_some_and(|at| at < self.last[0])
     }
 
     /// Products of a function with the basis, as far as it is known.

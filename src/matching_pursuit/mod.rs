@@ -12,6 +12,7 @@
 //! | `orthogonal` | squared loss with back-fitting or pre-fitting (fig. 3) |
 //! | `state` | what such a pursuit has fitted so far |
 //! | `field` | all functions as candidates, looked at together every few steps |
+//! | `prepared` | columns of likely functions, made together |
 //! | `descent` | any loss: basic pursuit (fig. 1) and back-fitting every few steps (fig. 4) |
 //! | `backfit` | all coefficients at their best for any loss |
 //! | `loss` | losses, and the search along one function |
@@ -28,6 +29,7 @@ mod dictionary;
 mod field;
 mod loss;
 mod orthogonal;
+mod prepared;
 mod source;
 mod state;
 mod task;

@@ -13,10 +13,11 @@
 //! functions are orthogonalised in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
 //! but never the fit.
 
-use super::basis::INSIDE;
+use super::basis::{INSIDE, Rest};
 use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
 use super::field::Field;
+use super::prepared::Prepared;
 use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
@@ -31,12 +32,12 @@ const NOTHING: f64 = 1e-13;
 
 /// Where the next function comes from.
 enum Rivals<'a> {
-    All(Box<Field<'a>>),
+    All(Box<Field<'a>>, Prepared),
     Drawn { open: Vec<bool>, random: Random },
 }
 
-/// A candidate, its column, and the products of that with the basis.
-type Candidate = (usize, Vec<f64>, Vec<f64>);
+/// A candidate, its column as far as it is orthogonal to the basis, and the products of that with the rest of the basis.
+type Candidate = (usize, Rest, Vec<f64>);
 
 /// Runs the pursuit.
 pub(super) fn fit(
@@ -54,14 +55,14 @@ pub(super) fn fit(
     if task.constant {
         let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(ones, Vec::new(), 0.0, par) {
+        if let Some(outside) = state.basis.split(Rest::of(ones), Vec::new(), 0.0, par) {
             state.take(outside, vec![1.0; task.validation_rows()])?;
         }
     }
     let mut rivals = if dictionary.drawn().is_some() {
         Rivals::Drawn { open: vec![true; dictionary.count()], random: Random::new(params.seed) }
     } else {
-        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, par)))
+        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, par)), Prepared::default())
     };
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
@@ -81,7 +82,7 @@ pub(super) fn fit(
         if let ControlFlow::Break(asked) = monitor.tick(&progress) {
             reason = Some(asked);
         }
-        if let Rivals::All(field) = &mut rivals {
+        if let Rivals::All(field, _) = &mut rivals {
             // At the end all functions have their say: an earlier one may have been missed.
             let kept = field.refresh(&mut state, reason.is_some(), false, par);
             if kept + 1 < stopping.curve.sizes.len() {
@@ -95,8 +96,12 @@ pub(super) fn fit(
             break reason;
         }
         let chosen = match &mut rivals {
-            Rivals::All(field) => match field.best(state.order.len()) {
-                Some(p) => Some((p, dictionary.columns(&[p], par)?, field.line(p).to_vec())),
+            Rivals::All(field, prepared) => match field.best(state.order.len()) {
+                Some(p) => {
+                    let rest = prepared.take(p, field, dictionary, &state.basis, par)?;
+                    let newer = field.line(p)[rest.seen()..].to_vec();
+                    Some((p, rest, newer))
+                }
                 None if std::mem::replace(&mut exhausted, true) => None,
                 None => {
                     let kept = field.refresh(&mut state, true, true, par);
@@ -114,11 +119,11 @@ pub(super) fn fit(
                 chosen
             }
         };
-        let Some((p, column, line)) = chosen else { break StopReason::Converged };
+        let Some((p, rest, newer)) = chosen else { break StopReason::Converged };
         exhausted = false;
-        let outside = state.basis.split(column, line, INSIDE, par);
+        let outside = state.basis.split(rest, newer, INSIDE, par);
         match &mut rivals {
-            Rivals::All(field) => field.close(p, state.order.len()),
+            Rivals::All(field, _) => field.close(p, state.order.len()),
             Rivals::Drawn { open, .. } => open[p] = false,
         }
         let Some(outside) = outside else { continue };
@@ -166,5 +171,5 @@ fn best_drawn(
         }
     }
     let part = |values: &[f64], i: usize, width: usize| values[i * width..(i + 1) * width].to_vec();
-    Ok(best.map(|(i, _)| (list[i], part(&columns, i, l), part(&inside, i, n))))
+    Ok(best.map(|(i, _)| (list[i], Rest::of(part(&columns, i, l)), part(&inside, i, n))))
 }

@@ -42,6 +42,7 @@ impl<'t, 'a> State<'t, 'a> {
     }
 
     /// The shares of the residuals that a step took.
+    #[inline]
     pub(super) fn shares(&self, step: usize) -> &[f64] {
         let (q, before) = (self.task.outputs(), self.basis.len() - self.order.len());
         &self.projections[(before + step) * q..(before + step + 1) * q]

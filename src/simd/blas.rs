@@ -79,6 +79,41 @@ pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     unsafe { run(Dot(a, b)) }
 }
 
+struct Squares<'a, T>(&'a [T]);
+
+impl<T: Stored> Operation for Squares<'_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> f64 {
+        let (n, lanes) = (self.0.len(), I::F64::LANES);
+        let a = self.0.as_ptr();
+        // SAFETY: every access ends at or before n.
+        unsafe {
+            let mut sums = [I::F64::zero(); 4];
+            let mut i = 0;
+            while i + 4 * lanes <= n {
+                for (k, sum) in sums.iter_mut().enumerate() {
+                    let x = T::load::<I::F64>(a.add(i + k * lanes));
+                    *sum = x.mul_add(x, *sum);
+                }
+                i += 4 * lanes;
+            }
+            let mut sum = sums[0].add(sums[1]).add(sums[2].add(sums[3])).sum();
+            for x in &self.0[i..] {
+                sum += x.wide() * x.wide();
+            }
+            sum
+        }
+    }
+}
+
+/// a'a, the sum in double precision.
+pub(crate) fn squares<T: Stored>(a: &[T]) -> f64 {
+    // SAFETY: reads `a` alone.
+    unsafe { run(Squares(a)) }
+}
+
 struct Axpy<'a>(f64, &'a [f64], &'a mut [f64]);
 
 impl Operation for Axpy<'_> {
@@ -154,42 +189,54 @@ pub(crate) fn dot_compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
     unsafe { run(DotCompensated(a, b)) }
 }
 
-/// y[j] += sum_k weights[k] rows[k][from + j]: up to eight rows in one pass over y.
+/// ys[c][j] += sum_k weights[c][k] rows[k][from + j]: up to eight rows in one pass over a y, or four over four.
 struct AddRows<'a, T> {
     weights: &'a [f64],
     rows: &'a [&'a [T]],
     from: usize,
-    y: &'a mut [f64],
+    ys: &'a mut [f64],
+    width: usize,
 }
 
 impl<T: Stored> AddRows<'_, T> {
     #[inline(always)]
-    unsafe fn pass<V: Vector<Elem = f64>, const R: usize>(&mut self, first: usize) {
-        // SAFETY: `add_rows` has checked that every row reaches `from + y.len()`; first + R <= rows.len().
+    unsafe fn pass<V: Vector<Elem = f64>, const R: usize, const C: usize>(&mut self, first: usize, y: usize) {
+        // SAFETY: `add_rows` has checked that every row reaches `from + width` and that there is a weight for each row and
+        // y; first + R <= rows.len(), y + C is at most the number of ys.
         unsafe {
-            let n = self.y.len();
-            let mut weights = [V::zero(); R];
+            let n = self.width;
+            let mut weights = [[V::zero(); R]; C];
             let mut rows = [std::ptr::null::<T>(); R];
             for k in 0..R {
-                weights[k] = V::splat(self.weights[first + k]);
                 rows[k] = self.rows[first + k].as_ptr().add(self.from);
+                for (c, weights) in weights.iter_mut().enumerate() {
+                    weights[k] = V::splat(self.weights[(y + c) * self.rows.len() + first + k]);
+                }
             }
-            let y = self.y.as_mut_ptr();
+            let out = self.ys.as_mut_ptr().add(y * n);
             let mut j = 0;
             while j + V::LANES <= n {
-                let mut sum = V::load(y.add(j));
+                let mut x = [V::zero(); R];
                 for k in 0..R {
-                    sum = weights[k].mul_add(T::load::<V>(rows[k].add(j)), sum);
+                    x[k] = T::load::<V>(rows[k].add(j));
                 }
-                sum.store(y.add(j));
+                for (c, weights) in weights.iter().enumerate() {
+                    let mut sum = V::load(out.add(c * n + j));
+                    for k in 0..R {
+                        sum = weights[k].mul_add(x[k], sum);
+                    }
+                    sum.store(out.add(c * n + j));
+                }
                 j += V::LANES;
             }
             while j < n {
-                let mut sum = *y.add(j);
-                for k in 0..R {
-                    sum += self.weights[first + k] * (*rows[k].add(j)).wide();
+                for c in 0..C {
+                    let mut sum = *out.add(c * n + j);
+                    for k in 0..R {
+                        sum += self.weights[(y + c) * self.rows.len() + first + k] * (*rows[k].add(j)).wide();
+                    }
+                    *out.add(c * n + j) = sum;
                 }
-                *y.add(j) = sum;
                 j += 1;
             }
         }
@@ -201,28 +248,41 @@ impl<T: Stored> Operation for AddRows<'_, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa>(mut self) {
-        let mut first = 0;
-        while first < self.rows.len() {
-            // SAFETY: as `pass`.
-            unsafe {
-                if self.rows.len() - first >= 8 {
-                    self.pass::<I::F64, 8>(first);
-                    first += 8;
-                } else {
-                    self.pass::<I::F64, 1>(first);
-                    first += 1;
+        let (count, rows) = (self.ys.len() / self.width, self.rows.len());
+        let mut y = 0;
+        while y < count {
+            let (most, together) = if I::F64::LANES >= 8 && count - y >= 4 { (4, 4) } else { (8, 1) };
+            let mut first = 0;
+            while first < rows {
+                let all = rows - first >= most;
+                // SAFETY: as `pass`.
+                unsafe {
+                    match (together, all) {
+                        (4, true) => self.pass::<I::F64, 4, 4>(first, y),
+                        (4, false) => self.pass::<I::F64, 1, 4>(first, y),
+                        (_, true) => self.pass::<I::F64, 8, 1>(first, y),
+                        (_, false) => self.pass::<I::F64, 1, 1>(first, y),
+                    }
                 }
+                first += if all { most } else { 1 };
             }
+            y += together;
         }
     }
 }
 
-/// y += sum_k weights[k] rows[k][from..from + y.len()], the sum in double precision.
-pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y: &mut [f64]) {
-    assert_eq!(weights.len(), rows.len());
-    assert!(rows.iter().all(|row| row.len() >= from + y.len()));
-    // SAFETY: there is a weight a row, and the rows reach as far as y.
-    unsafe { run(AddRows { weights, rows, from, y }) };
+/// ys[c] += sum_k weights[c][k] rows[k][from..from + width], the sums in double precision, for one y or several, one after
+/// the other; the bits of each are those that it has alone.
+pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, ys: &mut [f64]) {
+    if rows.is_empty() || ys.is_empty() {
+        return;
+    }
+    let count = weights.len() / rows.len();
+    assert!(count * rows.len() == weights.len() && count > 0 && ys.len().is_multiple_of(count));
+    let width = ys.len() / count;
+    assert!(rows.iter().all(|row| row.len() >= from + width));
+    // SAFETY: there is a weight for a row and a y, and the rows reach as far as the ys.
+    unsafe { run(AddRows { weights, rows, from, ys, width }) };
 }
 
 /// A row vector (n,) times a row-major matrix (n, q).
@@ -245,6 +305,7 @@ mod tests {
             let b: Vec<f64> = (0..n).map(|i| (i as f64 * 0.3).cos()).collect();
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
             assert!((dot(&a, &b) - plain).abs() < 1e-12);
+            assert!((squares(&a) - a.iter().map(|a| a * a).sum::<f64>()).abs() < 1e-12);
             let rows: Vec<Vec<f32>> =
                 (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
             let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
@@ -269,6 +330,10 @@ mod tests {
                 let plain: f64 = b[j] + (0..11).map(|k| weights[k] * f64::from(rows[k][j + 5])).sum::<f64>();
                 assert!((y[j] - plain).abs() < 1e-12);
             }
+            let (six, many) = (b.repeat(6), weights.repeat(6));
+            let mut ys = six;
+            add_rows(&many, &views, 5, &mut ys);
+            assert_eq!(ys, y.repeat(6));
         }
     }
 }

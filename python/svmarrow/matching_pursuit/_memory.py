@@ -11,6 +11,8 @@ __all__ = ["bytes_of", "dictionary_bytes", "refuse"]
 #: sample: on 43,500 rows of the shuttle data that takes 3 seconds where 7.6 GB of values take 50, for the
 #: same accuracy.
 KEPT = 2_000_000_000
+#: Most bytes of the columns that are made before they are chosen (`src/matching_pursuit/prepared.rs`).
+WAITING = 2**26
 
 
 def dictionary_bytes(cache_size: float | None) -> int:
@@ -23,7 +25,10 @@ def bytes_of(
 ) -> int:
     """Bytes of a pursuit among so many functions: their values where they are kept, the basis, residuals."""
     values = functions * rows * (4 if single else 8)
-    kept = values if sample is None and values <= most else 8 * rows * (sample or 59)
+    if sample is None and values <= most:
+        kept = values + min(8 * functions * rows, WAITING)
+    else:
+        kept = 8 * rows * (sample or 59)
     return kept + 8 * rows * (min(size, functions) + 4 * outputs + 8) + 8 * functions * (outputs + 8)
 
 
