@@ -147,17 +147,6 @@ fn reach(side: f64) -> usize {
 }
 
 impl Plan {
-    /// `out += f` for sums over `y`.
-    pub(super) fn add(&self, y: (&[f64], &[f64]), x: &[f64], out: &mut [f64], par: Par) -> Result<()> {
-        let coefficients = self.coefficients(y, par)?;
-        let d = self.boxes.counts.len();
-        par.for_each_chunk(out, POINTS, |chunk, out| {
-            let first = chunk * POINTS * d;
-            evaluate(&self.boxes, self.scale, &coefficients, &x[first..first + out.len() * d], out);
-        });
-        Ok(())
-    }
-
     /// The polynomials of sums over `y`.
     fn coefficients(&self, (y, weights): (&[f64], &[f64]), par: Par) -> Result<Vec<f64>> {
         let size = self.boxes.size();
@@ -213,6 +202,31 @@ impl Plan {
             stencil.slice_mut(s![k * order..(k + 1) * order, ..]).assign(&matrix);
         }
         stencil
+    }
+}
+
+/// A sum whose polynomials are known.
+pub(crate) struct FastSum<'a> {
+    plan: Plan,
+    polynomials: Vec<f64>,
+    x: &'a [f64],
+}
+
+impl<'a> FastSum<'a> {
+    /// Sums over the points `y` for those of `x`.
+    pub(super) fn new(plan: Plan, y: (&[f64], &[f64]), x: &'a [f64], par: Par) -> Result<Self> {
+        let polynomials = plan.coefficients(y, par)?;
+        Ok(Self { plan, polynomials, x })
+    }
+
+    /// `out += f` for points from one on.
+    pub(crate) fn add(&self, first: usize, out: &mut [f64], par: Par) {
+        let Plan { boxes, scale } = &self.plan;
+        let d = boxes.counts.len();
+        par.for_each_chunk(out, POINTS, |chunk, out| {
+            let from = (first + chunk * POINTS) * d;
+            evaluate(boxes, *scale, &self.polynomials, &self.x[from..from + out.len() * d], out);
+        });
     }
 }
 
@@ -326,7 +340,11 @@ mod tests {
                 let counts = extent.lengths.iter().map(|l| (l / side) as usize + 1).collect();
                 let plan = Plan { boxes: Boxes { order, counts }, scale: 1.0 / side };
                 let mut out = vec![0.5; n];
-                plan.add((&points, &weights), &points, &mut out, Par::Threads).unwrap();
+                FastSum::new(plan, (&points, &weights), &points, Par::Threads).unwrap().add(
+                    0,
+                    &mut out,
+                    Par::Threads,
+                );
                 let allowed = total * (3.0 * d as f64 * share + 1e-14);
                 for row in 0..n {
                     let off = out[row] - 0.5 - expected(gamma, x, &weights, row);
@@ -350,7 +368,7 @@ mod tests {
             let weights: Vec<f64> = (0..n).map(|i| size * ((i % 7) as f64 - 2.0)).collect();
             let sum = |rows: Rows<'_>, fast: bool, par: Par| {
                 let source = KernelRows::new(kernel, rows, &all, Precision::Single, par).unwrap();
-                assert!(source.is_fast(&weights));
+                assert!(source.fast_sum(&all, &weights, par).unwrap().is_some());
                 let source = if fast { source } else { source.without_fast_sums() };
                 let mut out = vec![0.0; n];
                 source.add_product(&all, &weights, &mut out, par).unwrap();

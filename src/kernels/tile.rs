@@ -3,7 +3,7 @@
 use super::Kernel;
 use super::frame::{Frame, Precision, Sums};
 use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
-use super::gauss::Extent;
+use super::gauss::{Extent, FastSum};
 use super::pack::{Panels, RowBlock, method};
 use super::pair::pair_with_itself;
 use crate::control::Par;
@@ -252,9 +252,12 @@ impl<'a> KernelRows<'a> {
         Self { extent: None, points: Vec::new(), ..self }
     }
 
-    /// Whether a sum with such weights is made without a look at every pair: it then costs little, however many they are.
-    pub(crate) fn is_fast(&self, weights: &[f64]) -> bool {
-        self.extent.as_ref().is_some_and(|extent| extent.plan(weights, self.columns).is_some())
+    /// A sum over rows that is made without a look at every pair; `None` where all kernel values cost less.
+    pub(crate) fn fast_sum(&self, rows: &[usize], weights: &[f64], par: Par) -> Result<Option<FastSum<'_>>> {
+        let Some(extent) = &self.extent else { return Ok(None) };
+        let Some(plan) = extent.plan(weights, self.columns) else { return Ok(None) };
+        let summed = extent.points(self.source, rows)?;
+        FastSum::new(plan, (&summed, weights), &self.points, par).map(Some)
     }
 
     /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
@@ -265,11 +268,9 @@ impl<'a> KernelRows<'a> {
         if rows.is_empty() || self.columns == 0 {
             return Ok(());
         }
-        if let Some(extent) = &self.extent
-            && let Some(plan) = extent.plan(weights, self.columns)
-        {
-            let summed = extent.points(self.source, rows)?;
-            return plan.add((&summed, weights), &self.points, out, par);
+        if let Some(sum) = self.fast_sum(rows, weights, par)? {
+            sum.add(0, out, par);
+            return Ok(());
         }
         match &self.packed {
             Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par)?,

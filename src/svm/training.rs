@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, Reach, Sums, check_contrast};
 use std::ops::ControlFlow;
 
+/// Points of a fast sum between two looks at the monitor.
+const POINTS: usize = 1 << 19;
+
 /// The kernel, the training rows, and how the fit is run.
 #[derive(Clone, Copy)]
 pub(super) struct Training<'a> {
@@ -29,10 +32,22 @@ impl Training<'_> {
         (rows, weights): (&[usize], &[f64]),
         out: &mut [f64],
     ) -> Result<ControlFlow<StopReason>> {
+        if let Some(sum) = source.fast_sum(rows, weights, self.par)? {
+            for (part, out) in out.chunks_mut(POINTS).enumerate() {
+                let first = part * POINTS;
+                if first > 0
+                    && let ControlFlow::Break(reason) =
+                        self.monitor.look("gradients", first, source.columns())
+                {
+                    return Ok(ControlFlow::Break(reason));
+                }
+                sum.add(first, out, self.par);
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
         let Tuning { look, look_rows, .. } = self.params.tuning;
         let work = out.len().saturating_mul(depth.max(16)).saturating_mul(look_rows).max(1);
-        let at_once =
-            if source.is_fast(weights) { rows.len().max(1) } else { (look / work).max(1) * look_rows };
+        let at_once = (look / work).max(1) * look_rows;
         for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {
             if part > 0
                 && let ControlFlow::Break(reason) = self.monitor.look("gradients", part * at_once, rows.len())
