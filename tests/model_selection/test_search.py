@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification, make_moons
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    make_classification,
+    make_moons,
+)
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import (
@@ -256,6 +263,16 @@ def test_bits_do_not_depend_on_threads():
         one, many = (SVCCV(Cs=3, gammas=3, cv=3, n_jobs=jobs).fit(rows, labels) for jobs in (1, 5))
         np.testing.assert_array_equal(one.scores_, many.scores_)
         np.testing.assert_array_equal(one.expansion_.coefficients, many.expansion_.coefficients)
+
+
+def test_bits_do_not_depend_on_what_is_left_in_memory():
+    """A thread goes from gamma to gamma with the memory of its blocks."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:1000] / 16, y[:1000]
+    both = SVRCV(Cs=2, gammas=[0.01, 0.1], cv=3, n_jobs=1).fit(X, y)
+    for scores, gamma in zip(both.scores_, [0.01, 0.1], strict=True):
+        alone = SVRCV(Cs=2, gammas=[gamma], cv=3, n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(alone.scores_[0], scores)
 
 
 def test_racing_drops_points_and_finds_as_good_a_one():

@@ -26,7 +26,8 @@ def bytes_of(
     """Bytes of a pursuit among so many functions: their values where they are kept, the basis, residuals."""
     values = functions * rows * (4 if single else 8)
     if sample is None and values <= most:
-        kept = values + min(8 * functions * rows, WAITING)
+        # Eight for each choice, of which some are taken back.
+        kept = values + min(8 * rows * min(functions, 16 * size), WAITING)
     else:
         kept = 8 * rows * (sample or 59)
     return kept + 8 * rows * (min(size, functions) + 4 * outputs + 8) + 8 * functions * (outputs + 8)

@@ -48,7 +48,9 @@ impl<T: Real> Scans<T> {
 
     /// Copies of a block's numbers; `None` where their precision is too low for the goal.
     pub(super) fn of(block: &Subproblem, goal: Goal) -> Option<Self> {
-        let largest = |values: &[f64]| values.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
+        // Of members: what stands between them is whatever was in memory.
+        let largest =
+            |values: &[f64]| block.slots.iter().fold(0.0, |most: f64, &slot| most.max(values[slot].abs()));
         let unit = 0.5 * f64::from(f32::EPSILON);
         let of_step = (unit * (largest(&block.gradient) + block.kink), 2.0 * unit * largest(&block.diagonal));
         let most = WEAR * goal.tolerance;
