@@ -1,6 +1,6 @@
 //! What pair steps scan, in single or double precision.
 //!
-//! Most pair steps are made by numbers of single precision: twice as many fit a vector, and kernel values need not be
+//! Most pair steps of large blocks are made by numbers of single precision: twice as many fit a vector, and kernel values need not be
 //! widened. Coefficients are double, and so are the gradients that follow from them at the end. Rounding *wears* the scans: with
 //! every step of length t their gradients lose up to 2^-24 of 2 t max K_ii and of themselves. When that may be a part of
 //! the tolerance, the rest is done in double precision; and so is the end, where a few steps more may be needed.
@@ -13,6 +13,9 @@ use crate::simd::blas::add_rows;
 
 /// Share of the tolerance that rounding may be.
 const WEAR: f64 = 0.125;
+
+/// Slots of a block from which on scans in single precision gain.
+const LARGE: usize = 256;
 
 /// What is due when pair steps end.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl<T: Real> Scans<T> {
     /// What is due when nothing is left to do by these scans.
     pub(super) const END: Due = if Self::IS_SINGLE { Due::Precision } else { Due::Nothing };
 
-    /// Copies of a block's numbers; `None` where their precision is too low for the goal.
+    /// Copies of a block's numbers; `None` where their precision is too low for the goal, or the block small.
     pub(super) fn of(block: &Subproblem, goal: Goal) -> Option<Self> {
         // Of members: what stands between them is whatever was in memory.
         let largest =
@@ -55,7 +58,7 @@ impl<T: Real> Scans<T> {
         let of_step = (unit * (largest(&block.gradient) + block.kink), 2.0 * unit * largest(&block.diagonal));
         let most = WEAR * goal.tolerance;
         // Not worth a copy for fewer steps than this, even if they do not move far.
-        if Self::IS_SINGLE && !(64.0 * of_step.0 < most) {
+        if Self::IS_SINGLE && !(block.stride >= LARGE && 64.0 * of_step.0 < most) {
             return None;
         }
         let of = |values: &[f64]| values.iter().map(|&v| T::from_f64(v)).collect();
