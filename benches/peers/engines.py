@@ -104,6 +104,9 @@ class Svmarrow(Engine):
     def bound_seconds(self, model: Any, X: Any, gamma: float) -> float | None:
         """The fused product with one output: kernel values and next to nothing else."""
         vectors = model.support_vectors_
+        if X.shape[1] < 4:
+            # Columns of zeros change no distance; with four columns every kernel value is computed.
+            vectors, X = (np.pad(rows, ((0, 0), (0, 4 - rows.shape[1]))) for rows in (vectors, X))
         values = self.module.KernelExpansion(vectors, np.ones(vectors.shape[0]), 0.0, "rbf", gamma)
         values.decision_function(X[:100])
         start = time.perf_counter()
