@@ -516,7 +516,7 @@ def speed(report: Report, options: argparse.Namespace) -> None:
         f"Wanted: 5 times as fast as both peers; reached: {median['peer'] / median['rows']:.1f} and"
         f" {median['numpy'] / median['rows']:.1f}. N M l multiply-adds are needed whatever the order of the"
         " work, and most of them are bound by memory: the rows of the functions that may be chosen soon are"
-        " read for one or four steps at a time, since half of the candidates stay within a fifth of the best"
+        " read for one or three steps at a time, since half of the candidates stay within a fifth of the best"
         " score. The matching pursuit forms the Gram matrix once, which is bound by arithmetic. Tried:"
         " levels of other lengths (16, 4, 1 and 32, 8, 1 instead of 12, 3, 1 read more), keeping the products"
         " of each function with the basis (kept: saves a pass over the basis and all work of steps that are"
