@@ -91,7 +91,8 @@ def test_a_choice_beats_chance(method, settings, digits_ovr):
         rest = full.coefficients.copy()
         rest[S] -= B
         chance.append(np.sqrt((rest * (K @ rest)).sum()))
-    assert path.residual_norms[60] < np.mean(chance)
+    # LARS looks at one output after the other: a third of all random choices are better.
+    assert path.residual_norms[60] < (np.mean(chance) if method == "lars" else min(chance))
 
 
 def naive_lasso(K, target, half_lambda, sweeps=3000):
