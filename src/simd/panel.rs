@@ -7,6 +7,10 @@
 use super::micro::panel_width;
 use super::{Isa, Operation, Real, Vector, run};
 
+/// Depth from which lines of C are asked for before the sums begin: they are far away, and there is time until they are
+/// needed.
+const FAR: usize = 64;
+
 /// Where the entries of A are: (i, k) at `start + i row + k depth`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
@@ -40,9 +44,16 @@ struct Tile<A, T> {
 
 impl<A: Real, T: Real> Tile<A, T> {
     #[inline(always)]
-    unsafe fn rows<V: Vector<Elem = T>, const R: usize>(&self, done: usize) {
+    unsafe fn rows<I: Isa, V: Vector<Elem = T>, const R: usize>(&self, done: usize) {
         // SAFETY: the invariant; done + R <= rows.
         unsafe {
+            let out = self.out.add(done * self.out_row);
+            if self.depth >= FAR {
+                for i in 0..R {
+                    I::prefetch(out.add(i * self.out_row));
+                    I::prefetch(out.add(i * self.out_row + V::LANES));
+                }
+            }
             let mut sums = [[V::zero(); 2]; R];
             let mut a = self.a.add(done * self.row);
             let mut b = self.panel;
@@ -57,7 +68,7 @@ impl<A: Real, T: Real> Tile<A, T> {
                 a = a.wrapping_add(self.step);
             }
             for (i, sum) in sums.iter().enumerate() {
-                let out = self.out.add((done + i) * self.out_row);
+                let out = out.add(i * self.out_row);
                 V::load(out).sub(sum[0]).store(out);
                 V::load(out.add(V::LANES)).sub(sum[1]).store(out.add(V::LANES));
             }
@@ -76,16 +87,16 @@ impl<A: Real, T: Real> Operation for Tile<A, T> {
             // SAFETY: the invariant; the tile ends at or before the last row.
             unsafe {
                 if I::TILE_ROWS == 12 && left >= 12 {
-                    self.rows::<T::Of<I>, 12>(done);
+                    self.rows::<I, T::Of<I>, 12>(done);
                     done += 12;
                 } else if left >= 6 {
-                    self.rows::<T::Of<I>, 6>(done);
+                    self.rows::<I, T::Of<I>, 6>(done);
                     done += 6;
                 } else if left >= 2 {
-                    self.rows::<T::Of<I>, 2>(done);
+                    self.rows::<I, T::Of<I>, 2>(done);
                     done += 2;
                 } else {
-                    self.rows::<T::Of<I>, 1>(done);
+                    self.rows::<I, T::Of<I>, 1>(done);
                     done += 1;
                 }
             }

@@ -46,6 +46,10 @@ pub(crate) trait Isa: Copy + 'static {
     type F64: Vector<Elem = f64>;
     /// Rows of a register tile two vectors wide: fills the registers, leaving room for two loads and a broadcast.
     const TILE_ROWS: usize;
+
+    /// Asks for the memory at an address, which need not be anybody's, to be brought near.
+    #[inline(always)]
+    unsafe fn prefetch<T>(_: *const T) {}
 }
 
 /// `f32` or `f64`, with its vector in each instruction set.
