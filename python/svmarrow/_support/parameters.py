@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -46,8 +45,7 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed
 ROW_KERNELS = KERNELS[:-1]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What a parameter must be, as the end of the sentence "it must be ...", and the test of it."""
 
     text: str

@@ -7,8 +7,7 @@ does it again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,8 +32,7 @@ def ladder(most: int) -> list[int]:
     return [size for size in sorted(set(sizes)) if size < most] + [most]
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """Multiply-adds a row, from measured ratios: the time of a cascade beside the full model's."""
 
     features: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -155,8 +155,7 @@ def to_c(
     after += chances
     steps = StepText(prefix)
     before = "" if reading.preparation is None else steps.text(reading.preparation)
-    made = replace(
-        made,
+    made = made._replace(
         flash=made.flash + steps.flash + tables,
         stack=made.stack + steps.stack,
         multiplications=made.multiplications + steps.multiplications,

@@ -13,8 +13,7 @@ they stand for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +42,7 @@ BY_DIFFERENCE = ("rbf", "laplacian")
 POWERS = np.round(2.0 ** (15.0 - np.arange(65) / 64.0)).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Outputs:
+class Outputs(NamedTuple):
     """The C text that makes outputs.
 
     Attributes

@@ -8,8 +8,7 @@ no place in an expansion, which has one kernel; they are refused by name.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process import kernels
@@ -17,8 +16,7 @@ from sklearn.gaussian_process import kernels
 __all__ = ["Covariance", "covariance"]
 
 
-@dataclass(frozen=True)
-class Covariance:
+class Covariance(NamedTuple):
     """scale * k(x, z) + constant; without a kernel the scale is 0."""
 
     scale: float = 0.0
@@ -74,9 +72,9 @@ def _gauss(kernel: Any) -> Covariance:
 def _sum(kernel: Any, a: Covariance, b: Covariance) -> Covariance:
     constant = a.constant + b.constant
     if b.kernel is None:
-        return replace(a, constant=constant)
+        return a._replace(constant=constant)
     if a.kernel is None or a.form == b.form:
-        return replace(b, scale=a.scale + b.scale, constant=constant)
+        return b._replace(scale=a.scale + b.scale, constant=constant)
     raise _refuse(kernel, "it sums different kernels")
 
 
@@ -84,17 +82,17 @@ def _product(kernel: Any, a: Covariance, b: Covariance) -> Covariance:
     for one, other in ((a, b), (b, a)):
         if one.kernel is None:
             factor = one.constant
-            return replace(other, scale=factor * other.scale, constant=factor * other.constant)
+            return other._replace(scale=factor * other.scale, constant=factor * other.constant)
     if a.kernel == b.kernel == "rbf" and a.constant == b.constant == 0.0:
-        return replace(a, scale=a.scale * b.scale, gamma=a.gamma + b.gamma)
+        return a._replace(scale=a.scale * b.scale, gamma=a.gamma + b.gamma)
     raise _refuse(kernel, "this product is none of svmarrow's kernels")
 
 
 def _power(kernel: Any, a: Covariance, exponent: float) -> Covariance:
     if a.kernel is None:
-        return replace(a, constant=a.constant**exponent)
+        return a._replace(constant=a.constant**exponent)
     if a.kernel == "rbf" and a.constant == 0.0:
-        return replace(a, scale=a.scale**exponent, gamma=a.gamma * exponent)
+        return a._replace(scale=a.scale**exponent, gamma=a.gamma * exponent)
     if a.kernel == "linear" and exponent.is_integer() and exponent >= 1.0:
         # (s x'z + c)^p is the polynomial kernel itself.
         return Covariance(scale=1.0, kernel="poly", gamma=a.scale, coef0=a.constant, degree=int(exponent))

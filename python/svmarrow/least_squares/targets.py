@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_non_negative
@@ -46,8 +45,7 @@ _RULES = {
 _LARGE = 4000
 
 
-@dataclass(frozen=True, eq=False)
-class TargetFit:
+class TargetFit(NamedTuple):
     """The solution of (K + alpha I) c = y - b for every column of a matrix of targets."""
 
     #: The q outputs over all training rows.

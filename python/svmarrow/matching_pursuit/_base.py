@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Data", "MatchingPursuit"]
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
+class Data(NamedTuple):
     """Rows of positive weight, and what is known of them."""
 
     #: Rows as the extension module takes them.

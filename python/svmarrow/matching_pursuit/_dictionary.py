@@ -31,7 +31,7 @@ Spec = tuple[Any, float, float, int]
 
 
 @savable
-@dataclass
+@dataclass(eq=False, repr=False)
 class KernelPart:
     """k(., z) for points z."""
 
@@ -70,7 +70,7 @@ class KernelPart:
 
 
 @savable
-@dataclass
+@dataclass(eq=False, repr=False)
 class GivenFunctions:
     """Functions of the caller, all columns of one call."""
 
@@ -96,7 +96,7 @@ class GivenFunctions:
 
 
 @savable
-@dataclass
+@dataclass(eq=False, repr=False)
 class Constant:
     """The function that is 1 everywhere."""
 

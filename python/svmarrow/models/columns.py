@@ -8,8 +8,7 @@ family have work in common (kernel rows, a factorisation), so that all columns c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns", "RowColumns"]
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(NamedTuple):
     """The machines of all columns of a code."""
 
     #: Their outputs, one for each column.
@@ -60,8 +58,7 @@ class Columns:
         return type(self)(outputs, self.support, self.certificate, left)
 
 
-@dataclass(frozen=True, eq=False)
-class RowColumns:
+class RowColumns(NamedTuple):
     """Machines without intercepts at their training rows."""
 
     #: Place of each row in each machine, (n, columns): +1, -1, or 0 where the machine never saw it.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Reading"]
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
+class Reading(NamedTuple):
     """An expansion and the meaning of its outputs.
 
     Attributes

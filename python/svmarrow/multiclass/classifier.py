@@ -345,7 +345,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(mixed, name):
                 setattr(coded, name, getattr(mixed, name))
-        coded._take(Machines(**vars(model._columns(made.matrix))), None)
+        coded._take(Machines(**model._columns(made.matrix)._asdict()), None)
         return coded
 
     def _make_code(self, n_classes: int) -> Code:

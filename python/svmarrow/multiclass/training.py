@@ -34,7 +34,7 @@ __all__ = ["Machines", "train"]
 
 
 @savable
-@dataclass
+@dataclass(eq=False, repr=False)
 class Machines:
     """What training gives: one expansion for all columns, or an estimator for each."""
 
@@ -152,7 +152,7 @@ def _together(
     if columns is None:
         return None
     kept = machine if hasattr(machine, "warm_start") else None
-    return Machines(**vars(columns.spread(which, signs)), machine=kept)
+    return Machines(**columns.spread(which, signs)._asdict(), machine=kept)
 
 
 def _left_out(trained: Machines, X: Any, labels: NDArray[np.int64], code: Code) -> NDArray[np.float64] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -95,7 +94,7 @@ class Machine(DropIn):
         training: Training = super()._training(X, weights)  # type: ignore[misc]
         rows = training.rows
         if sp.issparse(rows) and rows.nnz >= _DENSE * rows.shape[0] * rows.shape[1]:
-            return replace(training, rows=rows.toarray())
+            return training._replace(rows=rows.toarray())
         return training
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:

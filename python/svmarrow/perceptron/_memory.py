@@ -8,8 +8,7 @@ is the stream in one, bit for bit, so the parts cannot be seen in the model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -95,8 +94,7 @@ def bytes_of_pool(rows: Rows, known: int, vectors: int, outputs: int, policy: st
     return grown + state(vectors) + 2 * state(known)
 
 
-@dataclass(frozen=True)
-class TreeSizes:
+class TreeSizes(NamedTuple):
     """What the memory of a tree depends on; a tree is known by its stored rows and its leaves."""
 
     rows: Rows

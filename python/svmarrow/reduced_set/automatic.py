@@ -202,7 +202,7 @@ class _Work:
     def pursuit(self) -> Any:
         # Thresholds are set for the full model's answers: on rows that it was trained on, its labels are
         # too good an aim.
-        task = replace(self.task, method="pursuit", settings=self.choosing, y=None, max_time=self.left())
+        task = self.task._replace(method="pursuit", settings=self.choosing, y=None, max_time=self.left())
         return path_of(task, self.progress, every_size=True)
 
     def aims(self, whole: Any) -> list[float | None]:
@@ -218,10 +218,10 @@ class _Work:
         if self.left() == 0.0:
             return None
         settings = replace(self.making, steps=steps, sizes=None, start=start, label_weight=aim)
-        task = replace(self.task, method="gradient", settings=settings, n_vectors=size, candidates="vectors")
+        task = self.task._replace(method="gradient", settings=settings, n_vectors=size, candidates="vectors")
         if aim == 0.0 and not isinstance(self.task.model, ExpansionClassifier):
-            task = replace(task, y=None)
-        found = path_of(replace(task, tol=0.0, max_time=self.left()), self.progress, every_size=False)
+            task = task._replace(y=None)
+        found = path_of(task._replace(tol=0.0, max_time=self.left()), self.progress, every_size=False)
         return found[found.sizes[-1]]
 
 

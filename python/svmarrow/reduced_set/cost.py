@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ ROWS = 2000
 SECONDS = 0.004
 
 
-@dataclass(frozen=True)
-class TimeModel:
+class TimeModel(NamedTuple):
     """Microseconds a row = fixed + per_vector * vectors.
 
     Attributes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -62,8 +61,7 @@ class ConstantModelError(ValueError):
     """The model is the same everywhere: no vector has a part in it."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """What a compression is asked for, see `svmarrow.compress`."""
 
     model: Any
@@ -127,7 +125,7 @@ def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_si
 
     def select(method: str, count: int, max_time: float | None) -> Any:
         start = Task(source, min(count, expansion.n_vectors), method=method)
-        start = replace(start, max_time=max_time, n_jobs=task.n_jobs)
+        start = start._replace(max_time=max_time, n_jobs=task.n_jobs)
         return _chosen(start, source, progress).vectors
 
     models = construct(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -103,8 +103,7 @@ class MemoryEstimate:
         return self.packed + self.cache + self.blocks + self.variables
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
+class Training(NamedTuple):
     """The rows that a fit is about: those of positive weight."""
 
     #: All rows as they were given.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,7 @@ __all__ = ["ROUNDING", "multiclass_generalization_of", "parts_of"]
 ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(NamedTuple):
     """A fitted model without intercepts and its training rows."""
 
     #: The binary machine that was cloned.
