@@ -16,9 +16,12 @@ impl<E: Copy + Into<f64>, T: Real> Operation for Place<'_, E, T> {
     // Plain loops: compilers make vectors of them.
     #[inline(always)]
     unsafe fn run<I: Isa>(self) {
-        for (row, out) in self.rows.iter().zip(self.out.chunks_exact_mut(self.stride)) {
-            for ((out, &v), &c) in out.iter_mut().zip(*row).zip(self.centre) {
-                *out = T::from_f64((v.into() - c) * self.scale);
+        let Self { rows, centre, scale, out, stride } = self;
+        let depth = centre.len();
+        for (i, row) in rows.iter().enumerate() {
+            let (row, out) = (&row[..depth], &mut out[i * stride..][..depth]);
+            for k in 0..depth {
+                out[k] = T::from_f64((row[k].into() - centre[k]) * scale);
             }
         }
     }
