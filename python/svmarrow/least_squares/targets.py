@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_non_negative
@@ -45,7 +46,8 @@ _RULES = {
 _LARGE = 4000
 
 
-class TargetFit(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class TargetFit:
     """The solution of (K + alpha I) c = y - b for every column of a matrix of targets."""
 
     #: The q outputs over all training rows.
