@@ -37,11 +37,12 @@ def machine(m: int, d: int = 5, q: int = 1) -> KernelExpansion:
     [
         "m = machine(4000, 20)\nwork = lambda: compress(m, n_vectors=500, method='l0', n_jobs=1)",
         "m = machine(5000, 20)\nwork = lambda: compress(m, n_vectors=500, method='lars', n_jobs=1)",
+        "m = machine(2000, 20, 300)\nwork = lambda: compress(m, n_vectors=1000, method='l1', n_jobs=1)",
         "m = machine(8000, 20)\nwork = lambda: compress(m, n_vectors=6000, method='rank', n_jobs=1)",
         "m = machine(8000, 100)\nwork = lambda: compress(m, n_vectors=4000, **at_own)",
         "C = random.choice([-1, 1], (5000, 5000)).astype('i1')\nwork = lambda: _core.code_distances(C, 1)",
     ],
-    ids=["l0", "lars", "rank", "gradient", "code"],
+    ids=["l0", "lars", "outputs", "rank", "gradient", "code"],
 )
 def test_ctrl_c_ends_a_reduction_at_once(work: str) -> None:
     stops_at_once(_SETUP + work)

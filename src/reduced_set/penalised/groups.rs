@@ -7,30 +7,36 @@
 //! B is the solution where |R_i|_1 <= h c_i for every vector, and R_i B_i' = h c_i max_j |B_ij| for those inside, with B_i
 //! not 0. Both are looked at, with R computed afresh, before a solution counts as found.
 //!
-//! The vectors inside are a problem of their own, solved by block coordinate descent: with Z_i = T_i - sum over k != i of
-//! H_ik B_k, row i is the prox of h c_i / H_ii max|.| at Z_i / H_ii. The last sweeps are extrapolated now and then, which
-//! is kept where it lowers the objective (Anderson acceleration, as in Bertrand and Massias, AISTATS 2021): neighbouring
-//! vectors of a kernel are nearly parallel, and descent alone then creeps. Vectors outside that break their condition come
-//! in, until none does. The next h begins from there.
+//! The vectors inside are a problem of their own, solved in rounds: a sweep of block coordinate descent, where row i becomes
+//! the prox of h c_i / H_ii max|.| at Z_i / H_ii, Z_i = T_i - sum over k != i of H_ik B_k, and Newton's step on the faces
+//! that the rows are then on (`face`). Neighbouring vectors of a kernel are nearly parallel: sweeps alone creep along the
+//! directions in which H is weak, and there an undamped step goes far beyond the face. So H is damped, the more the fewer
+//! steps are taken whole: a round is one of the proximal point algorithm, and momentum between rounds makes up for the
+//! damping (Nesterov; Gueler, SIAM Journal on Optimization 1992), which begins anew where the objective has risen. Vectors
+//! outside that break their condition come in, until none does. The next h begins from there.
 //!
-//! Cost: of a sweep |A|^2 q for the vectors A inside, of a look at those outside m |A| q.
+//! Cost: of a round some six |A|^2 q for the vectors A inside, of a look at those outside m |A| q.
 
+use super::face::{Face, Room, largest, product};
 use crate::control::StopReason;
 use crate::error::Result;
-use crate::linalg::cholesky;
 use crate::memory::zeros;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::{add_rows, dot};
 use crate::watch::Watch;
 use std::ops::ControlFlow;
 
 /// How far the conditions may be off, as a share of h c_i: little beside the steps between two h.
 pub(super) const EXACT: f64 = 1e-3;
-/// Sweeps that an extrapolation looks back on.
-const MEMORY: usize = 5;
-/// Sweeps at one h, at least and at most, and multiplications between; a solution that is not exact by then is said not
-/// to be.
-const SWEEPS: (usize, usize) = (400, 2000);
-const WORK: usize = 100_000_000;
+/// Rounds at one h, at most; a solution that is not exact by then is said not to be.
+const ROUNDS: usize = 2000;
+/// Sweeps after which a vector that has come in and is zero is out again.
+const TRIAL: usize = 2;
+/// Damping of the first step, what it is multiplied by after a step that was shortened and after a whole one, and its
+/// bounds.
+const DAMPING: f64 = 1e-3;
+const MORE: f64 = 2.0;
+const LESS: f64 = 0.7;
+const DAMPINGS: (f64, f64) = (1e-10, 1.0);
 
 /// The solution at some h, from which the next one is found.
 pub(super) struct Groups<'a> {
@@ -48,13 +54,26 @@ pub(super) struct Groups<'a> {
     residual: Vec<f64>,
     /// The vectors with B_i not 0, in the order in which they came.
     inside: Vec<usize>,
+    /// Of the last step.
+    damping: f64,
+    room: Room,
 }
 
 impl<'a> Groups<'a> {
     /// B = 0. A vector with c = 0 stays out.
     pub(super) fn new(quadratic: &'a [f64], linear: &'a [f64], weights: &'a [f64], outputs: usize) -> Self {
         let (b, residual) = (vec![0.0; linear.len()], linear.to_vec());
-        Self { quadratic, linear, weights, outputs, b, residual, inside: Vec::new() }
+        Self {
+            quadratic,
+            linear,
+            weights,
+            outputs,
+            b,
+            residual,
+            inside: Vec::new(),
+            damping: DAMPING,
+            room: Room::default(),
+        }
     }
 
     /// The vectors with B_i not 0.
@@ -97,14 +116,13 @@ impl<'a> Groups<'a> {
         outside.chain(along).fold(0.0, f64::max)
     }
 
-    /// Goes to the solution at h; false where the conditions are not met in the sweeps allowed.
+    /// Goes to the solution at h; false where the conditions are not met in the rounds allowed.
     pub(super) fn solve(
         &mut self,
         half: f64,
         watch: &mut Watch<'_>,
     ) -> Result<std::result::Result<bool, StopReason>> {
-        let (m, q) = (self.weights.len(), self.outputs);
-        let (mut spent, mut still) = (0, 0.1 * EXACT);
+        let (m, mut rounds, mut exact) = (self.weights.len(), ROUNDS, 0.5 * EXACT);
         let mut is_inside = vec![false; m];
         loop {
             is_inside.fill(false);
@@ -114,49 +132,65 @@ impl<'a> Groups<'a> {
             let wanted: Vec<usize> = (0..m).filter(|&i| !is_inside[i] && self.pull(i) > half).collect();
             self.inside.extend(wanted);
             let mut alone = Alone::new(self, half)?;
-            let n = self.inside.len();
-            let most = (WORK / (n * n * q).max(1)).clamp(SWEEPS.0, SWEEPS.1);
-            let stopped = alone.descend(still, most, &mut spent, watch);
-            for (place, &i) in self.inside.iter().enumerate() {
-                for j in 0..q {
-                    self.b[i * q + j] = alone.b[j * n + place];
-                }
+            let mut stopped = (0..TRIAL).try_for_each(|_| alone.sweep(watch));
+            self.take(&alone);
+            if stopped.is_continue() {
+                alone = Alone::new(self, half)?;
+                stopped = alone.descend(exact, &mut rounds, &mut self.damping, &mut self.room, watch);
+                self.take(&alone);
             }
-            self.inside.retain(|&i| self.b[i * q..(i + 1) * q].iter().any(|&v| v != 0.0));
-            for j in 0..q {
-                let mut column: Vec<f64> = self.linear.iter().skip(j).step_by(q).copied().collect();
-                for &k in &self.inside {
-                    axpy(-self.b[k * q + j], &self.quadratic[k * m..(k + 1) * m], &mut column);
-                }
-                self.residual.iter_mut().skip(j).step_by(q).zip(&column).for_each(|(r, v)| *r = *v);
+            if stopped.is_continue() {
+                stopped = self.look_afresh(watch);
             }
-            let work = (m * q * (self.inside.len() + 1)) as u64;
-            let stopped = if stopped.is_break() { stopped } else { watch.look(work) };
             if let ControlFlow::Break(reason) = stopped {
                 return Ok(Err(reason));
             }
             if self.off(half) <= EXACT {
                 return Ok(Ok(true));
             }
-            if spent >= most {
+            if rounds == 0 {
                 return Ok(Ok(false));
             }
-            still = (0.3 * still).max(1e-6 * EXACT);
+            rounds -= 1;
+            exact = (0.3 * exact).max(1e-6 * EXACT);
         }
+    }
+
+    /// B of the vectors inside; those at zero are outside.
+    fn take(&mut self, alone: &Alone) {
+        let q = self.outputs;
+        for (&i, row) in self.inside.iter().zip(alone.b.chunks_exact(q)) {
+            self.b[i * q..(i + 1) * q].copy_from_slice(row);
+        }
+        let b = &self.b;
+        self.inside.retain(|&i| b[i * q..(i + 1) * q].iter().any(|&v| v != 0.0));
+    }
+
+    /// R from B.
+    fn look_afresh(&mut self, watch: &mut Watch<'_>) -> ControlFlow<StopReason> {
+        let (m, q) = (self.weights.len(), self.outputs);
+        let rows: Vec<&[f64]> = self.inside.iter().map(|&k| &self.b[k * q..(k + 1) * q]).collect();
+        self.residual.copy_from_slice(self.linear);
+        for (i, residual) in self.residual.chunks_exact_mut(q).enumerate() {
+            watch.look((rows.len() * q) as u64)?;
+            let line = &self.quadratic[i * m..(i + 1) * m];
+            let weights: Vec<f64> = self.inside.iter().map(|&k| -line[k]).collect();
+            add_rows(&weights, &rows, 0, residual);
+        }
+        ControlFlow::Continue(())
     }
 }
 
-/// The problem of the n vectors inside, an output after the other.
+/// The problem of the n vectors inside.
 struct Alone {
     /// (n, n).
     quadratic: Vec<f64>,
-    /// (q, n), as B and R.
+    /// (n, q), as B.
     linear: Vec<f64>,
     /// h c_i.
     bounds: Vec<f64>,
     outputs: usize,
     b: Vec<f64>,
-    residual: Vec<f64>,
 }
 
 impl Alone {
@@ -168,137 +202,123 @@ impl Alone {
                 *h = of.quadratic[i * m + j];
             }
         }
-        let gathered = |a: &[f64]| -> Vec<f64> {
-            (0..q).flat_map(|j| of.inside.iter().map(move |&i| i * q + j)).map(|e| a[e]).collect()
-        };
+        let gathered = |a: &[f64]| of.inside.iter().flat_map(|&i| a[i * q..(i + 1) * q].to_vec()).collect();
         let bounds = of.inside.iter().map(|&i| half * of.weights[i]).collect();
         let (linear, b) = (gathered(of.linear), gathered(&of.b));
-        let mut alone = Self { quadratic, linear, bounds, outputs: q, b, residual: Vec::new() };
-        alone.residual = alone.residual_of(&alone.b);
-        Ok(alone)
+        Ok(Self { quadratic, linear, bounds, outputs: q, b })
     }
 
-    fn residual_of(&self, b: &[f64]) -> Vec<f64> {
-        let n = self.bounds.len().max(1);
-        let mut residual = self.linear.clone();
-        for (b, residual) in b.chunks_exact(n).zip(residual.chunks_exact_mut(n)) {
-            for (v, line) in b.iter().zip(self.quadratic.chunks_exact(n)) {
-                axpy(-v, line, residual);
-            }
-        }
-        residual
-    }
-
-    /// The objective for a B with its residual: tr(B' H B) = tr(B' (T - R)).
-    fn value(&self, b: &[f64], residual: &[f64]) -> f64 {
-        let n = self.bounds.len();
-        let peak = |i: usize| b.iter().skip(i).step_by(n).fold(0.0, |a: f64, v| a.max(v.abs()));
-        let penalty: f64 = self.bounds.iter().enumerate().map(|(i, bound)| bound * peak(i)).sum();
-        2.0 * penalty - dot(b, &self.linear) - dot(b, residual)
-    }
-
-    /// Sweeps until no row moves by more than this share of what its bound would move it by, or until `most` are spent.
+    /// Rounds until the conditions are off by at most this, or none is left.
     fn descend(
         &mut self,
-        still: f64,
-        most: usize,
-        spent: &mut usize,
+        exact: f64,
+        rounds: &mut usize,
+        damping: &mut f64,
+        room: &mut Room,
         watch: &mut Watch<'_>,
     ) -> ControlFlow<StopReason> {
-        let (n, q) = (self.bounds.len(), self.outputs);
-        let mut past: Vec<Vec<f64>> = Vec::new();
-        let (mut new, mut sizes) = (vec![0.0; q], Vec::with_capacity(q));
-        while *spent < most {
-            *spent += 1;
-            let mut moved = 0.0_f64;
-            for i in 0..n {
-                watch.look((n * q) as u64)?;
-                moved = moved.max(self.solve_row(i, &mut new, &mut sizes));
-            }
-            if moved <= still {
+        let q = self.outputs;
+        let (mut best, mut value, mut momentum) = (self.b.clone(), f64::INFINITY, 1.0_f64);
+        let mut residual = Vec::new();
+        while *rounds > 0 && !self.bounds.is_empty() {
+            *rounds -= 1;
+            self.sweep(watch)?;
+            self.residual(&mut residual, watch)?;
+            let peaks: Vec<f64> = self.b.chunks_exact(q).map(largest).collect();
+            if self.off(&residual, &peaks) <= exact {
                 break;
             }
-            past.push(self.b.clone());
-            if past.len() > MEMORY {
-                self.extrapolate(&past);
-                past.clear();
+            let (quadratic, bounds, b) = (&self.quadratic, &self.bounds, &self.b);
+            let face = Face { quadratic, bounds, b, residual: &residual, peaks: &peaks, outputs: q };
+            let step = face.step(*damping, room, watch)?;
+            let change = step.as_ref().map_or(0.0, |step| step.change);
+            // tr(B' H B) = tr(B' (T - R))
+            let penalty: f64 = self.bounds.iter().zip(&peaks).map(|(bound, peak)| bound * peak).sum();
+            let reached = 2.0 * penalty - dot(&self.b, &self.linear) - dot(&self.b, &residual) + change;
+            let whole = step.as_ref().is_some_and(|step| step.length == 1.0);
+            *damping = (*damping * if whole { LESS } else { MORE }).clamp(DAMPINGS.0, DAMPINGS.1);
+            if let Some(step) = step {
+                self.b = step.b;
+            }
+            if reached > value {
+                if momentum == 1.0 {
+                    break;
+                }
+                (self.b, momentum) = (best.clone(), 1.0);
+                continue;
+            }
+            let next = 0.5 + (0.25 + momentum * momentum).sqrt();
+            let ahead = (momentum - 1.0) / next;
+            (value, momentum) = (reached, next);
+            let before = std::mem::replace(&mut best, self.b.clone());
+            for ((b, best), before) in self.b.iter_mut().zip(&best).zip(&before) {
+                *b = best + ahead * (best - before);
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Minimises over row i; how far it moved, over h c_i / H_ii.
-    fn solve_row(&mut self, i: usize, new: &mut [f64], sizes: &mut Vec<f64>) -> f64 {
-        let n = self.bounds.len();
-        let line = &self.quadratic[i * n..(i + 1) * n];
-        let (own, bound) = (line[i], self.bounds[i]);
-        for (j, new) in new.iter_mut().enumerate() {
-            *new = self.b[j * n + i] + self.residual[j * n + i] / own;
-        }
-        clip_to_prox(new, bound / own, sizes);
-        let mut moved = 0.0_f64;
-        for (j, &new) in new.iter().enumerate() {
-            let change = new - self.b[j * n + i];
-            if change != 0.0 {
-                self.b[j * n + i] = new;
-                axpy(-change, line, &mut self.residual[j * n..(j + 1) * n]);
-                moved = moved.max(change.abs());
+    /// Minimises over every row in turn.
+    fn sweep(&mut self, watch: &mut Watch<'_>) -> ControlFlow<StopReason> {
+        let (n, q) = (self.bounds.len(), self.outputs);
+        let mut new = vec![0.0; q];
+        for i in 0..n {
+            watch.look((n * q) as u64)?;
+            let (line, bound) = (&self.quadratic[i * n..(i + 1) * n], self.bounds[i]);
+            let rows: Vec<&[f64]> = self.b.chunks_exact(q).collect();
+            new.fill(0.0);
+            add_rows(line, &rows, 0, &mut new);
+            for ((new, t), b) in new.iter_mut().zip(&self.linear[i * q..]).zip(rows[i]) {
+                *new = b + (t - *new) / line[i];
             }
+            clip_to_prox(&mut new, bound / line[i]);
+            self.b[i * q..(i + 1) * q].copy_from_slice(&new);
         }
-        moved * own / bound
+        ControlFlow::Continue(())
     }
 
-    /// The affine combination of the last sweeps whose steps add up to the least, where that is better.
-    fn extrapolate(&mut self, past: &[Vec<f64>]) {
-        let steps: Vec<Vec<f64>> = past
-            .windows(2)
-            .map(|two| two[1].iter().zip(&two[0]).map(|(new, old)| new - old).collect())
-            .collect();
-        let k = steps.len();
-        let mut gram: Vec<f64> = (0..k * k).map(|e| dot(&steps[e / k], &steps[e % k])).collect();
-        let trace: f64 = (0..k).map(|a| gram[a * k + a]).sum();
-        (0..k).for_each(|a| gram[a * k + a] += 1e-12 * trace);
-        let mut shares = vec![1.0; k];
-        if cholesky::factor(&mut gram, k).is_err() {
-            return;
-        }
-        cholesky::solve(&gram, k, &mut shares, 1);
-        let sum: f64 = shares.iter().sum();
-        let mut b = vec![0.0; self.b.len()];
-        for (share, past) in shares.iter().zip(&past[1..]) {
-            axpy(share / sum, past, &mut b);
-        }
-        let residual = self.residual_of(&b);
-        if self.value(&b, &residual) < self.value(&self.b, &self.residual) {
-            (self.b, self.residual) = (b, residual);
-        }
+    /// T - H B.
+    fn residual(&self, out: &mut Vec<f64>, watch: &mut Watch<'_>) -> ControlFlow<StopReason> {
+        product(&self.quadratic, &self.b, self.outputs, out, watch)?;
+        out.iter_mut().zip(&self.linear).for_each(|(r, t)| *r = t - *r);
+        ControlFlow::Continue(())
     }
-}
 
-fn largest(row: &[f64]) -> f64 {
-    row.iter().fold(0.0, |a, v| a.max(v.abs()))
+    /// As [`Groups::off`], of the rows that are not zero.
+    fn off(&self, residual: &[f64], peaks: &[f64]) -> f64 {
+        let q = self.outputs;
+        let rows = residual.chunks_exact(q).zip(self.b.chunks_exact(q)).zip(self.bounds.iter().zip(peaks));
+        let off = rows.map(|((r, b), (bound, &peak))| {
+            let beyond = r.iter().map(|v| v.abs()).sum::<f64>() / bound - 1.0;
+            if peak > 0.0 { beyond.max((1.0 - dot(r, b) / (bound * peak)).abs()) } else { beyond }
+        });
+        off.fold(0.0, f64::max)
+    }
 }
 
 /// The prox of reach max|.|: values are clipped at the level t where what is cut off sums to `reach`; all zero where the
 /// values sum to less (the rest after projection on the l1 ball of radius `reach`).
-fn clip_to_prox(values: &mut [f64], reach: f64, sizes: &mut Vec<f64>) {
-    if values.iter().map(|v| v.abs()).sum::<f64>() <= reach {
+fn clip_to_prox(values: &mut [f64], reach: f64) {
+    let sum: f64 = values.iter().map(|v| v.abs()).sum();
+    if sum <= reach {
         values.fill(0.0);
         return;
     }
-    sizes.clear();
-    sizes.extend(values.iter().map(|v| v.abs()));
-    sizes.sort_unstable_by(|a, b| b.total_cmp(a));
-    let (mut sum, mut level) = (0.0, 0.0);
-    for (k, &size) in sizes.iter().enumerate() {
-        sum += size;
-        level = (sum - reach) / (k + 1) as f64;
-        if sizes.get(k + 1).is_none_or(|&next| next <= level) {
+    // Of the values above a level their sum and number; the level that follows is above it and not above t (Michelot, 1986).
+    // Where `reach` is the whole sum, rounding can put it below zero.
+    let mut count = values.len();
+    let mut level = ((sum - reach) / count as f64).max(0.0);
+    loop {
+        let (mut sum, mut above) = (0.0, 0);
+        for v in values.iter().map(|v| v.abs()).filter(|&v| v > level) {
+            (sum, above) = (sum + v, above + 1);
+        }
+        if above == count || above == 0 {
             break;
         }
+        count = above;
+        level = level.max((sum - reach) / count as f64);
     }
-    // Where `reach` is the whole sum, rounding can put the level below zero.
-    let level = level.max(0.0);
     for v in values {
         *v = v.clamp(-level, level);
     }
@@ -308,13 +328,14 @@ fn clip_to_prox(values: &mut [f64], reach: f64, sizes: &mut Vec<f64>) {
 mod tests {
     use super::*;
     use crate::random::Random;
+    use crate::simd::blas::axpy;
 
     #[test]
     fn the_prox_minimises_its_objective() {
         for reach in [0.1, 0.7, 2.0, 10.0] {
             let v = [1.5, -0.4, 0.9, 0.0];
             let mut best = v;
-            clip_to_prox(&mut best, reach, &mut Vec::new());
+            clip_to_prox(&mut best, reach);
             let value = |b: &[f64]| {
                 let distance: f64 = b.iter().zip(&v).map(|(b, v)| 0.5 * (b - v) * (b - v)).sum();
                 distance + reach * b.iter().fold(0.0_f64, |a, v| a.max(v.abs()))
@@ -334,15 +355,38 @@ mod tests {
         for _ in 0..1000 {
             let mut values: Vec<f64> = (0..10).map(|_| random.uniform() - 0.5).collect();
             let sum: f64 = values.iter().map(|v| v.abs()).sum();
-            clip_to_prox(&mut values, sum.next_down(), &mut Vec::new());
+            clip_to_prox(&mut values, sum.next_down());
             assert!(values.iter().all(|v| v.abs() < 1e-15));
+        }
+    }
+
+    /// Every vector is there twice, and twice again a hair away.
+    #[test]
+    fn copies_and_near_copies_do_not_keep_a_solution_away() {
+        let (m, q) = (40, 6);
+        let mut random = Random::new(3);
+        let x: Vec<f64> = (0..m / 4).map(|_| random.uniform()).collect();
+        let at = |i: usize| x[i / 4] + if i % 4 < 2 { 0.0 } else { 1e-4 };
+        let h: Vec<f64> = (0..m * m).map(|e| (-(at(e / m) - at(e % m)).powi(2)).exp()).collect();
+        let alpha: Vec<f64> = (0..m * q).map(|_| random.uniform() - 0.5).collect();
+        let mut linear = vec![0.0; m * q];
+        for e in 0..m * m {
+            axpy(h[e], &alpha[(e % m) * q..(e % m + 1) * q], &mut linear[(e / m) * q..(e / m + 1) * q]);
+        }
+        let weights = vec![1.0; m];
+        let mut groups = Groups::new(&h, &linear, &weights, q);
+        let first = groups.first();
+        for level in 1..=60 {
+            let half = first * 1e-3_f64.powf(f64::from(level) / 60.0);
+            assert_eq!(groups.solve(half, &mut Watch::silent()).unwrap(), Ok(true), "level {level}");
+            assert!(groups.off(half) <= EXACT);
         }
     }
 
     /// The conditions are met at every h of a path, for the matrix of a kernel whose columns are far from orthogonal.
     #[test]
     fn every_solution_meets_its_conditions() {
-        for (m, q) in [(40, 4), (30, 2), (20, 1)] {
+        for (m, q) in [(40, 4), (30, 2), (20, 1), (50, 40)] {
             let mut random = Random::new(m as u64);
             let x: Vec<f64> = (0..m * 3).map(|_| 4.0 * random.uniform()).collect();
             let apart =

@@ -7,9 +7,11 @@
 //! | `l1` | the penalised path, also of an SVM trained again on its own vectors | TR-132, eq. 4 and 5; compressed SVM, eq. 6 to 9 |
 //! | `lasso` | | the exact l1 path of one output; Efron, Hastie, Johnstone and Tibshirani, 2004 |
 //! | `groups` | | the solutions of outputs that share their vectors |
+//! | `face` | | Newton's step of `groups` |
 //! | `selection` | by one of these, and gives the path along its order | TR-132, eq. 7 |
 //! | `problem` | what they are given and give | |
 
+mod face;
 mod groups;
 mod l0;
 mod l1;
