@@ -11,7 +11,7 @@ import math
 import re
 from functools import cache
 from pathlib import Path
-from statistics import median
+from statistics import linear_regression, median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -271,6 +271,35 @@ def ship_all_table() -> str:
     return table(["set", "form", "kB", "microseconds a row", "error", "kB of flash, Cortex-M4"], rows)
 
 
+@part
+def growth_table() -> str:
+    """Seconds by training rows, and the exponent of each engine over its own sizes."""
+    words = {LIBSVM: "LIBSVM", INTEL: "intelex", OURS: "svmarrow"}
+    sizes = sorted({int(size) for series in load("growth")["growth"] for size in series["seconds"]})
+    rows = []
+    for series in load("growth")["growth"]:
+        found = {int(size): time for size, time in series["seconds"].items()}
+        times = [seconds(found.get(size)) for size in sizes]
+        rows.append([series["workload"], words[series["engine"]], *times, f"{_exponent(found):.2f}"])
+    return table(["workload", "engine", *(f"{size:,}" for size in sizes), "exponent"], rows)
+
+
+def _exponent(found: dict[int, float]) -> float:
+    """The p of seconds = a n^p by least squares of logarithms."""
+    return linear_regression([math.log(n) for n in found], [math.log(time) for time in found.values()]).slope
+
+
+@part
+def threads_table() -> str:
+    """Seconds of one thread and of all, with the ratio."""
+    rows = []
+    for found in load("growth")["threads"]:
+        times = {int(threads): median(values) for threads, values in found["seconds"].items()}
+        one, most = times[1], times[max(times)]
+        rows.append([found["workload"], seconds(one), seconds(most), f"{one / most:.2f}"])
+    return table(["workload", "one thread", "two threads", "times as fast"], rows)
+
+
 # Beyond one machine --------------------------------------------------------------------------------------
 
 
@@ -464,6 +493,7 @@ def _provenance(name: str) -> None:
 
 for _name in (
     "svm",
+    "growth",
     "text",
     "dropin",
     "probability",
