@@ -263,8 +263,8 @@ def main() -> int:
         'every size by itself; *default*: what `compress(method="gradient")` makes. DMOZ is not to be '
         "had. [Growing runs](compressed_svm.md) on letter, news and mnist are on the page beside this "
         "one. Parts that are not here, letter and news, were not run: the path of LARS for their "
-        "325 and 190 outputs takes many minutes: a tenth of the vectors had not been chosen after 450 seconds "
-        "of one processor, of either set; the part *path* has what fewer classes take."
+        "325 and 190 outputs takes many minutes: a tenth of the vectors had not been chosen after 450 "
+        "seconds of one processor, of either set; the part *path* has what fewer classes take."
     )
     return report.run(parts)
 
