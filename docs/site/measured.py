@@ -291,13 +291,12 @@ def _exponent(found: dict[int, float]) -> float:
 
 @part
 def threads_table() -> str:
-    """Seconds of one thread and of all, with the ratio."""
-    rows = []
+    """Seconds by number of threads, and how many times as fast most threads are as one."""
+    rows, counts = [], sorted(map(int, load("growth")["threads"][0]["seconds"]))
     for found in load("growth")["threads"]:
-        times = {int(threads): median(values) for threads, values in found["seconds"].items()}
-        one, most = times[1], times[max(times)]
-        rows.append([found["workload"], seconds(one), seconds(most), f"{one / most:.2f}"])
-    return table(["workload", "one thread", "two threads", "times as fast"], rows)
+        times = [median(found["seconds"][str(count)]) for count in counts]
+        rows.append([found["workload"], *map(seconds, times), f"{times[0] / times[-1]:.2f}"])
+    return table(["workload", *(f"threads: {count}" for count in counts), "times as fast"], rows)
 
 
 # Beyond one machine --------------------------------------------------------------------------------------
