@@ -1,4 +1,4 @@
-"""Damaged files: a part of the cases of benches/trust/files.py, and what was once believed."""
+"""Damaged files: a part of the cases of benches/robustness/files.py, and what was once believed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _script():
-    spec = importlib.util.spec_from_file_location("damaged_files", ROOT / "benches" / "trust" / "files.py")
+    spec = importlib.util.spec_from_file_location(
+        "damaged_files", ROOT / "benches" / "robustness" / "files.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

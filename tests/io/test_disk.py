@@ -20,7 +20,9 @@ posix = pytest.mark.skipif(os.name == "nt", reason="limits and signals of POSIX"
 
 
 def _script():
-    spec = importlib.util.spec_from_file_location("killed_savers", ROOT / "benches" / "trust" / "kills.py")
+    spec = importlib.util.spec_from_file_location(
+        "killed_savers", ROOT / "benches" / "robustness" / "kills.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from robustness.operations.kinds import Run, Settings, data, operation
 from svmarrow import (
     SVC,
     SVR,
@@ -23,7 +24,6 @@ from svmarrow import (
     compression_path,
 )
 from svmarrow.reduced_set import subsample_baseline
-from trust.operations.kinds import Run, Settings, data, operation
 
 
 def machine(

@@ -1,8 +1,8 @@
 """Damaged files of every kind: refused in words, or read as something that works.
 
-    python benches/trust/files.py                 # 400 mutations and many cuts of each kind, a table
-    python benches/trust/files.py --cases 4000    # ten times as many
-    python benches/trust/files.py --only svmlight # kinds whose name holds a word
+    python benches/robustness/files.py                 # 400 mutations and many cuts of each kind, a table
+    python benches/robustness/files.py --cases 4000    # ten times as many
+    python benches/robustness/files.py --only svmlight # kinds whose name holds a word
 
 A file is cut at a byte, has bytes changed, or has a value of its JSON replaced by another: a wrong kind, a
 negative count, a huge number. Then one of these comes of it:

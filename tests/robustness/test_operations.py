@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from trust.operations import OPERATIONS, Settings
+from robustness.operations import OPERATIONS, Settings
 
 ROOMS = (
     *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "perceptron"),

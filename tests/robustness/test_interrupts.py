@@ -1,4 +1,4 @@
-"""Ctrl-C and ``max_time`` amid all kinds of work; benches/trust/interrupts.py takes everything, at length.
+"""Ctrl-C and ``max_time`` amid all kinds of work; benches/robustness/interrupts.py takes everything, at length.
 
 Operations are repeated until the signal comes, so that none can end before, and latencies are units of
 work, see tests/interruption.py.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from interruption import posix
-from trust.worker import Worker
+from robustness.worker import Worker
 
 #: One of each loop that asks the monitor; the scripts take all.
 QUICK = [

@@ -1,7 +1,7 @@
 """Every public operation with too little memory: it ends well or with MemoryError, the process lives on.
 
-    python benches/trust/memory_limits.py --output memory_limits.json
-    python benches/trust/memory_limits.py SVC compress --jobs 2
+    python benches/robustness/memory_limits.py --output memory_limits.json
+    python benches/robustness/memory_limits.py SVC compress --jobs 2
 
 Linux alone. The data are made first; then the address space is limited to some megabytes above what is in use
 (20, 40, 80, 160 and 300), each limit in a process of its own, and the operation is started. Work that goes on
@@ -22,7 +22,7 @@ FEW = (20, 80, 300)
 
 def main() -> None:
     given = arguments(__doc__, busy=6.0, limits=5)
-    from trust.worker import Worker, lacks
+    from robustness.worker import Worker, lacks
 
     results, counts, bad = {}, Counter(), 0
     with Worker() as worker:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from robustness.operations.kinds import Run, Settings, data, operation
+from robustness.operations.reductions import machine
 from svmarrow import KMPClassifier, PerceptronTreeClassifier, compression_path, load, save
 from svmarrow.cli import main
 from svmarrow.export import to_c, to_onnx
 from svmarrow.io import info, load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
-from trust.operations.kinds import Run, Settings, data, operation
-from trust.operations.reductions import machine
 
 
 @operation("save", 50_000, 300)

@@ -1,6 +1,6 @@
 """Numbers at the ends of their range: an answer that is finite, or words; powers of 2 change no digit.
 
-The first part takes some of the cases of ``benches/trust/extremes.py``, the same every time.
+The first part takes some of the cases of ``benches/robustness/extremes.py``, the same every time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy import sparse
 
 import svmarrow
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "trust" / "extremes.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "robustness" / "extremes.py"
 #: One case of so many; without a divisor in common with the lengths of the lists of cases.
 EVERY = 29
 
@@ -32,7 +32,7 @@ if SCRIPT.is_file():
     EXTREMES = _script()
     CASES = list(EXTREMES.cases())[::EVERY]
 else:  # the source distribution has the tests, not the benchmarks
-    pytest.skip("benches/trust is not here", allow_module_level=True)
+    pytest.skip("benches/robustness is not here", allow_module_level=True)
 
 
 @pytest.mark.parametrize("part", range(20))

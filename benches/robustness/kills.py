@@ -1,7 +1,7 @@
 """Savers that are killed at random moments: the file is the old one or the new one, whole.
 
-    python benches/trust/kills.py              # 300 kills
-    python benches/trust/kills.py --kills 1000
+    python benches/robustness/kills.py              # 300 kills
+    python benches/robustness/kills.py --kills 1000
 
 One process saves two models of one name in turn, in each of the three formats, without a pause, and gets
 SIGKILL after some milliseconds. Then the file must be read and be one of the two. What a killed process has

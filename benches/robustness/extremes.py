@@ -1,9 +1,9 @@
 """Every learner and reducer on numbers at the ends of their range: an answer that is finite, or words.
 
-    python benches/trust/extremes.py                 # all cases in two processes, a table
-    python benches/trust/extremes.py --only SVC      # cases whose name holds a word
-    python benches/trust/extremes.py --every 7       # one case of seven
-    python benches/trust/extremes.py --json out.json # every case with what came of it
+    python benches/robustness/extremes.py                 # all cases in two processes, a table
+    python benches/robustness/extremes.py --only SVC      # cases whose name holds a word
+    python benches/robustness/extremes.py --every 7       # one case of seven
+    python benches/robustness/extremes.py --json out.json # every case with what came of it
 
 A case is a learner with parameters, rows, targets and weights. What may come of it:
 
@@ -13,7 +13,7 @@ A case is a learner with parameters, rows, targets and weights. What may come of
 - anything else is a fault: numbers that are not finite without a word, a certificate of such, an error of
   another kind or without a cause, a warning of NumPy's, a case without an end.
 
-A part of the cases, the same every time, runs in ``tests/trust/test_extremes.py``.
+A part of the cases, the same every time, runs in ``tests/robustness/test_extremes.py``.
 """
 
 from __future__ import annotations

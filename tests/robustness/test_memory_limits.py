@@ -1,4 +1,4 @@
-"""Too little memory ends in a MemoryError, not in an abort; benches/trust/memory_limits.py tries all."""
+"""Too little memory ends in a MemoryError, not in an abort; benches/robustness/memory_limits.py tries all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from trust.worker import Worker, lacks
+from robustness.worker import Worker, lacks
 
 QUICK = [
     "SVC.fit", "SVC linear.fit", "SVC linear sparse.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from robustness.operations.kinds import Run, Settings, data, learner, operation
 from svmarrow import (
     SVC,
     SVCCV,
@@ -40,7 +41,6 @@ from svmarrow import (
 )
 from svmarrow.least_squares import fit_targets
 from svmarrow.reduced_set import estimate_memory
-from trust.operations.kinds import Run, Settings, data, learner, operation
 
 
 def cosine(A: Any, B: Any) -> Any:

@@ -8,6 +8,9 @@ import matplotlib as mpl
 import numpy as np
 import sklearn.svm as peers
 
+from robustness.operations.kinds import Run, Settings, data, operation
+from robustness.operations.learners import cosine, waves
+from robustness.operations.reductions import machine
 from svmarrow import (
     SVC,
     SVR,
@@ -39,9 +42,6 @@ from svmarrow.multiclass import (
     make_code,
     overlap_matrix,
 )
-from trust.operations.kinds import Run, Settings, data, operation
-from trust.operations.learners import cosine, waves
-from trust.operations.reductions import machine
 
 mpl.use("Agg")
 

@@ -1,7 +1,7 @@
 """Ctrl-C at random moments of every public operation: how long each goes on working, and what it leaves.
 
-    python benches/trust/interrupts.py --output interrupts.json
-    python benches/trust/interrupts.py SVC compress --tries 30
+    python benches/robustness/interrupts.py --output interrupts.json
+    python benches/robustness/interrupts.py SVC compress --tries 30
 
 An operation runs in a process of its own, at a size at which it takes seconds, again and again until the
 signal comes; moments are drawn with fixed seeds. Told are units of work between the signal and the
@@ -20,7 +20,7 @@ from reports import arguments, chosen, keep
 
 def main() -> None:
     given = arguments(__doc__, tries=30, longest=12.0)
-    from trust.worker import Worker
+    from robustness.worker import Worker
 
     results = {}
     print(f"{'operation':60} {'tries':>5} {'median':>7} {'worst':>7}  faults", flush=True)
