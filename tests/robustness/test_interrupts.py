@@ -1,4 +1,4 @@
-"""Ctrl-C and ``max_time`` amid all kinds of work; benches/robustness/interrupts.py takes everything, at length.
+"""Ctrl-C and ``max_time`` during all kinds of work. benches/robustness/interrupts.py runs every operation.
 
 Operations are repeated until the signal comes, so that none can end before, and latencies are units of
 work, see tests/interruption.py.
