@@ -121,7 +121,7 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     }
 }
 
-/// Shifts (q,) to add to scores (n, q) that lower the training error of the largest score: coordinate
+/// Shifts (q,) to add to scores (n, q) that lower the weighted training error of the largest score: coordinate
 /// descent, each coordinate solved exactly, until none gains. Zeros where nothing is gained.
 ///
 /// Every row remembers its two largest scores, so that the rival of output j is known without a look at the others;
@@ -133,15 +133,21 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
 ///
 /// # Panics
 /// If a label is not below q, the lengths disagree or the scores are not row-major.
-pub fn joint(scores: ArrayView2<'_, f64>, labels: &[usize], monitor: &dyn Monitor) -> Result<Vec<f64>> {
+pub fn joint(
+    scores: ArrayView2<'_, f64>,
+    labels: &[usize],
+    weights: Option<&[f64]>,
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     const SWEEPS: usize = 10;
     let q = scores.ncols();
     assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
+    assert!(weights.is_none_or(|weights| weights.len() == labels.len()));
     if q < 2 {
         return Ok(vec![0.0; q]);
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
-    let mut contest = Contest::new(scores, labels, q);
+    let mut contest = Contest::new(scores, labels, weights, q);
     let mut watch = Watch::new(monitor, "thresholds", SWEEPS);
     for _ in 0..SWEEPS {
         let mut moved = false;
@@ -168,6 +174,8 @@ struct Contest<'a> {
     rows: Vec<usize>,
     /// Rows of class j are starts[j]..starts[j + 1].
     starts: Vec<usize>,
+    /// What each row counts.
+    weights: Vec<f64>,
     /// (q, n)
     columns: Vec<f64>,
     shifts: Vec<f64>,
@@ -179,15 +187,17 @@ struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    fn new(scores: &'a [f64], labels: &[usize], q: usize) -> Self {
+    fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Self {
         let mut rows: Vec<usize> = (0..labels.len()).collect();
         rows.sort_by_key(|&i| labels[i]);
         let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).collect();
+        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).collect();
         let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).collect();
         let shifts = vec![0.0; q];
         let leaders = rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).collect();
         let guard = vec![0.0; rows.len()];
-        let mut contest = Self { scores, rows, starts, columns, shifts, leaders, guard, wrong: Vec::new() };
+        let mut contest =
+            Self { scores, rows, starts, weights, columns, shifts, leaders, guard, wrong: Vec::new() };
         contest.set_guard();
         contest
     }
@@ -236,12 +246,12 @@ impl<'a> Contest<'a> {
             let [first, second] = self.leaders[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
-                near.push((at, 1.0));
+                near.push((at, self.weights[row]));
             }
         }
         for &(row, label) in &self.wrong {
             if self.leaders[row] == [j, label] {
-                near.push((needed(row, label), -1.0));
+                near.push((needed(row, label), -self.weights[row]));
             }
         }
         if near.is_empty() {
@@ -253,14 +263,15 @@ impl<'a> Contest<'a> {
         // Rows that are right now: those between the wrong ones, and the next one on either side.
         let (mut above, mut below) = ((f64::INFINITY, 0.0), (f64::NEG_INFINITY, 0.0));
         for part in [0..own.start, own.end..n] {
-            for (&top, &score) in self.guard[part.clone()].iter().zip(&column[part]) {
+            let rows = self.guard[part.clone()].iter().zip(&column[part.clone()]).zip(&self.weights[part]);
+            for ((&top, &score), &weight) in rows {
                 let at = top - score - self.shifts[j];
                 if at <= high {
-                    near.push((at, -1.0));
+                    near.push((at, -weight));
                 } else if at < f64::INFINITY {
                     above = match above {
-                        (first, gain) if first == at => (first, gain - 1.0),
-                        (first, _) if first > at => (at, -1.0),
+                        (first, gain) if first == at => (first, gain - weight),
+                        (first, _) if first > at => (at, -weight),
                         other => other,
                     };
                     highest = highest.max(at);
@@ -274,13 +285,14 @@ impl<'a> Contest<'a> {
             if at < 0.0 {
                 lowest = lowest.min(at);
                 highest = highest.max(at);
+                let weight = self.weights[row];
                 if at >= low {
-                    near.push((at, 1.0));
+                    near.push((at, weight));
                 } else {
-                    under += 1.0;
+                    under += weight;
                     below = match below {
-                        (last, gain) if last == at => (last, gain + 1.0),
-                        (last, _) if last < at => (at, 1.0),
+                        (last, gain) if last == at => (last, gain + weight),
+                        (last, _) if last < at => (at, weight),
                         other => other,
                     };
                 }
@@ -353,7 +365,7 @@ mod tests {
     }
 
     /// Every rival looked for.
-    fn plain_joint(scores: &[f64], labels: &[usize], q: usize) -> Vec<f64> {
+    fn plain_joint(scores: &[f64], labels: &[usize], weights: &[f64], q: usize) -> Vec<f64> {
         const SWEEPS: usize = 10;
         assert!(scores.len() == labels.len() * q && labels.iter().all(|&l| l < q));
         let mut shifts = vec![0.0; q];
@@ -363,14 +375,15 @@ mod tests {
                 let rows = scores
                     .chunks_exact(q)
                     .zip(labels)
-                    .filter_map(|(line, &label)| {
+                    .zip(weights)
+                    .filter_map(|((line, &label), &weight)| {
                         let rival = (0..q)
                             .filter(|&k| k != j)
                             .max_by(|&a, &b| (line[a] + shifts[a]).total_cmp(&(line[b] + shifts[b])))?;
                         // Above this further shift the row is given to j; that matters where the row is j's or the rival's.
                         let needed = line[rival] + shifts[rival] - line[j] - shifts[j];
                         let gain = f64::from(label == j) - f64::from(label == rival);
-                        (gain != 0.0).then_some((needed, gain))
+                        (gain != 0.0).then_some((needed, weight * gain))
                     })
                     .collect();
                 let shift = plain_shift(rows);
@@ -400,10 +413,20 @@ mod tests {
         #[test]
         fn joint_shifts_are_those_of_the_plain_search(
             rows in prop::collection::vec((prop::array::uniform4(-12..12_i32), 0..4_usize), 1..60),
+            of_class in prop::array::uniform4(0..5_u8),
+            weighted in any::<bool>(),
         ) {
             let scores: Vec<f64> = rows.iter().flat_map(|r| r.0.map(|v| f64::from(v) / 8.0)).collect();
             let labels: Vec<usize> = rows.iter().map(|r| r.1).collect();
-            prop_assert_eq!(joint(matrix((labels.len(), 4), &scores).unwrap(), &labels, &Silent).unwrap(), plain_joint(&scores, &labels, 4));
+            let weights: Vec<f64> =
+                labels.iter().map(|&l| if weighted { f64::from(of_class[l]) / 2.0 } else { 1.0 }).collect();
+            let shifts = joint(
+                matrix((labels.len(), 4), &scores).unwrap(),
+                &labels,
+                weighted.then_some(weights.as_slice()),
+                &Silent,
+            );
+            prop_assert_eq!(shifts.unwrap(), plain_joint(&scores, &labels, &weights, 4));
         }
 
         #[test]
@@ -426,7 +449,7 @@ mod tests {
                     best != Some(**label)
                 }).count()
             };
-            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels, &Silent).unwrap()) <= wrong(&[0.0; 3]));
+            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels, None, &Silent).unwrap()) <= wrong(&[0.0; 3]));
         }
     }
 

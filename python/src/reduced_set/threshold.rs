@@ -9,28 +9,32 @@ use crate::array::{indices, matrix_view, same_length, vector};
 use crate::error::to_python;
 use crate::run::{Cost, run};
 
-/// The shift of binary scores (n,) with the fewest errors; 0 where none is better.
+/// The shift of binary scores (n,) with the least weight of errors; 0 where none is better.
 #[pyfunction]
-#[pyo3(signature = (scores, positive))]
+#[pyo3(signature = (scores, positive, weights=None))]
 pub(crate) fn threshold_binary(
     py: Python<'_>,
     scores: PyReadonlyArray1<'_, f64>,
     positive: PyReadonlyArray1<'_, bool>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
 ) -> PyResult<f64> {
     let (scores, positive) = (vector(&scores)?, vector(&positive)?);
     same_length("positive (one for each score)", scores.len(), positive.len())?;
     finite_scores(scores, 1).map_err(to_python)?;
+    let weights = weights.as_ref().map(vector).transpose()?;
+    check_weights(weights, scores.len())?;
     let cost = Cost::of(scores.len(), 1, 32);
-    run(py, 1, cost, None, |_, _| Ok(threshold::binary(scores, positive, None)))
+    run(py, 1, cost, None, |_, _| Ok(threshold::binary(scores, positive, weights)))
 }
 
-/// The shifts (q,) of scores (n, q), decoded by their largest, with the fewest errors found.
+/// The shifts (q,) of scores (n, q), decoded by their largest, with the least weight of errors found.
 #[pyfunction]
-#[pyo3(signature = (scores, labels))]
+#[pyo3(signature = (scores, labels, weights=None))]
 pub(crate) fn threshold_joint<'py>(
     py: Python<'py>,
     scores: PyReadonlyArray2<'py, f64>,
     labels: PyReadonlyArray1<'py, i64>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let scores = matrix_view(&scores)?;
     let (n, q) = scores.dim();
@@ -38,9 +42,21 @@ pub(crate) fn threshold_joint<'py>(
     same_length("labels (one for each row of scores)", n, labels.len())?;
     Error::check_below("labels", &labels, q, "the number of outputs").map_err(to_python)?;
     finite_scores(scores.as_slice().unwrap_or_default(), q).map_err(to_python)?;
-    let shifts =
-        run(py, 1, Cost::of(n, q, 32), None, |monitor, _| threshold::joint(scores, &labels, monitor))?;
+    let weights = weights.as_ref().map(vector).transpose()?;
+    check_weights(weights, n)?;
+    let shifts = run(py, 1, Cost::of(n, q, 32), None, |monitor, _| {
+        threshold::joint(scores, &labels, weights, monitor)
+    })?;
     Ok(PyArray1::from_vec(py, shifts))
+}
+
+fn check_weights(weights: Option<&[f64]>, n: usize) -> PyResult<()> {
+    let Some(weights) = weights else { return Ok(()) };
+    same_length("weights (one for each row of scores)", n, weights.len())?;
+    match weights.iter().position(|w| !w.is_finite()) {
+        Some(row) => Err(to_python(Error::NotFinite { what: "weights", row })),
+        None => Ok(()),
+    }
 }
 
 fn finite_scores(scores: &[f64], q: usize) -> Result<()> {

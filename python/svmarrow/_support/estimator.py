@@ -32,3 +32,6 @@ class Documented:
 
 class Estimator(CallbackSupportMixin, Documented, Savable, BaseEstimator):
     """An estimator that can be fitted."""
+
+    #: Whether the rows or classes of the fit had weights that differ; None where that is not known.
+    _weighted: bool | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -24,8 +24,12 @@ from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.kinds import check_kinds
 from svmarrow._support.parameters import THREADS, refuse
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "CoreRows",
+    "any_weighted",
     "as_rows",
     "cache_bytes",
     "canonical",
@@ -41,6 +45,7 @@ __all__ = [
     "shown",
     "threads",
     "validated",
+    "weights_differ",
     "well_aligned",
 ]
 
@@ -375,6 +380,20 @@ def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         raise ValueError("sample_weight must be finite and not negative: it counts rows, 0 leaves one out")
     return weights
+
+
+def weights_differ(weights: NDArray[np.float64] | None) -> bool:
+    """Whether weights differ among those that are positive; None stands for equal ones."""
+    if weights is None:
+        return False
+    positive = weights[weights > 0.0]
+    return bool(positive.size and positive.max() > positive.min() * (1.0 + 1e-12))
+
+
+def any_weighted(known: Iterable[bool | None]) -> bool | None:
+    """Whether any of several fits had weights that differ; None where that is not known of one."""
+    flags = list(known)
+    return True if True in flags else None if None in flags else False
 
 
 def class_weights(

@@ -26,6 +26,7 @@ from svmarrow.cli.options import (
     Jobs,
     Method,
     ModelFormat,
+    Scoring,
     SinglePrecision,
     Target,
 )
@@ -124,8 +125,16 @@ def compress(
     max_loss: Annotated[
         float | None,
         typer.Option(
-            help="Keep the fewest that lose at most this much accuracy on rows that judge. "
+            help="Keep the fewest that lose at most this much of --scoring on rows that judge. "
             "[default: 0.003, which is 0.3 %, where no number is given]",
+            show_default=False,
+        ),
+    ] = None,
+    scoring: Annotated[
+        Scoring | None,
+        typer.Option(
+            help="What is lost. [default: accuracy for models that are known to be trained without weights, "
+            "else balanced_accuracy; r2 for numbers]",
             show_default=False,
         ),
     ] = None,
@@ -149,8 +158,8 @@ def compress(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Rows to learn from: vectors are made for them, thresholds tuned on them, and "
-            "--candidates rows takes vectors from them."
+            help="Rows to learn from: vectors are made for them, thresholds tuned on them unless the model "
+            "was trained with weights, and --candidates rows takes vectors from them."
         ),
     ] = None,
     candidates: Annotated[
@@ -195,7 +204,8 @@ def compress(
     With rows to judge by (--validation, or --data of which half is held out)
     the fewest vectors that lose at most --max-loss, and what is promised of
     the loss on other rows. Or say how many with --n-vectors; with both, the
-    fewest that are good enough, at most so many.
+    fewest that are good enough, at most so many. A model that was trained with
+    weights of classes or rows keeps them.
 
     [bold]Examples[/bold]
 
@@ -215,6 +225,8 @@ def compress(
         raise typer.BadParameter("--method gradient makes vectors: give --n-vectors, the most to make")
     if max_loss is not None and validation is None and data is None:
         raise typer.BadParameter("--max-loss needs --validation or --data: rows that judge the sizes")
+    if scoring is not None and validation is None and data is None:
+        raise typer.BadParameter("--scoring needs --validation or --data: rows that judge")
     if probability and validation is None:
         raise typer.BadParameter("--probability needs --validation, rows that no training has seen")
     if curve is not None and validation is None:
@@ -237,19 +249,26 @@ def compress(
     judge = parts[-1] if validation is not None else None
     started = time.perf_counter()
     arguments: Any = full, *((None, None) if rows is None else (rows.X, rows.y))
+    measure: Any = None if scoring is None else scoring.value
     settings: dict[str, Any] = {"candidates": candidates.value, "n_jobs": n_jobs}
     settings |= {"n_vectors": n_vectors, "random_state": random_state, "verbose": on_terminal()}
     path: Any = None
     if axes is not None:
         own: Any = "pursuit" if method is Method.auto else method.value
-        path = compression_path(*arguments, method=own, **settings)
+        of_rows = None if rows is None or rows.y is None else measure
+        path = compression_path(*arguments, method=own, scoring=of_rows, **settings)
     judging = None if judge is None else (judge.X, judge.labels)
     if path is None or method is Method.auto:
         small = compress_model(
-            *arguments, method=method.value, max_loss=max_loss, validation=judging, **settings
+            *arguments,
+            method=method.value,
+            max_loss=max_loss,
+            validation=judging,
+            scoring=measure,
+            **settings,
         )
     elif judging is not None and (max_loss is not None or n_vectors is None):
-        small = path.select(*judging, max_loss)
+        small = path.select(*judging, max_loss, scoring=measure)
     else:
         small = path[path.sizes[-1]]
     elapsed = time.perf_counter() - started

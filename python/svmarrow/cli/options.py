@@ -21,6 +21,7 @@ __all__ = [
     "Numbers",
     "Piece",
     "Scale",
+    "Scoring",
     "SinglePrecision",
     "Target",
     "Task",
@@ -101,6 +102,15 @@ class Method(StrEnum):
     l1 = "l1"
     lars = "lars"
     gradient = "gradient"
+
+
+class Scoring(StrEnum):
+    """What a compression may lose of."""
+
+    accuracy = "accuracy"
+    balanced_accuracy = "balanced_accuracy"
+    r2 = "r2"
+    mse = "mse"
 
 
 class Candidates(StrEnum):

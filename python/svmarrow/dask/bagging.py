@@ -20,8 +20,6 @@ from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
 from svmarrow.dask.parts import Part, counted, labelled, spread_of
 from svmarrow.dask.summary import balance, classes_of, gamma_of, offsets, summary_of
 from svmarrow.least_squares import BaggedKernelClassifier, BaggedKernelRegressor
-from svmarrow.least_squares.bagging import average
-from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +97,11 @@ class Bagging(DaskEstimator):
                 for rows in [[own for _, own in rows_of]]
             ]
             told = cluster.gather(futures, "the machine")
-            self._merge([machine for machine, _ in told], [number for _, number in told], machines, summaries)
+            numbers = [number for _, number in told]
+            # Weights lie on the workers: some that were given count as different. Those of classes each
+            # machine knows.
+            weighted = sample_weight is not None
+            self._merge([machine for machine, _ in told], numbers, machines, summaries, weighted=weighted)
         return self
 
     def _disjoint(self, summaries: Sequence[Summary], counts: Sequence[int]) -> list[list[tuple[int, Any]]]:
@@ -157,6 +159,8 @@ class Bagging(DaskEstimator):
         numbers: list[list[NDArray[np.int64]]],
         machines: Sequence[Sequence[tuple[int, Any]]],
         summaries: Sequence[Summary],
+        *,
+        weighted: bool,
     ) -> None:
         plain: Any = self
         first = offsets(summaries)
@@ -165,11 +169,7 @@ class Bagging(DaskEstimator):
             np.concatenate([rows + first[number] for rows, (number, _) in zip(own, of, strict=True)])
             for own, of in zip(numbers, machines, strict=True)
         ]
-        converted = [each.as_expansion() for each in models]
-        plain._converted = converted[0]
-        plain.expansion_ = average(
-            [each.expansion if isinstance(each, ExpansionClassifier) else each for each in converted]
-        )
+        plain._merged(models, weighted=weighted)
 
 
 class DaskBaggedKernelClassifier(DaskClassifier, Bagging, BaggedKernelClassifier, stored=False):

@@ -83,6 +83,7 @@ class Additive(DaskEstimator):
             for name in ("loo_decision_", "loo_prediction_", "loo_error_"):
                 self.__dict__.pop(name, None)
             parts, summaries, outputs = self._parts(cluster, X, y, sample_weight, None)
+            plain._weighted = self._weighs(sample_weight)
             told = cluster.gather(
                 [cluster.task(spread_of, part, plain.gamma == "scale") for part in parts], "the rows"
             )
@@ -105,6 +106,10 @@ class Additive(DaskEstimator):
             plain.n_seen_ = int(plain._sums["rows"])
             plain._finish()
         return self
+
+    def _weighs(self, sample_weight: Any) -> bool:
+        """Whether rows may count differently: weights lie on the workers, so some that were given do."""
+        return sample_weight is not None or getattr(self, "class_weight", None) is not None
 
     def _check_additive(self) -> None:
         plain: Any = self
@@ -139,6 +144,7 @@ class Additive(DaskEstimator):
             remember_columns(self, X, reset=False)
             before = plain._sums
             parts, _, outputs = self._parts(cluster, X, y, sample_weight, known)
+            plain._weighted = self._weighs(sample_weight) or plain._weighted is not False
             if outputs != before["targets"].size:
                 raise ValueError(f"y has {outputs} outputs: the rows so far have {before['targets'].size}")
             plain._sums = _added(before, self._added(cluster, parts))

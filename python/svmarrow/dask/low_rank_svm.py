@@ -17,7 +17,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check
-from svmarrow._support.rows import core_rows, threads, well_aligned
+from svmarrow._support.rows import core_rows, threads, weights_differ, well_aligned
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import prepare, solve
@@ -130,6 +130,8 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
         weights = _core.linear_weights(core_rows(found.vectors), found.coefficients, jobs)
         coefficients = projected.coefficients(np.ascontiguousarray(weights.T), jobs)
         self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
+        # Weights lie on the workers: some that were given count as different.
+        self._weighted = sample_weight is not None or weights_differ(prepared.by_class)
         self._coding = prepared.decoding
         self.expansion_ = KernelExpansion(points, coefficients, found.intercepts, *spec)
         self.certificate_, self.rounds_, self.indices_ = found.certificate, log, numbers

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from svmarrow._support.atomic import Kept, all_or_nothing
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check, integer, refuse
+from svmarrow._support.rows import weights_differ
 from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import prepare, solve
 from svmarrow.dask.forecast import forecast
@@ -130,6 +131,8 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
         start = self._again(cluster, parts, prepared)
         found, log, interrupted = solve(self, cluster, parts, prepared, machines, start)
         self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
+        # Weights lie on the workers: some that were given count as different.
+        self._weighted = sample_weight is not None or weights_differ(prepared.by_class)
         self._coding = prepared.decoding
         self.expansion_ = KernelExpansion(
             found.vectors, found.coefficients, found.intercepts, *machines.kernel

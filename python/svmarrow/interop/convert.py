@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +12,7 @@ from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.rows import any_weighted, weights_differ
 from svmarrow._support.saving import load
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.pooling import merge
@@ -185,11 +187,32 @@ def _dense(matrix: Any) -> NDArray[np.float64]:
     return np.asarray(dense, dtype=np.float64)
 
 
-def _about(model: Any) -> dict[str, Any]:
+def _columns(model: Any) -> dict[str, Any]:
     return {
         "feature_names": getattr(model, "feature_names_in_", None),
         "n_features": getattr(model, "n_features_in_", None),
     }
+
+
+def _about(model: Any) -> dict[str, Any]:
+    return {**_columns(model), "weighted": _weighted(model)}
+
+
+def _weighted(model: Any) -> bool | None:
+    """Whether weights that differ were given to a fit.
+
+    scikit-learn's machines keep the weights of classes. Those of rows show where coefficients exceed C, and
+    are not known otherwise.
+    """
+    if hasattr(model, "_weighted"):
+        known: bool | None = model._weighted
+        return known
+    if weights_differ(getattr(model, "class_weight_", None)):
+        return True
+    dual, C = getattr(model, "dual_coef_", None), getattr(model, "C", None)
+    if isinstance(C, Real) and dual is not None and np.abs(_dense(dual)).max(initial=0.0) > 1.000001 * C:
+        return True
+    return None
 
 
 def _frozen(model: Any) -> Any:
@@ -201,10 +224,10 @@ def _of_pipeline(model: Any) -> ExpansionModel:
     last = as_expansion(model.steps[-1][1])
     if not isinstance(last, ExpansionModel):
         raise TypeError(f"this pipeline ends in {model.steps[-1][1]!r}, which says nothing of its outputs")
-    about = _about(model)
+    about = _columns(model)
     steps = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
     if about["n_features"] is None and steps:
-        about = _about(steps[0][1])
+        about = _columns(steps[0][1])
     before = preparation(steps, about["n_features"] or last.n_features_in_)
     return last.with_preparation(chain([before, last.preparation]), **about)
 
@@ -316,13 +339,21 @@ def _gaussian_process(model: Any) -> ExpansionRegressor:
             degree=form.degree,
         ),
         feature_names=getattr(model, "feature_names_in_", None),
+        weighted=False,
     )
 
 
-def _part(estimator: Any, columns: int) -> KernelExpansion:
+class _Part(NamedTuple):
     """One machine of a multiclass wrapper, as one output."""
+
+    expansion: KernelExpansion
+    weighted: bool | None
+
+
+def _part(estimator: Any, columns: int) -> _Part:
     if type(estimator).__name__ == "_ConstantPredictor":
-        return KernelExpansion(np.empty((0, columns)), np.empty((0, 1)), [float(np.ravel(estimator.y_)[0])])
+        value = [float(np.ravel(estimator.y_)[0])]
+        return _Part(KernelExpansion(np.empty((0, columns)), np.empty((0, 1)), value), weighted=False)
     converted = as_expansion(estimator)
     if getattr(converted, "preparation", None) is not None:
         raise ValueError(
@@ -335,7 +366,7 @@ def _part(estimator: Any, columns: int) -> KernelExpansion:
             f"{estimator!r} cannot be one machine of several: it has {expansion.n_outputs} outputs and "
             f"kernel={expansion.kernel!r}"
         )
-    return expansion
+    return _Part(expansion, getattr(converted, "weighted", None))
 
 
 def _with_intercept(expansion: KernelExpansion, sign: float, shift: float) -> KernelExpansion:
@@ -348,13 +379,13 @@ def _one_vs_rest(model: Any) -> ExpansionClassifier:
     _fitted(model)
     if model.multilabel_:
         raise ValueError("this OneVsRestClassifier gives several labels to a row: that is not one decision")
-    parts = [_part(estimator, int(model.n_features_in_)) for estimator in model.estimators_]
+    machines = [_part(estimator, int(model.n_features_in_)) for estimator in model.estimators_]
+    parts = [machine.expansion for machine in machines]
+    about = {**_columns(model), "weighted": any_weighted(machine.weighted for machine in machines)}
     if len(parts) == 1:
         shift = 0.0 if is_classifier(model.estimators_[0]) else -0.5
-        return ExpansionClassifier(
-            _with_intercept(parts[0], 1.0, shift), model.classes_, "binary", **_about(model)
-        )
-    return ExpansionClassifier(merge(parts), model.classes_, "ovr", **_about(model))
+        return ExpansionClassifier(_with_intercept(parts[0], 1.0, shift), model.classes_, "binary", **about)
+    return ExpansionClassifier(merge(parts), model.classes_, "ovr", **about)
 
 
 def _one_vs_one(model: Any) -> ExpansionClassifier:
@@ -363,12 +394,14 @@ def _one_vs_one(model: Any) -> ExpansionClassifier:
         raise ValueError("this OneVsOneClassifier has a precomputed kernel: its machines share no vectors")
     if not all(is_classifier(estimator) for estimator in model.estimators_):
         raise TypeError("the machines of this OneVsOneClassifier are no classifiers: they cast no votes")
-    parts = [_part(estimator, int(model.n_features_in_)) for estimator in model.estimators_]
+    machines = [_part(estimator, int(model.n_features_in_)) for estimator in model.estimators_]
+    parts = [machine.expansion for machine in machines]
+    about = {**_columns(model), "weighted": any_weighted(machine.weighted for machine in machines)}
     if len(parts) == 1:
-        return ExpansionClassifier(parts[0], model.classes_, "binary", **_about(model))
+        return ExpansionClassifier(parts[0], model.classes_, "binary", **about)
     # scikit-learn's pair machines are positive for the second class, and ties are broken by the sums.
     merged = merge([_with_intercept(part, -1.0, 0.0) for part in parts])
-    return ExpansionClassifier(merged, model.classes_, "ovo", break_ties=True, **_about(model))
+    return ExpansionClassifier(merged, model.classes_, "ovo", break_ties=True, **about)
 
 
 def spread_pairs(dual: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from svmarrow._support.rows import (
     sample_weights,
     select_rows,
     validated,
+    weights_differ,
 )
 from svmarrow.models.columns import Columns
 from svmarrow.models.decoded import NumberOutputs
@@ -61,6 +62,7 @@ class LeastSquares(FittedExpansion):
             weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
             for name in ("loo_decision_", "loo_prediction_", "loo_error_", "loo_error_bound_"):
                 self.__dict__.pop(name, None)
+            self._weighted = weights_differ(weights)
             left = self._fit_counted(X, targets, weights)
             if left is not None:
                 self.loo_error_ = self._loo_error(left, targets, weights)

@@ -12,7 +12,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.rows import core_rows, threads, weights_differ
 from svmarrow._support.stored import check_alike
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import (
@@ -213,6 +213,9 @@ class LowRankLeastSquares(LeastSquares):
         """Adds rows and solves anew; rows of weight 0 are not there."""
         if self.leave_one_out:
             raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
+        # Earlier rows may have had other weights: all are compared with 1.
+        differ = weights is not None and weights_differ(np.append(weights, 1.0))
+        self._weighted = differ or (not first and self._weighted is not False)
         kept = None if weights is None or weights.all() else np.flatnonzero(weights)
         if kept is not None and weights is not None:
             if first and kept.size == 0:

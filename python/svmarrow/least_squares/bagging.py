@@ -31,7 +31,15 @@ from svmarrow._support.parameters import (
     real,
 )
 from svmarrow._support.routing import RoutesFit, check_takes_weights, is_routing, of_rows
-from svmarrow._support.rows import as_rows, class_weights, default_gamma, sample_weights, validated
+from svmarrow._support.rows import (
+    any_weighted,
+    as_rows,
+    class_weights,
+    default_gamma,
+    sample_weights,
+    validated,
+    weights_differ,
+)
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.regression import RLSRegressor
@@ -39,7 +47,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.decoded import LabelledOutputs, NumberOutputs, WithOutputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -222,7 +230,16 @@ class BaggedKernelMachine(RoutesFit, WithOutputs, Estimator):
 
             models = jobs(delayed(fitted)(number, X) for number in range(len(parts)))
         self.estimators_samples_, self.estimators_ = [numbers[part] for part in parts], models
+        self._merged(models, weighted=weights_differ(weights))
+
+    def _merged(self, models: Sequence[Any], *, weighted: bool) -> None:
+        """Takes the average of the machines, whose rows had weights that differ or not."""
         converted = [each.as_expansion() for each in models]
+        known = [
+            each.weighted if isinstance(each, ExpansionClassifier) else getattr(model, "_weighted", None)
+            for model, each in zip(models, converted, strict=True)
+        ]
+        self._weighted = any_weighted([weighted, *known])
         self._converted = converted[0]
         self.expansion_ = average(
             [each.expansion if isinstance(each, ExpansionClassifier) else each for each in converted]
@@ -328,7 +345,7 @@ class BaggedKernelClassifier(LabelledOutputs, BaggedKernelMachine):
         """The merged model as a classifier made of a kernel expansion."""
         check_is_fitted(self)
         merged: ExpansionClassifier = self._converted.with_expansion(self.expansion_)
-        return merged
+        return merged.with_weighted(self._weighted)
 
     def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.as_expansion().scores_of(outputs)

@@ -17,7 +17,7 @@ from svmarrow._support.blas import product
 from svmarrow._support.callbacks import without
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, default_gamma, threads, validated
+from svmarrow._support.rows import as_rows, default_gamma, threads, validated, weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -154,6 +154,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         labels: NDArray[np.int64] | None,
         weights: NDArray[np.float64] | None,
     ) -> Data:
+        self._weighted = weights_differ(weights)
         data = Data(X, np.arange(X.shape[0]), targets, labels, weights)
         if weights is None or weights.all():
             return data

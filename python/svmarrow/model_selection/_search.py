@@ -347,6 +347,7 @@ class Search(Scored, FittedExpansion):
             self.estimator_.fit(X, y, sample_weight)
             self.expansion_ = self.estimator_.expansion_
             self.certificate_ = self.estimator_.certificate_
+            self._weighted = self.estimator_._weighted
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from svmarrow._support.estimator import Documented
-from svmarrow._support.parameters import THREADS, Rule, either, integer, none, refuse
+from svmarrow._support.parameters import THREADS, Rule, boolean, either, integer, none, refuse
 from svmarrow._support.rows import validated
 from svmarrow._support.saving import Savable
 from svmarrow.models.decoded import WithOutputs
@@ -63,6 +63,7 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     feature_names: ArrayLike | None
     n_features: int | None
     preparation: Step | None
+    weighted: bool | None
     n_jobs: int | None
     #: What is known of its loss against the model that it is a compression of, where it is one.
     promise_: Promise | None = None
@@ -70,10 +71,11 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         "feature_names": either(none, Rule("a list of strings", _are_names)),
         "n_features": either(none, integer(least=0)),
         "preparation": either(none, Rule("a step", lambda v: isinstance(v, Step))),
+        "weighted": either(none, boolean),
         "n_jobs": THREADS,
     }
     #: Parameters that another expansion in the same place keeps.
-    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "preparation", "n_jobs")
+    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "preparation", "weighted", "n_jobs")
     #: What to fit instead.
     _instead: ClassVar[str] = "the estimator that it came from, and compress that"
 
@@ -127,6 +129,14 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     def with_expansion(self, expansion: KernelExpansion) -> Self:
         """The same model on top of another expansion."""
         return type(self)(expansion, **{name: getattr(self, name) for name in self._kept})
+
+    def with_weighted(self, weighted: bool | None) -> Self:
+        """The same model, of which it is known whether it was trained with weights."""
+        kept = {name: getattr(self, name) for name in self._kept}
+        other = type(self)(self.expansion, **{**kept, "weighted": weighted})
+        if self.promise_ is not None:
+            other.promise_ = self.promise_
+        return other
 
     def with_preparation(
         self, preparation: Step | None, *, feature_names: ArrayLike | None, n_features: int | None

@@ -97,6 +97,9 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     calibration : Calibration, default=None
         How outputs become probabilities. `calibrated` fits one; scikit-learn's ``SVC(probability=True)`` and
         ``CalibratedClassifierCV(ensemble=False)`` bring theirs. None has no `predict_proba`.
+    weighted : bool or None, default=None
+        Whether the model was trained with weights that differ between rows or classes; None where that is not
+        known. `svmarrow.compress` keeps the thresholds of such a model.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 
@@ -156,6 +159,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         code: Code | ArrayLike | None = None,
         decoder: str | None = None,
         calibration: Calibration | None = None,
+        weighted: bool | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
@@ -169,6 +173,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         self.code = code
         self.decoder = decoder
         self.calibration = calibration
+        self.weighted = weighted
         self.n_jobs = n_jobs
         self._check()
 

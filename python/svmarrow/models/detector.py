@@ -35,6 +35,9 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
+    weighted : bool or None, default=None
+        Whether the model was trained with weights that differ between rows or classes; None where that is not
+        known. `svmarrow.compress` keeps the thresholds of such a model.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 
@@ -66,12 +69,14 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
         feature_names: ArrayLike | None = None,
         n_features: int | None = None,
         preparation: Step | None = None,
+        weighted: bool | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
         self.feature_names = feature_names
         self.n_features = n_features
         self.preparation = preparation
+        self.weighted = weighted
         self.n_jobs = n_jobs
         if expansion.n_outputs != 1:
             raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")

@@ -99,6 +99,7 @@ class FittedClassifier(LabelledOutputs):
     n_jobs: int | None
     n_features_in_: int
     expansion_: KernelExpansion
+    _weighted: bool | None
 
     def as_expansion(self) -> ExpansionClassifier:
         """The fitted model as a classifier made of a kernel expansion, without the training."""
@@ -111,5 +112,6 @@ class FittedClassifier(LabelledOutputs):
             break_ties=self.break_ties,
             feature_names=getattr(self, "feature_names_in_", None),
             n_features=self.n_features_in_,
+            weighted=self._weighted,
             n_jobs=self.n_jobs,
         )

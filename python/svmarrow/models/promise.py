@@ -25,7 +25,7 @@ class Promise:
         How often such a bound holds.
     rows : int
         Number of rows that judged.
-    measure : {"accuracy", "r2", "mse", "agreement"}
+    measure : {"accuracy", "balanced_accuracy", "r2", "mse", "agreement"}
         What the loss is a loss of; agreement is that with the full model's answers.
     asked : float or None
         The largest loss that was asked for.
@@ -52,8 +52,9 @@ class Promise:
     def __str__(self) -> str:
         if self.loss is None or self.upper is None:
             return "nothing is promised: no rows have judged"
+        measure = self.measure.replace("_", " ")
         text = (
-            f"loses {self.loss:.4f} of {self.measure} on {self.rows:,} rows, at most {self.upper:.4f} with "
+            f"loses {self.loss:.4f} of {measure} on {self.rows:,} rows, at most {self.upper:.4f} with "
             f"confidence {self.confidence:g}"
         )
         return text + (f"; {self.asked:g} is more than these rows can promise" if self.kept is False else "")

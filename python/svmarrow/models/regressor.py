@@ -40,6 +40,9 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
     flat : bool, default=True
         Whether a single target is predicted as a vector (n,) or as a column (n, 1).
+    weighted : bool or None, default=None
+        Whether the model was trained with weights that differ between rows or classes; None where that is not
+        known. `svmarrow.compress` keeps the thresholds of such a model.
     n_jobs : int, default=None
         Threads at prediction. None means all cores that this process may use.
 
@@ -74,6 +77,7 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         n_features: int | None = None,
         preparation: Step | None = None,
         flat: bool = True,
+        weighted: bool | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.expansion = expansion
@@ -81,6 +85,7 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         self.n_features = n_features
         self.preparation = preparation
         self.flat = flat
+        self.weighted = weighted
         self.n_jobs = n_jobs
         self._check_columns()
 

@@ -467,6 +467,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
             n_features=self.n_features_in_,
             code=self.code_,
             decoder=self.decoder_,
+            weighted=self._machines.weighted,
             n_jobs=self.n_jobs,
         )
 

@@ -14,7 +14,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from svmarrow._support.callbacks import subtasks
 from svmarrow._support.memory import new_threads
 from svmarrow._support.routing import check_takes_weights, of_rows
-from svmarrow._support.rows import check_every_class, class_weights, default_gamma, parts_at_once, threads
+from svmarrow._support.rows import (
+    any_weighted,
+    check_every_class,
+    class_weights,
+    default_gamma,
+    parts_at_once,
+    threads,
+    weights_differ,
+)
 from svmarrow._support.saving import savable
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.convert import as_expansion
@@ -55,6 +63,8 @@ class Machines:
     signs: NDArray[np.float64] | None = None
     #: Training rows of each estimator, for estimators of kernel matrices.
     columns: list[NDArray[np.intp]] | None = None
+    #: Whether the machines were trained with weights that differ; None where that is not known.
+    weighted: bool | None = None
 
     def outputs(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """Outputs (n, F) of the single estimators."""
@@ -129,6 +139,8 @@ def train(
             return together
     trained = _one_by_one(estimator, X, labels, code, weights, metadata, n_jobs)
     trained.left_out = _left_out(trained, X, labels, code)
+    if weights_differ(weights):
+        trained.weighted = True
     return trained
 
 
@@ -152,7 +164,8 @@ def _together(
     if columns is None:
         return None
     kept = machine if hasattr(machine, "warm_start") else None
-    return Machines(**columns.spread(which, signs)._asdict(), machine=kept)
+    spread = columns.spread(which, signs)._asdict()
+    return Machines(**spread, machine=kept, weighted=getattr(machine, "_weighted", None))
 
 
 def _left_out(trained: Machines, X: Any, labels: NDArray[np.int64], code: Code) -> NDArray[np.float64] | None:
@@ -219,11 +232,13 @@ def _one_by_one(
         machine_classes = getattr(machine, "classes_", np.array([-1, 1]))
         if len(machine_classes) != 2:
             raise ValueError(f"{type(machine).__name__} did not see both sides of a column")
-    expansions = [of for of in map(_binary_expansion, fitted) if of is not None]
-    if len(expansions) == len(fitted):
-        pool = _pooled(expansions, used if pairwise else None)
+    converted = [of for of in map(_binary_expansion, fitted) if of is not None]
+    if len(converted) == len(fitted):
+        pool = _pooled([of.expansion for of in converted], used if pairwise else None)
         if pool is not None:
-            return Machines(Columns(pool).spread(which, signs).expansion, estimators=fitted)
+            weighted = any_weighted(of.weighted for of in converted)
+            outputs = Columns(pool).spread(which, signs).expansion
+            return Machines(outputs, estimators=fitted, weighted=weighted)
     seen = used if pairwise else None
     return Machines(estimators=fitted, which=which, signs=signs, columns=seen)
 
@@ -249,15 +264,14 @@ def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | 
     return estimator
 
 
-def _binary_expansion(machine: Any) -> KernelExpansion | None:
+def _binary_expansion(machine: Any) -> ExpansionClassifier | None:
     """The machine as an expansion of one output, where it is one."""
     try:
         converted = as_expansion(machine)
     except (TypeError, ValueError):
         return None
     if isinstance(converted, ExpansionClassifier) and converted.expansion.n_outputs == 1:
-        expansion = converted.expansion
-        return None if callable(expansion.kernel) else expansion
+        return None if callable(converted.expansion.kernel) else converted
     return None
 
 

@@ -6,7 +6,10 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+
 from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.rows import weights_differ
 from svmarrow.interop import as_expansion
 
 if TYPE_CHECKING:
@@ -71,7 +74,9 @@ class DropIn:
             names = self.original._get_param_names()
             original = self.original(**{name: getattr(self, name) for name in names})
             original.fit(X, y, sample_weight=sample_weight)
+            own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
             state = vars(self)
+            state["_weighted"] = weights_differ(own) or None
             for name in [name for name in state if name[-1] == "_" and name[0] != "_"]:
                 del state[name]
             self._handed_to = original
@@ -94,4 +99,7 @@ class DropIn:
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
         handed = vars(self).get("_handed_to")
-        return super().as_expansion() if handed is None else as_expansion(handed)  # type: ignore[misc]
+        if handed is None:
+            return super().as_expansion()  # type: ignore[misc]
+        converted = as_expansion(handed)
+        return converted.with_weighted(True) if vars(self).get("_weighted") else converted

@@ -54,6 +54,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
     n_epochs: int
     verbose: bool | int
     _state: dict[str, Any]
+    _weighted: bool | None = False
     _margin_loss: ClassVar[str] = "perceptron"
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

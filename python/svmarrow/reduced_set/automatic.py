@@ -211,6 +211,8 @@ class _Work:
         comparing = self.making.loss == "agreement" and getattr(whole, "decoding", "") != "code"
         if asked is not None or y is None or not comparing or isinstance(whole, ExpansionDetector):
             return [asked]
+        if not self.task.counts_alike(whole):
+            return [None]
         return [*AIMS] if isinstance(whole, ExpansionClassifier) else [*reversed(AIMS)]
 
     def made(self, size: int, steps: int, start: Any = "centres", aim: float | None = None) -> Any:
@@ -377,6 +379,5 @@ def best_of_size(
             model = work.made(size, steps, start)
             if model is not None and (most is None or without_kind(model).nbytes <= most):
                 found.append(model)
-    merits = [judge.of_model(model) for model in found]
-    best = min(range(len(found)), key=lambda at: judge.loss(merits[at]))
-    return promised(found[best], judge.promise(merits[best], confidence, None, len(found)))
+    best = min(found, key=lambda model: judge.loss(judge.of_model(model)))
+    return promised(best, judge.promise_of(best, confidence, len(found)))

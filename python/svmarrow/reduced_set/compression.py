@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -11,14 +11,29 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of
 from svmarrow._support.progress import progress as shown_progress
+from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.promise import Promise
 from svmarrow.reduced_set.automatic import announcement, best_of_size, smallest
 from svmarrow.reduced_set.judge import Judge
 from svmarrow.reduced_set.neighbourhoods import tell_of_few
-from svmarrow.reduced_set.score import without_kind
-from svmarrow.reduced_set.sizes import SELECTION_RULES, demands_of, promised
-from svmarrow.reduced_set.task import METHODS, RULES, ConstantModelError, Method, Task, path_of
+from svmarrow.reduced_set.score import rows_for, without_kind
+from svmarrow.reduced_set.sizes import (
+    SELECTION_RULES,
+    demands_of,
+    no_use_of_scoring,
+    promised,
+    warn_if_constant,
+)
+from svmarrow.reduced_set.task import (
+    METHODS,
+    RULES,
+    ConstantModelError,
+    Method,
+    Task,
+    check_scoring,
+    path_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -35,7 +50,8 @@ COMPRESS_RULES = {
     "method": one_of("auto", *METHODS),
     "n_vectors": either(none, integer(least=1)),
     "validation": Rule(
-        "None or a pair (X, y)", lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) == 2)
+        "None, (X, y) or (X, y, sample_weight)",
+        lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) in (2, 3)),
     ),
 }
 MAX_LOSS = 0.003
@@ -57,7 +73,9 @@ def compress(
     max_microseconds: float | None = None,
     confidence: float = 0.95,
     strict: bool = False,
-    validation: tuple[ArrayLike, ArrayLike | None] | None = None,
+    validation: tuple[Any, ...] | None = None,
+    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    sample_weight: ArrayLike | None = None,
     method: AnyMethod = "auto",
     candidates: Literal["vectors", "rows"] = "vectors",
     tol: float = 1e-5,
@@ -75,6 +93,10 @@ def compress(
     `max_microseconds`; of demands on both sides all hold. All machines of a multiclass model are approximated
     together over one pool of vectors.
 
+    The weights of a model are kept. If classes or rows had weights in training (``class_weight``,
+    ``sample_weight``), thresholds stay as they are, vectors learn from the model and not from labels, and the
+    loss is one of balanced accuracy unless `scoring` or `sample_weight` say another.
+
     Parameters
     ----------
     model : object
@@ -82,24 +104,28 @@ def compress(
         kernel machine of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion` and
         what is made of one.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows to learn from: thresholds (for numbers, means of the outputs) are set on them, and vectors that
-        are made learn from them. Where something is to be judged and `validation` is not given, half of them,
-        20,000 at most, are held out for it. On rows of the training the full model does better than it is:
-        the promise is then too careful, and more vectors are kept than are needed. So take others, if you
-        have some. Not needed for `n_vectors` and `max_bytes`; nothing is promised then.
+        Rows to learn from: thresholds (for numbers, means of the outputs) are set on them, but not those of
+        a model that was trained with weights, and vectors that are made learn from them. Where something is
+        to be judged and `validation` is not given, half of them, 20,000 at most, are held out for it. On rows
+        of the training the full model does better than it is: the promise is then too careful, and more
+        vectors are kept than are needed. So take others, if you have some. Not needed for `n_vectors` and
+        `max_bytes`; nothing is promised then.
     y : array-like of shape (n,) or (n, q), default=None
         Their labels; numbers for a model of numbers, 1 and -1 for a detector. Without them the answers of the
-        full model take their place, and the loss is that of agreement.
+        full model take their place, and the loss is that of agreement; so it is with `min_agreement` alone.
+        Thresholds are set for labels where the model is known to be trained without weights, or `scoring` or
+        `sample_weight` say which loss is meant; where it is not known (LIBSVM's files; machines of
+        scikit-learn, which forget the weights of rows) they are set for the model's own answers.
     n_vectors : int, default=None
         Number of vectors to keep; more than there are means all. A selection that reaches `tol` earlier gives
         fewer. With `max_loss` or `min_agreement` the most that the model may have; None is then all
         candidates, at most 1000, and not allowed for ``"gradient"``.
     max_loss : float, default=None
-        How much lower the score may be than the full model's: an accuracy for what classifies, else R^2.
-        0.003 is 0.3 percent points of accuracy. The default where neither a size nor a limit is given.
+        How much lower the score may be than the full model's, see `scoring`. 0.003 is 0.3 percent points of
+        accuracy. The default where neither a size nor a limit is given.
     min_agreement : float, default=None
         Least share of rows that get the full model's label; R^2 against its outputs where there are no
-        labels.
+        labels. Labels `y` play no part in it.
     max_bytes : int, default=None
         Most bytes of the model's arrays.
     max_microseconds : float, default=None
@@ -112,8 +138,15 @@ def compress(
         the size that is taken and at larger ones in the mean, and the promise says how far off that may be.
         Few rows cannot promise little: 0.003 takes 900 of them at least, and some thousand where data are
         noisy.
-    validation : tuple of (X, y), default=None
+    validation : tuple of (X, y) or (X, y, sample_weight), default=None
         The rows that judge, best some that neither training nor compression has seen; y may be None.
+    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        The measure of `max_loss` and of the choice among models of one size; needs y. None is "accuracy" for
+        a classifier or detector that is known to be trained without weights, or where `sample_weight` is
+        given, "balanced_accuracy" for the others, and "r2" for what predicts numbers.
+    sample_weight : array-like of shape (n,), default=None
+        What each row of `X` counts in the loss, in its bound, in the agreement and in the choice of
+        thresholds; None is 1 for each. Vectors that are made then imitate the model alone, on all rows alike.
     method : str, default="auto"
         How vectors are chosen, or made. ``"auto"`` runs the pursuit for the curve and makes vectors where
         that pays, and judges both on the held-out rows: what it gives back is no worse there than the best of
@@ -168,7 +201,8 @@ def compress(
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
         A model of the kind of `model`, ready to predict, with a ``promise_`` (`svmarrow.models.Promise`); a
         `KernelExpansion` of a bare one, which has no place for a promise. Where no smaller model meets the
-        demands of ``"auto"``, the full one.
+        demands of ``"auto"``, the full one. A model that gives all rows that judge one class, as the full one
+        does not, meets no demand.
 
     Raises
     ------
@@ -188,7 +222,8 @@ def compress(
     svmarrow.exceptions.SizeWarning
         Before anything is made, if `n_vectors` are fewer than half of the neighbourhoods that an RBF kernel
         tells apart among the model's vectors, m^2 / sum K_ij^2 over their kernel matrix: 40 at least, of rows
-        that fill four dimensions at most.
+        that fill four dimensions at most. If a model of the size or limit that was given gives all rows that
+        judge, or else all of `X`, one class, as the full one does not.
 
     See Also
     --------
@@ -267,6 +302,13 @@ def compress(
         "validation": validation,
     }
     check({**given, "method": method, "n_vectors": n_vectors}, COMPRESS_RULES)
+    if sample_weight is not None and X is None:
+        raise ValueError("sample_weight is given without X")
+    if sample_weight is not None and validation is not None and len(validation) == 2:
+        raise ValueError(
+            "sample_weight is given without weights of the rows that judge: give "
+            "validation=(X, y, sample_weight)"
+        )
     limited = any(limit is not None for limit in limits.values())
     has_rows = X is not None or validation is not None
     if max_loss is None and min_agreement is None and n_vectors is None and not limited:
@@ -283,29 +325,60 @@ def compress(
     whole = as_expansion(model)
     if n_vectors is not None and not demanding:
         tell_of_few(without_kind(whole), n_vectors, stacklevel=2)
-    learn, judging = (X, y), validation
+    if sample_weight is not None:
+        sample_weight = sample_weights(sample_weight, _num_samples(X))
+    learn, judging = Labelled(X, y, sample_weight), None if validation is None else Labelled(*validation)
     if validation is None and X is not None and (demanding or method == "auto"):
-        learn, judging = _held_out(X, y)
-    if judging is not None and judging[1] is None and asked["max_loss"] is not None:
+        learn, judging = _held_out(learn)
+    if judging is not None and judging.y is None and asked["max_loss"] is not None:
         raise ValueError("max_loss needs labels or numbers y: without them ask for min_agreement")
+    check_scoring(whole, scoring, y if judging is None else judging.y)
+    if asked["max_loss"] is None and asked["min_agreement"] is not None:
+        if scoring is not None:
+            raise no_use_of_scoring(scoring)
+        if not getattr(settings, "needs_labels", False):
+            learn = learn._replace(y=None)
     own = method if method != "auto" else "pursuit"
-    task = Task(whole, n_vectors, *learn, own, candidates, tol, settings, random_state, max_time, n_jobs)
+    task = Task(
+        whole, n_vectors, learn.X, learn.y, own, candidates, tol, settings, random_state, max_time, n_jobs
+    )
+    task = task._replace(scoring=scoring if learn.y is not None else None, sample_weight=learn.weights)
     with shown_progress(verbose) as shown:
         shown.stops_in = ("pursuit", 1)
-        if judging is None or method != "auto":
-            about: dict[str, Any] = {"confidence": confidence, "strict": strict}
-            return _of_one_method(task, judging, asked, limits, about, shown.callback)
-        if verbose:
-            shown.say(announcement(task, whole, of_size=not demanding))
-        if not demanding:
-            judge = Judge(whole, *judging, n_jobs=n_jobs)
-            return best_of_size(task, judge, confidence, shown.callback, judging[0], limits)
-        demands = demands_of(whole, *judging, **asked, scoring=None, n_jobs=n_jobs)
-        return smallest(task, whole, demands, confidence, shown.callback, judging[0], limits, strict=strict)
+        if judging is not None and method == "auto":
+            if verbose:
+                shown.say(announcement(task, whole, of_size=not demanding))
+            if demanding:
+                demands = demands_of(
+                    whole, judging.X, judging.y, **asked, scoring=scoring, n_jobs=n_jobs,
+                    sample_weight=judging.weights,
+                )  # fmt: skip
+                told = shown.callback
+                return smallest(task, whole, demands, confidence, told, judging.X, limits, strict=strict)
+            judge = Judge(whole, judging.X, judging.y, scoring, n_jobs, judging.weights)
+            small = best_of_size(task, judge, confidence, shown.callback, judging.X, limits)
+        else:
+            about: dict[str, Any] = {"confidence": confidence, "strict": strict, "scoring": scoring}
+            small = _of_one_method(task, judging, asked, limits, about, shown.callback)
+    rows = X if judging is None else judging.X
+    if not demanding and rows is not None:
+        named = {"n_vectors": n_vectors, **limits}
+        fixed = ", ".join(f"{name}={value}" for name, value in named.items() if value is not None)
+        warn_if_constant(whole, small, rows_for(whole, rows), fixed or f"tol={tol:g}", n_jobs)
+    return small
 
 
-def _held_out(X: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+class Labelled(NamedTuple):
+    """Rows with what is known of them."""
+
+    X: Any
+    y: Any
+    weights: Any = None
+
+
+def _held_out(rows: Labelled) -> tuple[Labelled, Labelled]:
     """Rows to learn from, and rows that judge."""
+    X, y, weights = rows
     n = _num_samples(X)
     if n < 2:
         raise ValueError(f"X has {n} rows: some to learn from and some to judge are at least 2")
@@ -315,7 +388,11 @@ def _held_out(X: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     held = min(int(HELD * n), MOST_HELD)
     parts = np.sort(order[held:]), np.sort(order[:held])
     learn, judge = (
-        (_safe_indexing(X, part), None if y is None else _safe_indexing(np.asarray(y), part))
+        Labelled(
+            _safe_indexing(X, part),
+            None if y is None else _safe_indexing(np.asarray(y), part),
+            None if weights is None else weights[part],
+        )
         for part in parts
     )
     return learn, judge
@@ -323,7 +400,7 @@ def _held_out(X: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
 
 def _of_one_method(
     task: Task,
-    judging: tuple[Any, Any] | None,
+    judging: Labelled | None,
     asked: dict[str, Any],
     limits: dict[str, Any],
     about: dict[str, Any],
@@ -335,15 +412,15 @@ def _of_one_method(
     limited = any(limit is not None for limit in limits.values())
     path = path_of(task, progress, every_size=demanding or limited)
     if demanding and judging is not None:
-        return path.select(*judging, **asked, **limits, **about)
-    timed = task.X if judging is None else judging[0]
+        return path.select(judging.X, judging.y, **asked, **limits, **about, sample_weight=judging.weights)
+    timed = task.X if judging is None else judging.X
     if limits["max_microseconds"] is not None and timed is None:
         raise ValueError("max_microseconds needs X: rows to measure the time of")
     small = path[path.within(timed, **limits)[0]]
     if judging is None:
         return promised(small, Promise(None, None, confidence, 0, "accuracy"))
-    judge = Judge(path.model, *judging, n_jobs=task.n_jobs)
-    return promised(small, judge.promise(judge.of_model(small), confidence))
+    judge = Judge(path.model, judging.X, judging.y, about["scoring"], task.n_jobs, judging.weights)
+    return promised(small, judge.promise_of(small, confidence))
 
 
 def compression_path(
@@ -358,6 +435,8 @@ def compression_path(
     settings: GradientSettings | SelectionSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
+    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Any:
@@ -368,9 +447,11 @@ def compression_path(
     model : object
         As for `compress`.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows to learn from, as for `compress`; the thresholds of each size are chosen anew on them.
+        Rows to learn from, as for `compress`; the thresholds of each size are chosen anew on them, but for
+        models that were trained with weights.
     y : array-like of shape (n,) or (n, q), default=None
-        Their labels or numbers; without them the full model's answers.
+        Their labels or numbers; without them, or where it is not known whether there were weights and neither
+        `scoring` nor `sample_weight` are given, the full model's answers.
     n_vectors : int, default=None
         The largest size; more than there are means all. None is all candidates, at most 1000, and not allowed
         for ``"gradient"``.
@@ -379,6 +460,10 @@ def compression_path(
         largest and its halves down to 8; all others have every size from 1 on.
     candidates, tol, settings, random_state, max_time, n_jobs, verbose
         As for `compress`.
+    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        The loss by which thresholds are chosen for labels y; None is "accuracy".
+    sample_weight : array-like of shape (n,), default=None
+        What each row counts in that loss; None is 1 for each.
 
     Returns
     -------
@@ -405,6 +490,7 @@ def compression_path(
     if isinstance(X, Integral):
         raise TypeError(f"X={X} is not allowed: it must be rows; a number of vectors is n_vectors={X}")
     task = Task(model, n_vectors, X, y, method, candidates, tol, settings, random_state, max_time, n_jobs)
+    task = task._replace(scoring=scoring, sample_weight=sample_weight)
     with shown_progress(verbose) as shown:
         shown.stops_in = ("pursuit", 1)
         return path_of(task, shown.callback, every_size=True)

@@ -43,8 +43,8 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
         and compares the models on all training rows.
     tune_threshold : bool, default=True
-        Choose the thresholds anew on the training rows. With sample weights they stay as compression gives
-        them, because the choice counts every row alike.
+        Choose the thresholds anew on the training rows. Where the estimator was fitted with weights of rows
+        or classes they stay as they are: see `svmarrow.compress`.
     tol : float, default=1e-5
         End with fewer vectors when the distance to the fitted model falls to this share of the model's norm.
     settings : GradientSettings or SelectionSettings, default=None
@@ -142,7 +142,7 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         if chooses_vectors and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
             return
-        tune = makes or (self.tune_threshold and not metadata)
+        tune = makes or self.tune_threshold
         compared = getattr(self.settings, "criterion", "norm") == "predictions"
         needs_rows = tune or compared or not chooses_vectors
         self.model_ = compress(

@@ -19,6 +19,15 @@ single rows carry a tenth of the variance, in 5 to 9. Percentiles of bootstrap s
 studentised, and Hall's correction for skewness (1992) fail as often as no correction at all; the last has
 upper bounds of ten times the deviation besides.
 
+Weighted classes (balanced accuracy, sample weights): rows of equal weight are a stratum with share p_s of
+the weight, a loss D_s and a bound U_s of paired proportions. The loss is sum p_s D_s, and its bound
+
+    sum p_s D_s + sqrt(sum p_s^2 (U_s - D_s)^2),
+
+the method of variance estimates recovery (Zou and Donner, 2008). Of more than 32 weights those within a
+factor of two are one stratum, whose rows count as shares of the heaviest. It is not below the bound of a
+ratio, which knows that the shares of the strata are themselves a sample.
+
 The strict way goes down from the largest size until the first whose bound is too large, and takes the last
 that has passed. To be wrong, the first size that loses too much must pass its test, so the error is that of
 one test however many sizes are looked at (fixed-sequence testing; Maurer, Hothorn and Lehmacher, 1995). It
@@ -42,7 +51,7 @@ from svmarrow._support.path import scoring_chunks
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.models.promise import Promise
-from svmarrow.reduced_set.score import Score, rows_for, without_kind
+from svmarrow.reduced_set.score import Score, decides, default_scoring, rows_for, without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,11 +60,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Demand", "Descent", "Judge", "paired_bound", "sizes_to_look_at"]
 
+MOST_STRATA = 32
+"""Different weights that are strata of their own; of more, those within a factor of two are one."""
+
 HOPELESS = 0.1
 """A size that loses too much with this error of a test is the last that is looked at."""
 
 
-def paired_bound(b: int, c: int, n: int, error: float) -> float:
+def paired_bound(b: float, c: float, n: float, error: float) -> float:
     """Upper bound of the loss where b rows are right by the full model alone and c by the small one."""
     z = -float(ndtri(error))
 
@@ -65,7 +77,7 @@ def paired_bound(b: int, c: int, n: int, error: float) -> float:
         return float(b - c - n * loss + z * np.sqrt(max(0.0, n * (2 * share + loss * (1 - loss)))))
 
     low = (b - c) / n + 1e-9
-    return 1.0 if b == n else float(brentq(statistic, low, 1.0, xtol=1e-9)) if statistic(low) > 0 else low
+    return 1.0 if b >= n else float(brentq(statistic, low, 1.0, xtol=1e-9)) if statistic(low) > 0 else low
 
 
 def ratio_bound(lost: NDArray[np.float64], shares: NDArray[np.float64], error: float) -> float:
@@ -74,6 +86,27 @@ def ratio_bound(lost: NDArray[np.float64], shares: NDArray[np.float64], error: f
     apart = (lost - ratio * shares) / shares.mean()
     apart = np.append(apart, max(0.0, float(apart.max())))
     return ratio + float(apart.mean() - ndtri(error) * apart.std() / np.sqrt(apart.size))
+
+
+def weighted_bound(lost: NDArray[np.float64], weights: NDArray[np.float64], error: float) -> float:
+    """Upper bound of the weighted mean of losses -1, 0 and 1 on other rows of the same kind."""
+    total = float(weights.sum())
+    values, which = np.unique(weights, return_inverse=True)
+    if values.size > MOST_STRATA:
+        _, which = np.unique(
+            np.floor(np.log2(np.maximum(weights, np.finfo(float).tiny))), return_inverse=True
+        )
+    square = 0.0
+    for stratum in range(int(which.max()) + 1):
+        there = which == stratum
+        of, heaviest = lost[there], float(weights[there].max())
+        if heaviest == 0.0:
+            continue
+        rows = weights[there] / heaviest
+        n, b, c = float(rows.sum()), float(rows[of > 0].sum()), float(rows[of < 0].sum())
+        square += (n * heaviest / total * (paired_bound(b, c, n, error) - (b - c) / n)) ** 2
+    upper = float(weights @ lost) / total + np.sqrt(square)
+    return min(1.0, max(float(upper), ratio_bound(weights * lost, weights, error)))
 
 
 class Judge:
@@ -88,28 +121,42 @@ class Judge:
     y : array-like of shape (n,) or (n, q), or None
         Their labels or numbers; None for the full model's own answers.
     scoring : str, default=None
-        The measure, see `CompressionPath.scores`.
+        The measure, see `CompressionPath.select`.
     n_jobs : int, default=None
         Threads.
+    sample_weight : array-like of shape (n,), default=None
+        What each row counts; None is 1 for each.
     """
 
     def __init__(
-        self, model: Any, X: ArrayLike, y: Any, scoring: str | None = None, n_jobs: int | None = None
+        self,
+        model: Any,
+        X: ArrayLike,
+        y: Any,
+        scoring: str | None = None,
+        n_jobs: int | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
         self.model, self.rows, self.n_jobs = model, rows_for(model, X), n_jobs
         self.n = int(self.rows.shape[0])
         if self.n == 0:
             raise ValueError("X has no rows: nothing can be judged")
         outputs = without_kind(model)._evaluate(self.rows, n_jobs)
-        known = Score(model, self.rows, self._answers(outputs) if y is None else y, 1, scoring)
+        if scoring is None and y is not None and sample_weight is None:
+            scoring = default_scoring(model)
+        answers = self._answers(outputs) if y is None else y
+        known = Score(model, self.rows, answers, 1, scoring, sample_weight)
         self.targets, self.measure = known.targets, "agreement" if y is None else known.scoring
-        self.counts = known.scoring == "accuracy"
+        self.counts, self.weights = decides(model), known.weights
+        self._varies = self.counts and np.ptp(self._decided(outputs[None])) > 0
         self.full = self.merits(outputs[None], slice(0, self.n))[0]
         self._shares = np.full(self.n, 1.0 / self.n)
         if not self.counts:
             spread: NDArray[np.float64] = np.full(self.n, float(self.targets.shape[1]))
             if known.scoring == "r2":
-                spread = ((self.targets - self.targets.mean(axis=0)) ** 2).sum(axis=1)
+                spread = known.spread()
+            elif self.weights is not None:
+                spread *= self.weights
             self._shares = spread if spread.any() else np.ones(self.n)
 
     def _answers(self, outputs: NDArray[np.float64]) -> Any:
@@ -119,47 +166,81 @@ class Judge:
 
     def merits(self, outputs: NDArray[np.float64], chunk: slice) -> NDArray[np.float64]:
         """How good the outputs (models, rows of the chunk, q) are on each row: 1 or 0, or minus squares."""
-        models, n, q = outputs.shape
         if not self.counts:
             squares: NDArray[np.float64] = ((outputs - self.targets[chunk]) ** 2).sum(axis=2)
-            return -squares
-        decide = self.model.decode if isinstance(self.model, ExpansionClassifier) else self.model.inside
-        found = decide(outputs.reshape(models * n, q)).reshape(models, n)
-        right: NDArray[np.float64] = (found == self.targets[chunk]).astype(np.float64)
+            return -squares if self.weights is None else -squares * self.weights[chunk]
+        right: NDArray[np.float64] = (self._decided(outputs) == self.targets[chunk]).astype(np.float64)
         return right
 
+    def _decided(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The classes (models, n) of outputs (models, n, q)."""
+        models, n, q = outputs.shape
+        decide = self.model.decode if isinstance(self.model, ExpansionClassifier) else self.model.inside
+        decided: NDArray[np.intp] = decide(outputs.reshape(models * n, q)).reshape(models, n)
+        return decided
+
     def of_sizes(
-        self, outputs: Callable[[Any, Sequence[int]], NDArray[np.float64]], sizes: Sequence[int], width: int
+        self,
+        outputs: Callable[[Any, Sequence[int]], NDArray[np.float64]],
+        sizes: Sequence[int],
+        width: int,
+        *,
+        constant: bool = False,
     ) -> NDArray[np.float64]:
-        """Merits (sizes, n) by what gives the outputs of increasing sizes for some rows."""
+        """Merits (sizes, n) by what gives the outputs of increasing sizes for some rows.
+
+        They are minus infinity for a model that gives all rows one class where the full model does not: it
+        has lost everything, however frequent the class is. With `constant` it is measured as any other.
+        """
         found = np.empty((len(sizes), self.n))
+        lowest, highest = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
         for chunk in scoring_chunks(self.n, len(sizes) * width + sizes[-1]):
-            found[:, chunk] = self.merits(outputs(self.rows[chunk], sizes), chunk)
+            values = outputs(self.rows[chunk], sizes)
+            if not self.counts:
+                found[:, chunk] = self.merits(values, chunk)
+                continue
+            decided = self._decided(values)
+            found[:, chunk] = decided == self.targets[chunk]
+            lowest = np.minimum(lowest, decided.min(axis=1))
+            highest = np.maximum(highest, decided.max(axis=1))
+        if self._varies and not constant:
+            found[lowest == highest] = -np.inf
         return found
 
-    def of_model(self, model: Any) -> NDArray[np.float64]:
+    def of_model(self, model: Any, *, constant: bool = False) -> NDArray[np.float64]:
         """Merits (n,) of a compressed model."""
         expansion = without_kind(model)
-        found = self.of_sizes(lambda rows, _: expansion._evaluate(rows, self.n_jobs)[None], [1], 1)
-        return np.asarray(found[0])
+
+        def outputs(rows: Any, _: Any) -> NDArray[np.float64]:
+            return expansion._evaluate(rows, self.n_jobs)[None]
+
+        return np.asarray(self.of_sizes(outputs, [1], 1, constant=constant)[0])
 
     def loss(self, merits: NDArray[np.float64]) -> float:
         """How much lower the score is than the full model's."""
-        return float((self.full - merits).sum() / self._shares.sum()) / (self.n if self.counts else 1)
+        lost = self.full - merits
+        if self.counts and self.weights is not None and np.isfinite(lost).all():
+            return float(self.weights @ lost) / self.n
+        return float(lost.sum() / self._shares.sum()) / (self.n if self.counts else 1)
 
     def bound(self, merits: NDArray[np.float64], error: float) -> float:
         """What the loss is at most, but for this probability."""
         lost = self.full - merits
         if self.counts:
-            return paired_bound(int((lost > 0).sum()), int((lost < 0).sum()), self.n, error)
+            return self._paired(lost, error)
         return ratio_bound(lost, self._shares, error)
 
     def least(self, merits: NDArray[np.float64], error: float) -> float:
         """What the loss is at least, but for this probability."""
         lost = self.full - merits
         if self.counts:
-            return -paired_bound(int((lost < 0).sum()), int((lost > 0).sum()), self.n, error)
+            return -self._paired(-lost, error)
         return -ratio_bound(-lost, self._shares, error)
+
+    def _paired(self, lost: NDArray[np.float64], error: float) -> float:
+        if self.weights is None or not np.isfinite(lost).all():
+            return paired_bound(int((lost > 0).sum()), int((lost < 0).sum()), self.n, error)
+        return weighted_bound(lost, self.weights, error)
 
     def promise(
         self, merits: NDArray[np.float64], confidence: float, asked: float | None = None, tests: float = 1
@@ -167,6 +248,10 @@ class Judge:
         """What is known of a model that was found by so many tests side by side."""
         upper = self.bound(merits, (1.0 - confidence) / tests)
         return Promise(self.loss(merits), upper, confidence, self.n, self.measure, asked)
+
+    def promise_of(self, model: Any, confidence: float, tests: float = 1) -> Promise:
+        """What is known of a model whose size was fixed, even where it gives all rows one class."""
+        return self.promise(self.of_model(model, constant=True), confidence, tests=tests)
 
 
 def sizes_to_look_at(sizes: Sequence[int]) -> list[int]:

@@ -88,7 +88,7 @@ class CompressionPath(ReducedPath):
         model: ExpansionModel | KernelExpansion,
         vectors: Any,
         pursuit: Mapping[str, Any],
-        tuning: tuple[Any, NDArray[Any]] | None = None,
+        tuning: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.model = model
@@ -180,15 +180,22 @@ class CompressionPath(ReducedPath):
         shifts = [self._shifts.get(size, np.zeros(q)) for size in sizes]
         return np.array(shifts).reshape(len(shifts), q)
 
-    def _tune(self, missing: Sequence[int], rows: Any, labels: NDArray[Any]) -> None:
+    def _tune(
+        self,
+        missing: Sequence[int],
+        rows: Any,
+        labels: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+    ) -> None:
         step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * self.expansion.n_outputs))
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
             outputs = self._untuned(rows, group)
+            shifts = partial(threshold.shifts, self.model, labels=labels, weights=weights)
             # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
             with new_threads(), ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
                 try:
-                    found = pool.map(partial(threshold.shifts, self.model, labels=labels), outputs)
+                    found = pool.map(shifts, outputs)
                     self._shifts.update(zip(group, found, strict=True))
                 except BaseException:
                     # Ctrl-C does not wait for the sizes that have not begun.

@@ -8,7 +8,7 @@ import numpy as np
 
 from svmarrow._support.decoding import label_indices
 from svmarrow._support.parameters import check, either, none, one_of
-from svmarrow._support.rows import as_rows
+from svmarrow._support.rows import as_rows, sample_weights
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
@@ -17,8 +17,18 @@ from svmarrow.models.detector import ExpansionDetector
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Score", "decides", "numbers_for", "of_kind", "rows_for", "without_kind"]
+__all__ = [
+    "Score",
+    "decides",
+    "default_scoring",
+    "loss_weights",
+    "numbers_for",
+    "of_kind",
+    "rows_for",
+    "without_kind",
+]
 
+CLASSES = one_of("accuracy", "balanced_accuracy")
 NUMBERS = one_of("r2", "mse")
 
 
@@ -36,6 +46,39 @@ def of_kind(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> 
 def decides(model: object) -> bool:
     """Whether the model says which class a row has, or whether it is an outlier: its score is an accuracy."""
     return isinstance(model, (ExpansionClassifier, ExpansionDetector))
+
+
+def default_scoring(model: object) -> str:
+    """The measure of what a compression loses, where none is named.
+
+    Whoever weighs rows or classes gives up accuracy on purpose: a small model that gave it back would be
+    another one. Accuracy is for models that are known to be trained without weights.
+    """
+    if not decides(model):
+        return "r2"
+    return "accuracy" if getattr(model, "weighted", None) is False else "balanced_accuracy"
+
+
+def loss_weights(
+    labels: NDArray[Any], scoring: str | None, sample_weight: ArrayLike | None
+) -> NDArray[np.float64] | None:
+    """What each row counts in a loss, 1 in the mean; None where all count alike.
+
+    For ``"balanced_accuracy"`` a row counts as its share of the weight of its class.
+    """
+    n = int(labels.shape[0])
+    weights = sample_weights(sample_weight, n)
+    if weights is not None and n and not weights.any():
+        raise ValueError("sample_weight is zero everywhere: at least one row must count")
+    if scoring == "balanced_accuracy":
+        _, groups = np.unique(labels, return_inverse=True)
+        totals = np.bincount(groups, weights)
+        shares = np.divide(1.0, totals, out=np.zeros(totals.size), where=totals > 0.0)[groups]
+        weights = shares if weights is None else weights * shares
+    if weights is None or n == 0 or weights.min() == weights.max():
+        return None
+    shares_of_mean: NDArray[np.float64] = weights * (n / weights.sum())
+    return shares_of_mean
 
 
 def rows_for(model: ExpansionModel | KernelExpansion, X: ArrayLike) -> Any:
@@ -75,16 +118,18 @@ class Score:
         y: ArrayLike,
         n_models: int,
         scoring: str | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
         self.model = model
         labelled = decides(model)
-        check({"scoring": scoring}, {"scoring": either(none, one_of("accuracy") if labelled else NUMBERS)})
+        check({"scoring": scoring}, {"scoring": either(none, CLASSES if labelled else NUMBERS)})
         self.scoring = scoring or ("accuracy" if labelled else "r2")
         targets = np.asarray(y)
         if targets.shape[:1] != (rows.shape[0],):
             raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {targets.shape}")
         if rows.shape[0] == 0:
             raise ValueError("X has no rows: a score needs at least one")
+        self.weights = loss_weights(targets, self.scoring, sample_weight)
         self.sums = np.zeros(n_models)
         self.targets: NDArray[Any]
         if labelled:
@@ -102,20 +147,27 @@ class Score:
     def add(self, chunk: slice, outputs: NDArray[np.float64]) -> None:
         """Take the outputs (models, rows of the chunk, q)."""
         models, n, q = outputs.shape
-        if isinstance(self.model, ExpansionClassifier):
-            won = self.model.decode(outputs.reshape(models * n, q)).reshape(models, n)
-            self.sums += (won == self.targets[chunk]).sum(axis=1)
-        elif isinstance(self.model, ExpansionDetector):
-            inside = self.model.inside(outputs.reshape(models * n, q)).reshape(models, n)
-            self.sums += (inside == self.targets[chunk]).sum(axis=1)
-        else:
+        if isinstance(self.model, (ExpansionClassifier, ExpansionDetector)):
+            decide = self.model.decode if isinstance(self.model, ExpansionClassifier) else self.model.inside
+            right = decide(outputs.reshape(models * n, q)).reshape(models, n) == self.targets[chunk]
+            self.sums += right.sum(axis=1) if self.weights is None else right @ self.weights[chunk]
+        elif self.weights is None:
             self.sums += ((outputs - self.targets[chunk]) ** 2).sum(axis=(1, 2))
+        else:
+            self.sums += ((outputs - self.targets[chunk]) ** 2).sum(axis=2) @ self.weights[chunk]
+
+    def spread(self) -> NDArray[np.float64]:
+        """Squared distances (n,) of the targets from their mean, each as its row counts."""
+        if self.weights is None:
+            return np.asarray(((self.targets - self.targets.mean(axis=0)) ** 2).sum(axis=1))
+        mean = np.average(self.targets, axis=0, weights=self.weights)
+        return np.asarray(((self.targets - mean) ** 2).sum(axis=1) * self.weights)
 
     def result(self) -> NDArray[np.float64]:
         """Accuracy, R^2 over all outputs together, or the mean squared error with its sign turned."""
-        if self.scoring == "accuracy":
+        if decides(self.model):
             return self.sums / len(self.targets)
         if self.scoring == "mse":
             return -self.sums / self.targets.size
-        spread = float(((self.targets - self.targets.mean(axis=0)) ** 2).sum())
+        spread = float(self.spread().sum())
         return 1.0 - self.sums / spread if spread > 0 else np.where(self.sums == 0, 1.0, 0.0)

@@ -6,6 +6,7 @@ memory is bounded whatever the number of rows.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from svmarrow._support.parameters import boolean, check, either, integer, none, real
 from svmarrow._support.path import SizePath, scoring_chunks
+from svmarrow.exceptions import SizeWarning
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
@@ -52,6 +54,33 @@ def promised(model: Any, promise: Promise) -> Any:
     return model
 
 
+def no_use_of_scoring(scoring: str) -> ValueError:
+    """The error where labels that are not looked at should be scored."""
+    return ValueError(
+        f"scoring={scoring!r} is of no use with min_agreement alone, which compares both models and looks at "
+        "no labels: ask for max_loss, or leave it out"
+    )
+
+
+def warn_if_constant(
+    model: Any, small: Any, rows: Any, asked: str, n_jobs: int | None, stacklevel: int = 3
+) -> None:
+    """Warns of a small model that gives all rows one class where the full model does not."""
+    if not decides(model) or rows.shape[0] == 0:
+        return
+    decide = model.decode if isinstance(model, ExpansionClassifier) else model.inside
+    found = [decide(without_kind(small)._evaluate(rows, n_jobs))]
+    if np.ptp(found[0]) > 0 or np.ptp(decide(model.expansion_._evaluate(rows, n_jobs))) == 0:
+        return
+    answer = model.classes_[found[0][0]] if isinstance(model, ExpansionClassifier) else found[0][0]
+    warnings.warn(
+        f"{asked} leaves {without_kind(small).n_vectors} vectors, which give all {rows.shape[0]} rows the "
+        f"class {answer!r}, as the full model does not: allow more",
+        SizeWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def demands_of(
     model: Any,
     X: Any,
@@ -60,13 +89,14 @@ def demands_of(
     min_agreement: float | None,
     scoring: str | None,
     n_jobs: int | None,
+    sample_weight: ArrayLike | None = None,
 ) -> list[Demand]:
     """What is asked of a compression on these rows."""
     asked = []
     if max_loss is not None:
-        asked.append(Demand(Judge(model, X, y, scoring, n_jobs), max_loss))
+        asked.append(Demand(Judge(model, X, y, scoring, n_jobs, sample_weight), max_loss))
     if min_agreement is not None:
-        asked.append(Demand(Judge(model, X, None, None, n_jobs), 1.0 - min_agreement))
+        asked.append(Demand(Judge(model, X, None, None, n_jobs, sample_weight), 1.0 - min_agreement))
     return asked
 
 
@@ -93,6 +123,7 @@ class ReducedPath(SizePath):
         sizes: Sequence[int] | None = None,
         *,
         scoring: str | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Score of the compressed models on rows with known answers.
 
@@ -104,9 +135,12 @@ class ReducedPath(SizePath):
             Labels; 1 and -1 for an outlier detector; numbers for a regressor or a bare expansion.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
-        scoring : {"accuracy", "r2", "mse"}, default=None
-            The measure: share of right labels, coefficient of determination, or the mean squared error with
-            its sign turned (larger is better). None is "accuracy" where there are labels, else "r2".
+        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+            The measure: share of right labels, the mean of these shares over the classes, coefficient of
+            determination, or the mean squared error with its sign turned (larger is better). None is
+            "accuracy" where there are labels, else "r2".
+        sample_weight : array-like of shape (n,), default=None
+            What each row counts in the score; None is 1 for each.
 
         Returns
         -------
@@ -125,7 +159,7 @@ class ReducedPath(SizePath):
         if not increasing:
             return np.empty(0)
         rows = rows_for(self.model, X)
-        score = Score(self.model, rows, y, len(increasing), scoring)
+        score = Score(self.model, rows, y, len(increasing), scoring, sample_weight)
         for chunk in scoring_chunks(
             rows.shape[0], len(increasing) * self.expansion.n_outputs + increasing[-1]
         ):
@@ -133,7 +167,14 @@ class ReducedPath(SizePath):
         by_size = dict(zip(increasing, score.result(), strict=True))
         return np.array([by_size[size] for size in asked])
 
-    def full_score(self, X: ArrayLike, y: ArrayLike, *, scoring: str | None = None) -> float:
+    def full_score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        scoring: str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Score of the model that was compressed, in the measure of `scores`.
 
         Parameters
@@ -142,7 +183,9 @@ class ReducedPath(SizePath):
             Rows.
         y : array-like of shape (n,) or (n, q)
             Labels or numbers, see `scores`.
-        scoring : {"accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+            See `scores`.
+        sample_weight : array-like of shape (n,), default=None
             See `scores`.
 
         Returns
@@ -151,7 +194,7 @@ class ReducedPath(SizePath):
             The score.
         """
         rows = rows_for(self.model, X)
-        score = Score(self.model, rows, y, 1, scoring)
+        score = Score(self.model, rows, y, 1, scoring, sample_weight)
         outputs = self.expansion._evaluate(rows, self.n_jobs)
         score.add(slice(0, rows.shape[0]), outputs[None])
         return float(score.result()[0])
@@ -225,6 +268,7 @@ class ReducedPath(SizePath):
         max_bytes: int | None = None,
         max_microseconds: float | None = None,
         scoring: str | None = None,
+        sample_weight: ArrayLike | None = None,
         confidence: float = 0.95,
         strict: bool = False,
     ) -> Any:
@@ -235,7 +279,8 @@ class ReducedPath(SizePath):
         loses too much beyond doubt; a size that loses more than smaller ones is taken together with them
         (isotonic regression), so that no lucky or unlucky size decides. What is promised of other rows is
         the ``promise_`` of the model. With limits only (`max_bytes`, `max_microseconds`) the largest size
-        within them, or if `y` is given the one that scores best. With neither, ``max_loss=0.003``.
+        within them, or if `y` is given the one that scores best. With neither, ``max_loss=0.003``. A size
+        that gives all rows one class where the full model does not is never good enough.
 
         Parameters
         ----------
@@ -254,8 +299,12 @@ class ReducedPath(SizePath):
         max_microseconds : float, default=None
             Most microseconds a row, when all rows of X (2000 at most) are predicted together on this machine.
             A line through some measured sizes proposes a size, and what it proposes is measured.
-        scoring : {"accuracy", "r2", "mse"}, default=None
-            Measure of the loss, see `scores`.
+        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+            Measure of the loss, see `scores`. None is "accuracy" for a model that is known to be trained
+            without weights or where `sample_weight` is given, "balanced_accuracy" for other models with
+            labels, else "r2".
+        sample_weight : array-like of shape (n,), default=None
+            What each row counts in the loss and in the agreement; None is 1 for each.
         confidence : float, default=0.95
             How sure the promise is.
         strict : bool, default=False
@@ -271,6 +320,11 @@ class ReducedPath(SizePath):
         ------
         ValueError
             If no size on the path is good enough or small enough, or the input does not fit.
+
+        Warns
+        -----
+        svmarrow.exceptions.SizeWarning
+            If every size within the limits gives all rows one class where the full model does not.
         """
         demands = {
             "max_loss": max_loss,
@@ -289,10 +343,14 @@ class ReducedPath(SizePath):
             if X is None or y is None:
                 return self[limit]
             sizes = [size for size in self.sizes if size <= limit]
-            best = self[sizes[int(self.scores(X, y, sizes, scoring=scoring).argmax())]]
-            judge = Judge(self.model, X, y, scoring, self.n_jobs)
-            return promised(best, judge.promise(judge.of_model(best), confidence, tests=len(sizes)))
-        asked = demands_of(self.model, X, y, max_loss, min_agreement, scoring, self.n_jobs)
+            judge = Judge(self.model, X, y, scoring, self.n_jobs, sample_weight)
+            losses = [(judge.loss(one), size) for size, (one,) in self._merits([judge], sizes[::-1])]
+            best = self[min(losses)[1]]
+            warn_if_constant(self.model, best, judge.rows, within.removeprefix(" within "), self.n_jobs)
+            return promised(best, judge.promise_of(best, confidence, len(sizes)))
+        if max_loss is None and scoring is not None:
+            raise no_use_of_scoring(scoring)
+        asked = demands_of(self.model, X, y, max_loss, min_agreement, scoring, self.n_jobs, sample_weight)
         error = 1.0 - confidence
         descent = Descent(asked, error)
         descent.through(self.levels([demand.judge for demand in asked], limit))
@@ -363,14 +421,17 @@ class ReducedPath(SizePath):
         limit : int
             The largest size.
 
-        Yields
-        ------
-        size : int
-            The size.
-        merits : list of ndarray of shape (n,)
-            See `Judge.merits`.
+        Returns
+        -------
+        iterator of (int, list of ndarray of shape (n,))
+            The sizes, and for each judge `Judge.of_sizes` of them.
         """
-        sizes = self.looked_at(limit)
+        return self._merits(judges, self.looked_at(limit))
+
+    def _merits(
+        self, judges: Sequence[Judge], sizes: Sequence[int]
+    ) -> Iterator[tuple[int, list[NDArray[np.float64]]]]:
+        """Decreasing sizes with what they are on the rows of each judge."""
         for start in range(0, len(sizes), TOGETHER):
             group = sizes[start : start + TOGETHER][::-1]
             width = self.expansion.n_outputs
@@ -393,6 +454,12 @@ class ReducedPath(SizePath):
         for (name, value), demand, one in zip(
             [pair for pair in named if pair[1] is not None], asked, merits, strict=True
         ):
+            if np.isinf(one).any():
+                said.append(
+                    f"{name}={value:g} is not reached: {size} vectors, the most that were tried, give all "
+                    f"{demand.judge.n} rows one class, which the full model does not"
+                )
+                continue
             said.append(
                 f"{name}={value:g} is not reached: {size} vectors, the most that were tried, lose "
                 f"{demand.judge.loss(one):.4f} of {demand.judge.measure} on {demand.judge.n} rows, and "

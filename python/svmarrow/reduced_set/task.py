@@ -32,7 +32,15 @@ from svmarrow.reduced_set.construction import GradientSettings, answers_of, cons
 from svmarrow.reduced_set.made_path import ConstructionPath
 from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
 from svmarrow.reduced_set.path import CompressionPath
-from svmarrow.reduced_set.score import numbers_for, rows_for, without_kind
+from svmarrow.reduced_set.score import (
+    CLASSES,
+    NUMBERS,
+    decides,
+    loss_weights,
+    numbers_for,
+    rows_for,
+    without_kind,
+)
 from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
 
 if TYPE_CHECKING:
@@ -75,6 +83,19 @@ class Task(NamedTuple):
     random_state: int | np.random.RandomState | None = None
     max_time: float | None = None
     n_jobs: int | None = None
+    scoring: str | None = None
+    sample_weight: Any = None
+
+    def counts_alike(self, whole: Any) -> bool:
+        """Whether each row may count as one where labels are learnt.
+
+        Not if the model was trained with weights or a weighted loss is asked for. Where it is not known how
+        it was trained, accuracy must be asked for.
+        """
+        if self.sample_weight is not None or self.scoring == "balanced_accuracy":
+            return False
+        weighted = getattr(whole, "weighted", False)
+        return weighted is False or (weighted is None and self.scoring is not None)
 
 
 def path_of(task: Task, progress: ProgressCallback | None, *, every_size: bool) -> Any:
@@ -103,17 +124,24 @@ def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_si
     _refuse_unknown_values(expansion)
     if task.X is None and task.y is not None:
         raise ValueError("y is given without X")
+    check_scoring(whole, task.scoring, task.y)
     rows: Any = None
     labels = answers = None
+    learns = task.y is None or task.counts_alike(whole)
+    if not learns and chosen.needs_labels:
+        if task.sample_weight is not None or task.scoring is not None or whole.weighted:
+            raise _refuse_labels(chosen, task)
+        learns = True
     if task.X is not None:
         rows = rows_for(whole, task.X)
         if isinstance(source, ExpansionClassifier):
-            labels = None if task.y is None else _labels(source, task.y, rows)
+            known = None if task.y is None else _labels(source, task.y, rows)
+            labels = known if learns else None
         elif task.y is not None and isinstance(whole, ExpansionDetector):
             raise ValueError(
                 "y is of no use for method='gradient' of a detector: vectors learn from its outputs"
             )
-        elif task.y is not None:
+        elif task.y is not None and learns:
             answers = answers_of(source, chosen, task.y, rows)
     available = int((expansion.vectors if rows is None else rows).shape[0])
     size = min(task.n_vectors, available)
@@ -153,7 +181,7 @@ def _chosen(task: Task, whole: Any, progress: ProgressCallback | None) -> Compre
     method, candidates = task.method, task.candidates
     chosen = selection_of(task.settings, method)
     by_predictions = chosen.criterion == "predictions"
-    rows, targets = _tuning(whole, task, own=candidates == "vectors" and not by_predictions)
+    rows, tuning = _tuning(whole, task, own=candidates == "vectors" and not by_predictions)
     pool = expansion.vectors if candidates == "vectors" else rows
     if not np.any(expansion.coefficients):
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
@@ -184,7 +212,6 @@ def _chosen(task: Task, whole: Any, progress: ProgressCallback | None) -> Compre
             ConvergenceWarning,
             stacklevel=4,
         )
-    tuning = None if targets is None else (rows, targets)
     return CompressionPath(whole, pool[path["order"]], path, tuning, task.n_jobs)
 
 
@@ -210,34 +237,69 @@ def _refuse_unknown_values(expansion: KernelExpansion) -> None:
         )
 
 
-def _tuning(whole: Any, task: Task, *, own: bool) -> tuple[Any, NDArray[Any] | None]:
-    """Validated rows, and what the outputs of each size are shifted towards: labels or numbers.
+def check_scoring(whole: Any, scoring: str | None, y: Any) -> None:
+    """Refuses a measure that does not fit the model, or has no labels to look at."""
+    check({"scoring": scoring}, {"scoring": either(none, CLASSES if decides(whole) else NUMBERS)})
+    if scoring is not None and y is None:
+        raise ValueError(f"scoring={scoring!r} needs labels or numbers y")
 
-    Without labels that are the model's own answers, where the rows have no other use.
+
+def _refuse_labels(settings: GradientSettings, task: Task) -> ValueError:
+    hinge = settings.loss in ("hinge", "squared_hinge")
+    name, value = ("loss", settings.loss) if hinge else ("label_weight", settings.label_weight)
+    why = "the model was trained with weights"
+    if task.sample_weight is not None or task.scoring is not None:
+        why = f"with scoring={task.scoring!r} and sample_weight they would not"
+    remedy = "'agreement' or 'matching'" if hinge else "None or 0"
+    return refuse(name, value, f"{remedy}, since labels count alike there, and {why}")
+
+
+def _tuning(whole: Any, task: Task, *, own: bool) -> tuple[Any, tuple[Any, NDArray[Any], Any] | None]:
+    """Validated rows, and with what the thresholds of each size are set: rows, labels or numbers, weights.
+
+    Thresholds of a model that was trained with weights stay. Those of one of which that is not known are set
+    for its own answers, which have the weights in them, as where there are no labels; but not where the rows
+    have another use.
     """
+    check_scoring(whole, task.scoring, task.y)
     if task.X is None:
-        if task.y is not None:
-            raise ValueError("y is given without X")
+        for name in ("y", "sample_weight"):
+            if getattr(task, name) is not None:
+                raise ValueError(f"{name} is given without X")
         if task.candidates == "rows":
             raise ValueError("candidates='rows' needs X, the rows to choose from")
         return None, None
     rows = rows_for(whole, task.X)
-    if task.y is None and not own:
+    known = None if task.y is None else _targets(whole, task.y, rows)
+    weighted = getattr(whole, "weighted", False)
+    if weighted:
+        loss_weights(np.empty(rows.shape[0]), None, task.sample_weight)
         return rows, None
-    if task.y is None:
-        outputs = without_kind(whole)._evaluate(rows, task.n_jobs)
-        if isinstance(whole, ExpansionClassifier):
-            return rows, whole.decode(outputs).astype(np.int64)
-        return rows, whole.inside(outputs) if isinstance(whole, ExpansionDetector) else outputs
+    if known is not None and (
+        weighted is False or task.scoring is not None or task.sample_weight is not None
+    ):
+        return rows, (rows, known, loss_weights(known, task.scoring, task.sample_weight))
+    if not own:
+        return rows, None
+    outputs: NDArray[Any] = without_kind(whole)._evaluate(rows, task.n_jobs)
     if isinstance(whole, ExpansionClassifier):
-        return rows, _labels(whole, task.y, rows)
-    check_kinds(y=task.y)
+        outputs = whole.decode(outputs).astype(np.int64)
+    elif isinstance(whole, ExpansionDetector):
+        outputs = whole.inside(outputs)
+    return rows, (rows, outputs, loss_weights(outputs, None, task.sample_weight))
+
+
+def _targets(whole: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
+    """Labels as numbers of classes, 1 and -1 for a detector, or numbers."""
+    if isinstance(whole, ExpansionClassifier):
+        return _labels(whole, y, rows)
+    check_kinds(y=y)
     if isinstance(whole, ExpansionDetector):
-        inside = np.asarray(task.y)
+        inside = np.asarray(y)
         if inside.shape != (rows.shape[0],) or not np.isin(inside, (-1, 1)).all():
             raise ValueError(f"y of a detector is 1 or -1 for each of {rows.shape[0]} rows")
-        return rows, inside.astype(np.int64)
-    return rows, numbers_for(whole, task.y, rows)
+        return inside.astype(np.int64)
+    return numbers_for(whole, y, rows)
 
 
 def _labels(source: ExpansionClassifier, y: ArrayLike, rows: Any) -> NDArray[np.int64]:

@@ -5,6 +5,8 @@ Compression moves the outputs a little; where a decision boundary runs along man
 intercepts wins much of the loss back. Which shift is the best for the training error depends on the decoding:
 one number for two classes, all classes together for one-vs-rest, each machine of one-vs-one or of another
 code on its own classes.
+
+A model that was trained with weights keeps its thresholds: the fewest errors would be those of another loss.
 """
 
 from __future__ import annotations
@@ -23,8 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["shifts"]
 
 
-def shifts(model: Any, outputs: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[np.float64]:
-    """What to add to the intercepts for the fewest errors on these rows.
+def shifts(
+    model: Any,
+    outputs: NDArray[np.float64],
+    labels: NDArray[Any],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """What to add to the intercepts for the least weight of errors on these rows.
 
     Parameters
     ----------
@@ -35,6 +42,8 @@ def shifts(model: Any, outputs: NDArray[np.float64], labels: NDArray[Any]) -> ND
     labels : ndarray of int64 of shape (n,), or of float64 of shape (n, q)
         Index of each row's class; 1 or -1 for a detector; the numbers that outputs should be, which their
         mean then is.
+    weights : ndarray of shape (n,), default=None
+        What each row counts; None is 1 for each.
 
     Returns
     -------
@@ -42,13 +51,16 @@ def shifts(model: Any, outputs: NDArray[np.float64], labels: NDArray[Any]) -> ND
         The shifts; 0 where none gains anything.
     """
     if isinstance(model, ExpansionDetector):
-        return np.array([_core.threshold_binary(np.ascontiguousarray(outputs[:, 0]), labels > 0)])
+        return np.array([_core.threshold_binary(np.ascontiguousarray(outputs[:, 0]), labels > 0, weights)])
     if not isinstance(model, ExpansionClassifier):
-        return np.asarray((labels - outputs).mean(axis=0))
+        missing = labels - outputs
+        return np.asarray(
+            missing.mean(axis=0) if weights is None else np.average(missing, axis=0, weights=weights)
+        )
     if model.decoding == "ovr":
-        return np.asarray(_core.threshold_joint(np.ascontiguousarray(outputs), labels))
+        return np.asarray(_core.threshold_joint(np.ascontiguousarray(outputs), labels, weights))
     if model.decoding == "binary":
-        return np.array([_core.threshold_binary(np.ascontiguousarray(outputs[:, 0]), labels == 1)])
+        return np.array([_core.threshold_binary(np.ascontiguousarray(outputs[:, 0]), labels == 1, weights)])
     n_classes = len(model.classes_)
     of_class = [np.flatnonzero(labels == index) for index in range(n_classes)]
     found = np.zeros(outputs.shape[1])
@@ -58,12 +70,22 @@ def shifts(model: Any, outputs: NDArray[np.float64], labels: NDArray[Any]) -> ND
             signs = entries[labels[known]]
             rows, positive = known[signs != 0], signs[signs != 0] > 0
             if 0 < np.count_nonzero(positive) < rows.size:
-                found[column] = _core.threshold_binary(np.ascontiguousarray(outputs[rows, column]), positive)
+                found[column] = _shift(outputs[:, column], rows, positive, weights)
         return found
     pairs = ((a, b) for a in range(n_classes) for b in range(a + 1, n_classes))
     for column, (a, b) in enumerate(pairs):
         rows = np.concatenate([of_class[a], of_class[b]])
         positive = np.arange(rows.size) < of_class[a].size
         if 0 < of_class[a].size < rows.size:
-            found[column] = _core.threshold_binary(outputs[rows, column], positive)
+            found[column] = _shift(outputs[:, column], rows, positive, weights)
     return found
+
+
+def _shift(
+    output: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    positive: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None,
+) -> float:
+    """The shift of one output by some of the rows."""
+    return _core.threshold_binary(output[rows], positive, None if weights is None else weights[rows])

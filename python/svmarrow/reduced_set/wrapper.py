@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.callbacks import fitting, subtasks
@@ -16,7 +16,7 @@ from svmarrow._support.estimator import Estimator
 from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.routing import RoutesFit, check_takes_weights
-from svmarrow._support.rows import as_rows
+from svmarrow._support.rows import as_rows, sample_weights, weights_differ
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.decoded import Labels
@@ -124,12 +124,17 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
 
     def _fit_full(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> ExpansionClassifier:
         """Fit a clone of the estimator; the expansion of what it became."""
-        if "sample_weight" in metadata:
+        given = metadata.get("sample_weight")
+        if given is not None:
             check_takes_weights(self.estimator)
         self.estimator_ = clone(self.estimator)
         with subtasks("estimator", 1) as one, one.part(0, self.estimator_):
             self.estimator_.fit(X, y, **metadata)
-        return self._full(self.estimator_)
+        full = self._full(self.estimator_)
+        if full.weighted is None and weights_differ(sample_weights(given, _num_samples(X))):
+            # What an estimator of others does not remember.
+            full = full.with_weighted(True)
+        return full
 
     def _full(self, model: Any) -> ExpansionClassifier:
         """The expansion of a fitted classifier; its columns become those of this object."""

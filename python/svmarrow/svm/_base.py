@@ -41,6 +41,7 @@ from svmarrow._support.rows import (
     shown,
     threads,
     validated,
+    weights_differ,
 )
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm._fitted import CertifiedMachine
@@ -168,6 +169,7 @@ class SupportVectorMachine(CertifiedMachine):
 
     def _training(self, X: Any, weights: NDArray[np.float64]) -> Training:
         """The rows of positive weight."""
+        self._weighted = weights_differ(weights)
         precomputed = self._is_precomputed()
         used = np.flatnonzero(weights)
         every = used.size == weights.size

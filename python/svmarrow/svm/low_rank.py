@@ -17,7 +17,7 @@ from svmarrow._support.callbacks import fitting
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads, validated
+from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads, validated, weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
@@ -261,6 +261,7 @@ class LowRankSVC(CertifiedClassifier):
             int(self.degree),
         )
         class_weight, weights = self._labelled(y, sample_weight)[2:]
+        self._weighted = weights_differ(weights)
         used = np.flatnonzero(weights)
         if used.size < weights.size:
             X, y, weights = X[used], y[used], weights[used]
