@@ -283,7 +283,7 @@ impl MatchingArg {
     }
 }
 
-/// What is to be learnt, as Python passes it; `validation` is targets, and whether they are classes.
+/// What is to be learnt, as Python passes it; `validation` is targets, whether they are classes, and weights.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TaskArg<'py> {
@@ -291,7 +291,7 @@ pub(crate) struct TaskArg<'py> {
     targets: PyReadonlyArray2<'py, f64>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     constant: bool,
-    validation: Option<(PyReadonlyArray2<'py, f64>, bool)>,
+    validation: Option<(PyReadonlyArray2<'py, f64>, bool, Option<PyReadonlyArray1<'py, f64>>)>,
     loss: LossArg,
 }
 
@@ -325,7 +325,11 @@ pub(crate) fn matching_pursuit<'py>(
         task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
     let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect();
     let validation = match &task.validation {
-        Some((targets, classes)) => Some(Validation { targets: matrix_view(targets)?, classes: *classes }),
+        Some((targets, classes, weights)) => Some(Validation {
+            targets: matrix_view(targets)?,
+            classes: *classes,
+            weights: weights.as_ref().map(vector).transpose()?,
+        }),
         None => None,
     };
     let problem = Task {

@@ -4,7 +4,7 @@
 use super::task::{MatchingParams, Measure, Task, Validation};
 use crate::control::Stop;
 use crate::largest::largest;
-use ndarray::{Array2, ArrayView2};
+use ndarray::Array2;
 
 /// Sizes and losses, for every step from none on.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +13,7 @@ pub struct Curve {
     pub sizes: Vec<usize>,
     /// Mean loss of the training rows, all outputs together.
     pub training_loss: Vec<f64>,
-    /// The same of the validation rows; empty without.
+    /// The same of the validation rows, as they weigh; empty without.
     pub validation_loss: Vec<f64>,
     /// Share of the validation rows whose class is wrong; empty where targets are not classes.
     pub validation_error: Vec<f64>,
@@ -74,10 +74,10 @@ impl<'a> Stopping<'a> {
     pub(super) fn note(&mut self, size: usize, training: f64, validation: f64, outputs: &[f64]) -> bool {
         self.curve.sizes.push(size);
         self.curve.training_loss.push(training);
-        if let Some(Validation { targets, classes }) = self.validation {
+        if let Some(rows) = self.validation {
             self.curve.validation_loss.push(validation);
-            if classes {
-                self.curve.validation_error.push(wrong(targets, outputs));
+            if rows.classes {
+                self.curve.validation_error.push(wrong(rows, outputs));
             }
         }
         self.goes_on()
@@ -105,17 +105,19 @@ impl<'a> Stopping<'a> {
     }
 }
 
-/// Share of rows whose outputs (q, n) are decoded to another class than their targets (n, q).
-fn wrong(targets: ArrayView2<'_, f64>, outputs: &[f64]) -> f64 {
+/// Share of the weight of rows whose outputs (q, n) are decoded to another class than their targets (n, q).
+fn wrong(rows: Validation<'_>, outputs: &[f64]) -> f64 {
+    let targets = rows.targets;
     let (n, q) = targets.dim();
-    let count = (0..n).filter(|&i| {
+    let missed = (0..n).filter(|&i| {
         if q == 1 {
             (targets[[i, 0]] >= 0.0) != (outputs[i] >= 0.0)
         } else {
             largest(targets.row(i).iter().copied()) != largest((0..q).map(|j| outputs[j * n + i]))
         }
     });
-    count.count() as f64 / n.max(1) as f64
+    let weight: f64 = missed.map(|i| rows.weight(i)).sum();
+    if n == 0 { 0.0 } else { weight / rows.total_weight() }
 }
 
 #[cfg(test)]
@@ -125,14 +127,17 @@ mod tests {
 
     #[test]
     fn classes_are_decoded_and_patience_ends() {
-        assert_eq!(wrong(aview2(&[[1.0], [-1.0], [1.0]]), &[0.0, 0.5, -2.0]), 2.0 / 3.0);
+        let rows = |targets, weights| Validation { targets, classes: true, weights };
+        let three = [[1.0], [-1.0], [1.0]];
+        assert_eq!(wrong(rows(aview2(&three), None), &[0.0, 0.5, -2.0]), 2.0 / 3.0);
+        assert_eq!(wrong(rows(aview2(&three), Some(&[2.0, 5.0, 3.0])), &[0.0, 0.5, -2.0]), 0.8);
         // Two rows, three outputs: the second row is wrong.
         let targets = [[1.0, -1.0, -1.0], [-1.0, -1.0, 1.0]];
         let outputs = [0.3, 0.1, 0.2, 0.4, 0.1, 0.2];
-        assert_eq!(wrong(aview2(&targets), &outputs), 0.5);
-        let validation = Validation { targets: aview2(&[[1.0], [-1.0]]), classes: true };
+        assert_eq!(wrong(rows(aview2(&targets), None), &outputs), 0.5);
+        let two = [[1.0], [-1.0]];
         let mut stopping = Stopping {
-            validation: Some(validation),
+            validation: Some(rows(aview2(&two), None)),
             patience: Some(2),
             measure: Measure::Loss,
             curve: Curve::default(),

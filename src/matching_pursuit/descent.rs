@@ -107,13 +107,15 @@ impl State<'_> {
         let mut out = vec![0.0; n];
         let mut loss = |(y, f): (ArrayView1<'_, f64>, &[f64])| {
             task.loss.fill(Derivative::Value, &y.to_vec(), f, &mut out);
-            out.iter().sum::<f64>()
+            let rows = task.validation.iter();
+            rows.flat_map(|v| out.iter().enumerate().map(|(i, loss)| v.weight(i) * loss)).sum::<f64>()
         };
         let targets = task.validation.iter().flat_map(|v| v.targets.columns());
         let validation: f64 =
             targets.zip(self.validation_outputs.chunks_exact(n.max(1))).map(&mut loss).sum();
+        let weight = task.validation.filter(|_| n > 0).map_or(1.0, |v| v.total_weight());
         let training: f64 = self.objectives.iter_mut().zip(&self.f).map(|(o, f)| o.value(f)).sum();
-        let mean = (training / task.total_weight(), validation / n.max(1) as f64);
+        let mean = (training / task.total_weight(), validation / weight);
         stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs)
     }
 }

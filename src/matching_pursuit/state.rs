@@ -87,9 +87,11 @@ impl<'t, 'a> State<'t, 'a> {
     pub(super) fn note(&self, stopping: &mut Stopping<'_>) -> bool {
         let training = 0.5 * self.squared_norm() / self.task.total_weight();
         let n = self.task.validation_rows();
-        let targets = self.task.validation.iter().flat_map(|v| v.targets.t());
-        let squares = targets.zip(&self.validation_outputs).map(|(y, f)| (f - y) * (f - y));
-        let validation = 0.5 * squares.sum::<f64>() / n.max(1) as f64;
+        let validation = self.task.validation.filter(|_| n > 0).map_or(0.0, |rows| {
+            let pairs = rows.targets.t().into_iter().zip(&self.validation_outputs).enumerate();
+            let squares = pairs.map(|(at, (y, f))| rows.weight(at % n) * ((f - y) * (f - y)));
+            0.5 * squares.sum::<f64>() / rows.total_weight()
+        });
         stopping.note(self.order.len(), training, validation, &self.validation_outputs)
     }
 }

@@ -12,6 +12,20 @@ pub struct Validation<'a> {
     pub targets: ArrayView2<'a, f64>,
     /// Whether targets are classes: the sign of one output, the largest of several.
     pub classes: bool,
+    /// What each row counts, (n,), not negative and not all zero.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl Validation<'_> {
+    /// What a row counts.
+    pub(super) fn weight(&self, row: usize) -> f64 {
+        self.weights.map_or(1.0, |w| w[row])
+    }
+
+    /// The sum of the weights.
+    pub(super) fn total_weight(&self) -> f64 {
+        self.weights.map_or(self.targets.nrows() as f64, |w| w.iter().sum())
+    }
 }
 
 /// What is to be learnt.
@@ -67,6 +81,15 @@ impl Task<'_> {
         }
         if let Some(validation) = &self.validation {
             Error::check_len("outputs of the validation targets", q, validation.targets.ncols())?;
+            if let Some(weights) = validation.weights {
+                let rows = validation.targets.nrows();
+                Error::check_len("validation weights (one for each row)", rows, weights.len())?;
+                if let Some(w) = weights.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
+                    return Err(Error::param("validation weights", w, "finite and not negative"));
+                }
+                let total: f64 = weights.iter().sum();
+                Error::check_param(total > 0.0, "validation weights", total, "not all zero")?;
+            }
         }
         for part in self.functions {
             Error::check_len("training rows of a part of the dictionary", l, part.rows(RowSet::Training))?;
@@ -125,9 +148,9 @@ pub struct Storage {
 /// What early stopping looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// The mean loss of the validation rows.
+    /// The mean loss of the validation rows, as they weigh.
     Loss,
-    /// The share of wrong classes among them.
+    /// The share of wrong classes among them, as they weigh.
     Error,
 }
 

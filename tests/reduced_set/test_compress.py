@@ -293,7 +293,10 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"X": np.zeros((1, 30)), "y": [0]}, "X has 1 rows: some to learn from and some to judge"),
         ({"max_loss": -0.1, "validation": (np.zeros((1, 30)), [0])}, "max_loss=-0.1"),
         ({"max_loss": 0.1, "validation": (np.zeros((1, 30)), None)}, "max_loss needs labels or numbers y"),
-        ({"min_agreement": 0.9, "validation": np.zeros((3, 30))}, r"must be None or a pair \(X, y\)"),
+        (
+            {"min_agreement": 0.9, "validation": np.zeros((3, 30))},
+            r"must be None, \(X, y\) or \(X, y, sample_weight\)",
+        ),
         ({"n_vectors": 3, "random_state": "dice"}, "random_state='dice'"),
         ({"n_vectors": 3, "method": "magic"}, "method='magic'"),
         ({"n_vectors": 3, "candidates": "stars"}, "candidates='stars'"),
@@ -427,7 +430,7 @@ def test_reduced_set_delegates(pixels):
     np.testing.assert_array_equal(reduced.decision_function(X_test), same.decision_function(X_test))
     loose = ReducedSet(peer.SVC(C=10, gamma=0.001), n_vectors=60, tune_threshold=False).fit(X, labels)
     assert (loose.expansion_.intercepts == loose.estimator_.intercept_).all()
-    weighted = ReducedSet(SVC(), n_vectors=60).fit(X, labels, sample_weight=np.ones(len(y)))
+    weighted = ReducedSet(SVC(), n_vectors=60).fit(X, labels, sample_weight=1.0 + y)
     np.testing.assert_array_equal(weighted.expansion_.intercepts, weighted.estimator_.intercept_)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
     from svmarrow.matching_pursuit._dictionary import Part, Spec
 
+    #: Validation rows, their targets (n, q), and what each counts (n,) or None for 1.
+    Watched: TypeAlias = tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]
+
 __all__ = ["Data", "MatchingPursuit"]
 
 
@@ -63,6 +66,11 @@ class Data(NamedTuple):
             None if self.labels is None else self.labels[which],
             None if self.weights is None else np.ascontiguousarray(self.weights[which]),
         )
+
+    def watched(self, which: NDArray[np.intp]) -> Watched:
+        """Some of the rows to judge by, weighing what they weigh in a fit."""
+        part = self.part(which)
+        return part.X, part.targets, part.weights
 
 
 class MatchingPursuit(WithOutputs, KernelEstimator):
@@ -162,8 +170,8 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
         return data.part(np.flatnonzero(weights))
 
-    def _fit(self, data: Data, watched: tuple[Any, NDArray[np.float64]] | None) -> None:
-        """Fits; `watched` are validation rows and targets that the caller gave."""
+    def _fit(self, data: Data, watched: Watched | None) -> None:
+        """Fits; `watched` are validation rows, targets and weights that the caller gave."""
         random = check_random_state(self.random_state)
         size = self.n_vectors
         given = watched is not None
@@ -174,7 +182,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
                 size = max(1, int(np.argmin(cross)))
             else:
                 train, test = self._split(data, random)
-                watched = (data.X[test], np.ascontiguousarray(data.targets[test]))
+                watched = data.watched(test)
                 data = data.part(train)
         path = self._pursue(data, watched, size, random)
         path.cv_curve = cross
@@ -199,7 +207,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         """Mean validation curve of the folds, by size, as far as all folds got."""
         curves = []
         for train, test in self._folds(data):
-            watched = (data.X[test], np.ascontiguousarray(data.targets[test]))
+            watched = data.watched(test)
             path = self._pursue(data.part(train), watched, self.n_vectors, random)
             measure = self._measure(path)
             curves.append(measure[[path.step_of(size) for size in path.sizes]])
@@ -222,7 +230,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
     def _pursue(
         self,
         data: Data,
-        watched: tuple[Any, NDArray[np.float64]] | None,
+        watched: Watched | None,
         size: int,
         random: np.random.RandomState,
     ) -> MatchingPath:
@@ -234,7 +242,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             "targets": data.targets,
             "weights": data.weights,
             "constant": constant,
-            "validation": None if watched is None else (watched[1], self._classes_as_targets()),
+            "validation": None if watched is None else (watched[1], self._classes_as_targets(), watched[2]),
             "loss": core_loss(self.loss, float(getattr(self, "delta", 1.0))),
         }
         most = dictionary_bytes(self.cache_size)

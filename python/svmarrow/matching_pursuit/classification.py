@@ -250,7 +250,8 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
             Labels, at least two.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the rows in the loss: a row of weight 2 counts as two rows. Rows of weight zero take no
-            part, and are no candidates. Validation rows count once each.
+            part, and are no candidates. Rows that are held out of these for validation weigh the same there;
+            those of `X_val` count as their classes weigh.
         X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
             Validation rows.
         y_val : array-like of shape (n_val,), default=None
@@ -277,14 +278,15 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
             X, y = self._validated(X, y)
             classes, labels = numbered_classes(y)
             weights = sample_weights(sample_weight, X.shape[0])
-            weights = class_weights(self.class_weight, weights, classes, labels)[1]
+            by_class, weights = class_weights(self.class_weight, weights, classes, labels)
             rows = self._watched(X_val, y_val)
             watched = None
             if rows is not None:
                 found = np.searchsorted(classes, y_val).clip(max=classes.size - 1)
                 if (classes[found] != np.asarray(y_val)).any():
                     raise ValueError("y_val has labels that y has not")
-                watched = (rows, _targets(found, classes.size))
+                own = by_class[found] if self.class_weight is not None else None
+                watched = (rows, _targets(found, classes.size), own)
             self.classes_ = classes
             labels = labels.astype(np.int64)
             self._fit(self._data(X, _targets(labels, classes.size), labels, weights), watched)

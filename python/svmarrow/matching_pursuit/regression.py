@@ -237,7 +237,8 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the rows in the loss: a row of weight 2 counts as two rows. Rows of weight zero take no
-            part, and are no candidates. Validation rows count once each.
+            part, and are no candidates. Rows that are held out of these for validation weigh the same there;
+            those of `X_val` count once each.
         X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
             Validation rows.
         y_val : array-like of shape (n_val,) or (n_val, q), default=None
@@ -265,7 +266,7 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
             targets = _numbers(y, "y")
             weights = sample_weights(sample_weight, X.shape[0])
             rows = self._watched(X_val, y_val)
-            watched = None if rows is None else (rows, _numbers(y_val, "y_val"))
+            watched = None if rows is None else (rows, _numbers(y_val, "y_val"), None)
             if watched is not None and watched[1].shape[1] != targets.shape[1]:
                 raise ValueError(f"y_val has {watched[1].shape[1]} columns, y has {targets.shape[1]}")
             self._single = np.ndim(y) == 1

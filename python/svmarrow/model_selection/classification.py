@@ -44,7 +44,8 @@ class SVCCV(CertifiedClassifier, Search):
         Folds as in `GridSearchCV`: a number of stratified folds without shuffling, a splitter, or pairs of
         training and held-out rows.
     scoring : str, callable or None, default=None
-        A scorer of scikit-learn, the larger the better; None is accuracy. It gets an estimator that answers
+        A scorer of scikit-learn, the larger the better; None is accuracy, in which rows count as
+        `class_weight` says, so that "balanced" is balanced accuracy. A scorer gets an estimator that answers
         for the held-out rows with `predict` and `decision_function`.
     search : {"full", "racing"}, default="full"
         "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
@@ -70,7 +71,8 @@ class SVCCV(CertifiedClassifier, Search):
         Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps kernel rows of its own or computes them again.
     class_weight : dict, "balanced" or None, default=None
-        Multipliers of C, by class; "balanced" by the rows of each fit.
+        Multipliers of C, by class; "balanced" by the rows of each fit. Without `scoring` they are weights in
+        the score too.
     multi_class : {"ovo", "ovr"}, default="ovo"
         A machine for each pair of classes, or one for each class against all others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -272,6 +274,9 @@ class SVCCV(CertifiedClassifier, Search):
             return None
         right = answers.predict(answers._known).reshape(outputs.shape[:2]) == y
         wrong = (~right).astype(np.float32)
+        if self.scoring is None and self.class_weight is not None:
+            by_class = self.class_weight_[target[part.test]]
+            weights = by_class if weights is None else by_class * weights
         if weights is None:
             return wrong, right.mean(axis=1)
         total = float(np.sum(weights))
