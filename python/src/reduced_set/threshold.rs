@@ -53,8 +53,8 @@ pub(crate) fn threshold_joint<'py>(
 fn check_weights(weights: Option<&[f64]>, n: usize) -> PyResult<()> {
     let Some(weights) = weights else { return Ok(()) };
     same_length("weights (one for each row of scores)", n, weights.len())?;
-    match weights.iter().position(|w| !w.is_finite()) {
-        Some(row) => Err(to_python(Error::NotFinite { what: "weights", row })),
+    match weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
+        Some(weight) => Err(to_python(Error::param("weights", weight, "positive and finite"))),
         None => Ok(()),
     }
 }

@@ -90,18 +90,15 @@ def ratio_bound(lost: NDArray[np.float64], shares: NDArray[np.float64], error: f
 
 def weighted_bound(lost: NDArray[np.float64], weights: NDArray[np.float64], error: float) -> float:
     """Upper bound of the weighted mean of losses -1, 0 and 1 on other rows of the same kind."""
+    lost, weights = lost[weights > 0.0], weights[weights > 0.0]
     total = float(weights.sum())
     values, which = np.unique(weights, return_inverse=True)
     if values.size > MOST_STRATA:
-        _, which = np.unique(
-            np.floor(np.log2(np.maximum(weights, np.finfo(float).tiny))), return_inverse=True
-        )
+        _, which = np.unique(np.floor(np.log2(weights)), return_inverse=True)
     square = 0.0
     for stratum in range(int(which.max()) + 1):
         there = which == stratum
         of, heaviest = lost[there], float(weights[there].max())
-        if heaviest == 0.0:
-            continue
         rows = weights[there] / heaviest
         n, b, c = float(rows.sum()), float(rows[of > 0].sum()), float(rows[of < 0].sum())
         square += (n * heaviest / total * (paired_bound(b, c, n, error) - (b - c) / n)) ** 2

@@ -69,13 +69,13 @@ def warn_if_constant(
     if not decides(model) or rows.shape[0] == 0:
         return
     decide = model.decode if isinstance(model, ExpansionClassifier) else model.inside
-    found = [decide(without_kind(small)._evaluate(rows, n_jobs))]
-    if np.ptp(found[0]) > 0 or np.ptp(decide(model.expansion_._evaluate(rows, n_jobs))) == 0:
+    found = decide(without_kind(small)._evaluate(rows, n_jobs))
+    if np.ptp(found) > 0 or np.ptp(decide(model.expansion_._evaluate(rows, n_jobs))) == 0:
         return
-    answer = model.classes_[found[0][0]] if isinstance(model, ExpansionClassifier) else found[0][0]
+    label = model.classes_[found[0]] if isinstance(model, ExpansionClassifier) else found[0]
     warnings.warn(
         f"{asked} leaves {without_kind(small).n_vectors} vectors, which give all {rows.shape[0]} rows the "
-        f"class {answer!r}, as the full model does not: allow more",
+        f"class {label.tolist()!r}, as the full model does not: allow more",
         SizeWarning,
         stacklevel=stacklevel,
     )

@@ -278,7 +278,7 @@ def _tuning(whole: Any, task: Task, *, own: bool) -> tuple[Any, tuple[Any, NDArr
     if known is not None and (
         weighted is False or task.scoring is not None or task.sample_weight is not None
     ):
-        return rows, (rows, known, loss_weights(known, task.scoring, task.sample_weight))
+        return rows, _counted(rows, known, loss_weights(known, task.scoring, task.sample_weight))
     if not own:
         return rows, None
     outputs: NDArray[Any] = without_kind(whole)._evaluate(rows, task.n_jobs)
@@ -286,7 +286,17 @@ def _tuning(whole: Any, task: Task, *, own: bool) -> tuple[Any, tuple[Any, NDArr
         outputs = whole.decode(outputs).astype(np.int64)
     elif isinstance(whole, ExpansionDetector):
         outputs = whole.inside(outputs)
-    return rows, (rows, outputs, loss_weights(outputs, None, task.sample_weight))
+    return rows, _counted(rows, outputs, loss_weights(outputs, None, task.sample_weight))
+
+
+def _counted(
+    rows: Any, targets: NDArray[Any], weights: NDArray[np.float64] | None
+) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
+    """The rows of positive weight."""
+    if weights is None or weights.all():
+        return rows, targets, weights
+    kept = np.flatnonzero(weights)
+    return rows[kept], targets[kept], weights[kept]
 
 
 def _targets(whole: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:

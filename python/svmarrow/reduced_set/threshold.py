@@ -43,7 +43,7 @@ def shifts(
         Index of each row's class; 1 or -1 for a detector; the numbers that outputs should be, which their
         mean then is.
     weights : ndarray of shape (n,), default=None
-        What each row counts; None is 1 for each.
+        What each row counts, more than 0; None is 1 for each.
 
     Returns
     -------
