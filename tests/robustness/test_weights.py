@@ -483,8 +483,11 @@ def test_one_class_for_all_rows_is_no_result(plain, full):
     )
     with pytest.warns(SizeWarning, match=said):
         compress(model, X, labels, n_vectors=1, method="pursuit", validation=judged)
-    with pytest.warns(SizeWarning, match=said):
-        compress(model, judged[0], n_vectors=1, method="pursuit", candidates="rows")
+    hinge = GradientSettings(steps=300, loss="hinge")
+    with pytest.warns(
+        SizeWarning, match="n_vectors=2 leaves 2 vectors, which give all 1000 rows the class 0"
+    ):
+        compress(plain, X_LEARN, Y_LEARN, n_vectors=2, method="gradient", settings=hinge, random_state=0)
     with pytest.warns(SizeWarning, match=r"max_bytes=\d+ leaves 1 vectors"):
         path.select(*judged, max_bytes=path.nbytes(1))
     # A model that has one answer itself may be replaced by another.

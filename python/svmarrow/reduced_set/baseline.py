@@ -9,6 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
+from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
 from svmarrow.reduced_set.score import without_kind
 
@@ -26,6 +27,7 @@ def subsample_baseline(
     y: ArrayLike,
     *,
     sizes: ArrayLike,
+    sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Scores of machines that are trained on random parts of the rows instead of being compressed.
@@ -48,6 +50,8 @@ def subsample_baseline(
     sizes : array-like of shape (n_sizes,)
         Numbers of vectors to aim at, ``np.geomspace(5, len(path), 8)`` for example: the rows are in the
         proportion that the full model has.
+    sample_weight : array-like of shape (n_train,), default=None
+        Weights of the training rows, where the machine was fitted with some.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of the rows.
 
@@ -62,12 +66,14 @@ def subsample_baseline(
     vectors = without_kind(as_expansion(estimator)).n_vectors
     n = _num_samples(X_train)
     order, labels = rng.permutation(n), np.asarray(y_train)
+    weights = sample_weights(sample_weight, n)
     found: list[tuple[int, float]] = []
     for size in np.asarray(sizes, dtype=np.float64):
         rows = np.sort(order[: int(np.clip(round(n * size / max(1, vectors)), 2, n))])
         if is_classifier(estimator) and len(np.unique(labels[rows])) < len(np.unique(labels)):
             continue
-        machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows])
+        own = {} if weights is None else {"sample_weight": weights[rows]}
+        machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows], **own)
         found.append((without_kind(as_expansion(machine)).n_vectors, float(machine.score(X, y))))
     found.sort()
     return np.array([size for size, _ in found], dtype=np.int64), np.array([score for _, score in found])
