@@ -17,9 +17,14 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 import svmarrow
-from svmarrow import SVC, LowRankSVC
+from svmarrow import SVC, LowRankSVC, RLSClassifier
 from svmarrow._support.progress import Progress
-from svmarrow.dask import DaskLowRankSVC, DaskSVC
+from svmarrow.dask import (
+    DaskBaggedKernelClassifier,
+    DaskLowRankRLSClassifier,
+    DaskLowRankSVC,
+    DaskSVC,
+)
 from svmarrow.dask.exact import code_of
 from svmarrow.dask.partition import Machines
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -127,6 +132,35 @@ def test_weights_count_rows_and_zero_leaves_them_out(client, lazy, iris):
     near = SVC(class_weight="balanced", tol=1e-5).fit(X, y, weights)
     agree(far, near, X, y, weights)
     assert (weights[far.support_] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DaskSVC(C=10),
+        DaskLowRankSVC(20, random_state=0),
+        DaskLowRankRLSClassifier(20, random_state=0),
+        DaskBaggedKernelClassifier(RLSClassifier(0.1), 2),
+        DaskBaggedKernelClassifier(SVC(class_weight={"b": 3.0}), 2),
+    ],
+    ids=repr,
+)
+def test_models_know_whether_there_were_weights(client, lazy, iris, model, tmp_path):
+    X, y = iris
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    weights = 1.0 + (y == "b")
+    inside = "3.0" in repr(model)
+    fits = [
+        (lazy(75, X, y), {}, inside),
+        (lazy(75, X, y, weights), {}, True),
+        (lazy(75, X, y), {"class_weight": {"b": 4.0}}, True),
+    ]
+    for parts, options, known in fits:
+        fitted = clone(model).set_params(**options).fit(*parts)
+        assert svmarrow.as_expansion(fitted.to_local()).weighted is known
+        fitted.save(tmp_path / "model.safetensors")
+        assert svmarrow.as_expansion(svmarrow.load(tmp_path / "model.safetensors")).weighted is known
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "csr"])

@@ -245,6 +245,24 @@ def test_models_of_numbers_and_outliers(model, weighted, known, tmp_path):
         assert shifted == pytest.approx(answers)
 
 
+def test_models_made_of_others_know_it_too():
+    weighted = RLSClassifier(0.1, class_weight=KINDS).fit(X, KIND)
+    assert as_expansion(CodedClassifier.from_ovr(weighted, "ovr")).weighted is True
+    plain_ = RLSClassifier(0.1).fit(X, KIND)
+    assert as_expansion(CodedClassifier.from_ovr(plain_, "ovr")).weighted is False
+    points = {"selection": X[:40], "gamma": 0.3}
+    first = LowRankRLSClassifier(40, **points).fit(X[:500], Y[:500])
+    assert as_expansion(first.path([0.1])[0]).weighted is False
+    second = LowRankRLSClassifier(40, class_weight="balanced", **points).fit(X[500:], Y[500:])
+    assert as_expansion(second.path([0.1])[0]).weighted is True
+    assert as_expansion(first.merge(second)).weighted is True
+    # A piece of one weight counts more than one of another.
+    pieces = LowRankRLSClassifier(40, **points).partial_fit(X[:500], Y[:500], [0, 1])
+    assert as_expansion(pieces).weighted is False
+    pieces.partial_fit(X[500:], Y[500:], sample_weight=np.full(500, 2.0))
+    assert as_expansion(pieces).weighted is True
+
+
 METHODS = {
     "auto": lambda model: compress(model, X_LEARN, Y_LEARN, settings=QUICK, random_state=0),
     "auto of a size": lambda model: compress(
@@ -409,6 +427,9 @@ def test_the_loss_is_the_one_that_is_asked_for(full, plain):
         expected = of(Y_LEARN, plain.predict(X_LEARN), sample_weight=weights)
         whole = path.full_score(X_LEARN, Y_LEARN, scoring=score, sample_weight=weights)
         assert whole == pytest.approx(expected)
+    for options in ({}, {"n_vectors": 12}):
+        quick = {"settings": QUICK, "random_state": 0, "scoring": "balanced_accuracy", **options}
+        assert compress(plain, X_LEARN, Y_LEARN, **quick).promise_.measure == "balanced_accuracy"
     # Weights of the rows are cut along with them.
     heavy = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=ROWS, method="pursuit")
     assert heavy.promise_.rows == 500
@@ -427,6 +448,9 @@ def test_numbers_weigh_too():
     small = compress(model, validation=(X, targets, weights), n_vectors=12, method="pursuit")
     scores = [r2_score(targets, one.predict(X), sample_weight=weights) for one in (model, small)]
     assert small.promise_.loss == pytest.approx(scores[0] - scores[1])
+    for options in ({}, {"n_vectors": 12}):
+        quick = {"settings": QUICK, "random_state": 0, "scoring": "mse", "sample_weight": weights, **options}
+        assert compress(model, X, targets, **quick).promise_.measure == "mse"
     path = compression_path(model, X, targets, n_vectors=12, sample_weight=weights)
     missing = np.average(targets - path[12].predict(X), weights=weights)
     assert missing == pytest.approx(0.0, abs=1e-9)

@@ -134,6 +134,8 @@ def _of_expansion(converted: Any) -> dict[str, Any]:
         if converted.calibration is not None:
             facts["probabilities"] = converted.calibration.link
         facts["note"] = note_of_size(converted)
+    if getattr(converted, "weighted", None) is not None:
+        facts["weighted"] = converted.weighted
     if getattr(converted, "preparation", None) is not None:
         facts["preparation"] = repr(converted.preparation)
     if getattr(converted, "feature_names", None) is not None:

@@ -12,7 +12,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import all_or_nothing
 from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows, threads, weights_differ
+from svmarrow._support.rows import any_weighted, core_rows, threads, weights_differ
 from svmarrow._support.stored import check_alike
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import (
@@ -295,5 +295,6 @@ class LowRankLeastSquares(LeastSquares):
         with all_or_nothing(self):
             self._sums = {name: mine[name] + theirs[name] for name in mine}
             self.n_seen_ = int(self._sums["rows"])
+            self._weighted = any_weighted([self._weighted, other._weighted])
             self._finish()
             return self

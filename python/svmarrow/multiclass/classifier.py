@@ -345,7 +345,8 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(mixed, name):
                 setattr(coded, name, getattr(mixed, name))
-        coded._take(Machines(**model._columns(made.matrix)._asdict()), None)
+        weighted = getattr(model, "_weighted", None)
+        coded._take(Machines(**model._columns(made.matrix)._asdict(), weighted=weighted), None)
         return coded
 
     def _make_code(self, n_classes: int) -> Code:

@@ -202,7 +202,9 @@ class _Work:
     def pursuit(self) -> Any:
         # Thresholds are set for the full model's answers: on rows that it was trained on, its labels are
         # too good an aim.
-        task = self.task._replace(method="pursuit", settings=self.choosing, y=None, max_time=self.left())
+        task = self.task._replace(
+            method="pursuit", settings=self.choosing, y=None, scoring=None, max_time=self.left()
+        )
         return path_of(task, self.progress, every_size=True)
 
     def aims(self, whole: Any) -> list[float | None]:
@@ -222,7 +224,7 @@ class _Work:
         settings = replace(self.making, steps=steps, sizes=None, start=start, label_weight=aim)
         task = self.task._replace(method="gradient", settings=settings, n_vectors=size, candidates="vectors")
         if aim == 0.0 and not isinstance(self.task.model, ExpansionClassifier):
-            task = task._replace(y=None)
+            task = task._replace(y=None, scoring=None)
         found = path_of(task._replace(tol=0.0, max_time=self.left()), self.progress, every_size=False)
         return found[found.sizes[-1]]
 

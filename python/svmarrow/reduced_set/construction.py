@@ -95,8 +95,9 @@ class GradientSettings:
     loss : {"agreement", "matching", "hinge", "squared_hinge"}, default="agreement"
         ``"matching"`` is the squared difference of the outputs, equation 10 of the paper. ``"agreement"``
         is the cross-entropy between the class probabilities of both models, softmax or sigmoid of the
-        outputs: it spends the vectors where they change decisions. The hinge losses ask for the labels and
-        forget the model. A bare expansion, which has no classes, is always matched.
+        outputs: it spends the vectors where they change decisions. The hinge losses ask for the labels,
+        which must count alike, and forget the model. A bare expansion, which has no classes, is always
+        matched.
     start : str, matrix of shape (m, n_features) or model, default="centres"
         Where the vectors come from before they are moved. ``"centres"``: cluster centres of the rows, class
         by class. ``"pursuit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's own
@@ -111,7 +112,8 @@ class GradientSettings:
     label_weight : float, default=None
         Share of the labels in the targets of ``"agreement"``: 0 imitates the model, 1 trains on the labels
         alone, by the logistic or softmax loss. For a bare expansion with ``y`` the share of y in the
-        numbers that are matched. None is 0.3 where there are labels, else 0.
+        numbers that are matched. None is 0.3 where there are labels that count alike, else 0: they do not
+        where the model was trained with weights or may have been, nor for a weighted loss.
     steps : int, default=None
         Number of steps for each size. None takes 60,000, or fewer, but at least 20,000, where the largest
         size costs more than 64,000 multiplications a row.
