@@ -525,6 +525,14 @@ def test_bad_input_is_named(full, plain):
         compress(full, sample_weight=ROWS, **one)
     with pytest.raises(ValueError, match="sample_weight is given without X"):
         compression_path(full, sample_weight=ROWS)
+    made_ = {"method": "gradient", "n_vectors": 4, "settings": GradientSettings(steps=9)}
+    with pytest.raises(ValueError, match="sample_weight is given without X"):
+        compression_path(plain, sample_weight=ROWS, **made_)
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\)"):
+        compression_path(plain, X, Y, sample_weight=[1.0, 2.0, 3.0], **made_)
+    made_["settings"] = GradientSettings(steps=9, label_weight=0.4)
+    with pytest.raises(ValueError, match=r"label_weight=0.4 is not allowed.*sample_weight is given"):
+        compression_path(plain, X, Y, sample_weight=ROWS, **made_)
     with pytest.raises(ValueError, match=r"give validation=\(X, y, sample_weight\)"):
         compress(full, X, Y, sample_weight=ROWS, validation=(X, Y), **one)
     with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\)"):

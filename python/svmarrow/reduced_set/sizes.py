@@ -35,6 +35,9 @@ __all__ = ["SELECTION_RULES", "ReducedPath", "demands_of", "promised"]
 TOGETHER = 8
 """Sizes that a search for the smallest scores together."""
 
+MOST_MERITS = 1 << 24
+"""Merits of rows that a choice among all sizes holds at once."""
+
 REMEDY = "compress with a larger n_vectors or demand less"
 
 SELECTION_RULES = {
@@ -344,7 +347,9 @@ class ReducedPath(SizePath):
                 return self[limit]
             sizes = [size for size in self.sizes if size <= limit]
             judge = Judge(self.model, X, y, scoring, self.n_jobs, sample_weight)
-            losses = [(judge.loss(one), size) for size, (one,) in self._merits([judge], sizes[::-1])]
+            together = max(TOGETHER, MOST_MERITS // judge.n)
+            levels = self._merits([judge], sizes[::-1], together)
+            losses = [(judge.loss(one), size) for size, (one,) in levels]
             best = self[min(losses)[1]]
             warn_if_constant(self.model, best, judge.rows, within.removeprefix(" within "), self.n_jobs)
             return promised(best, judge.promise_of(best, confidence, len(sizes)))
@@ -429,11 +434,11 @@ class ReducedPath(SizePath):
         return self._merits(judges, self.looked_at(limit))
 
     def _merits(
-        self, judges: Sequence[Judge], sizes: Sequence[int]
+        self, judges: Sequence[Judge], sizes: Sequence[int], together: int = TOGETHER
     ) -> Iterator[tuple[int, list[NDArray[np.float64]]]]:
         """Decreasing sizes with what they are on the rows of each judge."""
-        for start in range(0, len(sizes), TOGETHER):
-            group = sizes[start : start + TOGETHER][::-1]
+        for start in range(0, len(sizes), together):
+            group = sizes[start : start + together][::-1]
             width = self.expansion.n_outputs
             merits = [judge.of_sizes(self._outputs, group, width) for judge in judges]
             for place in reversed(range(len(group))):

@@ -122,9 +122,10 @@ def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_si
     if not isinstance(chosen, GradientSettings):
         raise refuse("settings", chosen, "None or a GradientSettings")
     _refuse_unknown_values(expansion)
-    if task.X is None and task.y is not None:
-        raise ValueError("y is given without X")
     check_scoring(whole, task.scoring, task.y)
+    for name in ("y", "sample_weight"):
+        if task.X is None and getattr(task, name) is not None:
+            raise ValueError(f"{name} is given without X")
     rows: Any = None
     labels = answers = None
     learns = task.y is None or task.counts_alike(whole)
@@ -134,6 +135,7 @@ def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_si
         learns = True
     if task.X is not None:
         rows = rows_for(whole, task.X)
+        loss_weights(np.empty(rows.shape[0]), None, task.sample_weight)  # refuses what is wrong
         if isinstance(source, ExpansionClassifier):
             known = None if task.y is None else _labels(source, task.y, rows)
             labels = known if learns else None
@@ -248,8 +250,10 @@ def _refuse_labels(settings: GradientSettings, task: Task) -> ValueError:
     hinge = settings.loss in ("hinge", "squared_hinge")
     name, value = ("loss", settings.loss) if hinge else ("label_weight", settings.label_weight)
     why = "the model was trained with weights"
-    if task.sample_weight is not None or task.scoring is not None:
-        why = f"with scoring={task.scoring!r} and sample_weight they would not"
+    if task.sample_weight is not None:
+        why = "sample_weight is given"
+    elif task.scoring is not None:
+        why = f"scoring={task.scoring!r} is asked for"
     remedy = "'agreement' or 'matching'" if hinge else "None or 0"
     return refuse(name, value, f"{remedy}, since labels count alike there, and {why}")
 
@@ -273,7 +277,7 @@ def _tuning(whole: Any, task: Task, *, own: bool) -> tuple[Any, tuple[Any, NDArr
     known = None if task.y is None else _targets(whole, task.y, rows)
     weighted = getattr(whole, "weighted", False)
     if weighted:
-        loss_weights(np.empty(rows.shape[0]), None, task.sample_weight)
+        loss_weights(np.empty(rows.shape[0]), None, task.sample_weight)  # refuses what is wrong
         return rows, None
     if known is not None and (
         weighted is False or task.scoring is not None or task.sample_weight is not None
