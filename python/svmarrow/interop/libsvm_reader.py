@@ -48,7 +48,8 @@ def load_libsvm_model(
     ExpansionClassifier, ExpansionRegressor or ExpansionDetector
         For ``c_svc`` and ``nu_svc``, ``epsilon_svr`` and ``nu_svr``, ``one_class``. The `classes_` of a
         classifier are in the order of the file, so that tied votes are broken as ``svm-predict`` does.
-        Probability parameters (``svm-train -b 1``) are not taken.
+        Probability parameters (``svm-train -b 1``) are not taken. The format does not say whether classes or
+        rows had weights: ``weighted`` is None, which `svmarrow.compress` takes for possible.
 
     Raises
     ------

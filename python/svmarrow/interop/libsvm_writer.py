@@ -30,7 +30,8 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
     """Write a model as LIBSVM's text, for ``svm-predict`` and everything else that reads it.
 
     A one-vs-rest model becomes the pairwise differences of its outputs, so that the votes have the same
-    winner; its file has up to n_classes - 1 lines a vector.
+    winner; its file has up to n_classes - 1 lines a vector. That a model was trained with weights is not
+    part of the format.
 
     Parameters
     ----------

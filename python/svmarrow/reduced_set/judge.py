@@ -26,7 +26,9 @@ the weight, a loss D_s and a bound U_s of paired proportions. The loss is sum p_
 
 the method of variance estimates recovery (Zou and Donner, 2008). Of more than 32 weights those within a
 factor of two are one stratum, whose rows count as shares of the heaviest. It is not below the bound of a
-ratio, which knows that the shares of the strata are themselves a sample.
+ratio, which knows that the shares of the strata are themselves a sample. Of 300, 1,000 and 4,000 rows with 7
+of 100 in one class, five kinds of losses and 1,000 draws each, bounds at 5 % failed in 0 to 5.1 of 100 draws,
+at 1 % in 0 to .9.
 
 The strict way goes down from the largest size until the first whose bound is too large, and takes the last
 that has passed. To be wrong, the first size that loses too much must pass its test, so the error is that of
