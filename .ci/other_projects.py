@@ -146,7 +146,8 @@ def outcomes(suite: Suite, name: str, *, patched: bool) -> dict[str, str]:
         done = subprocess.run(
             [sys.executable, *launcher, "-m", "pytest", *options, f"--rootdir={root}", *suite.files],
             cwd=root,
-            env=os.environ | {"PYTHONPATH": path, "OUTCOMES": str(written), "NO_COLOR": "1"},
+            env=os.environ
+            | {"PYTHONPATH": path, "OUTCOMES": str(written), "NO_COLOR": "1", "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             check=False,
