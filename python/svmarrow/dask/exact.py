@@ -149,7 +149,7 @@ def solve(
             interrupted = True
         found = _collected(cluster, parts, rounds, offsets(prepared.summaries), prepared.classes.size)
     if found.certificate.stop != "converged" and not rounds.stopped:
-        warnings.warn(_ended_early(estimator, found.certificate), ConvergenceWarning, stacklevel=5)
+        warnings.warn(_ended_early(estimator, found.certificate), ConvergenceWarning, stacklevel=6)
     return found, rounds.log, interrupted
 
 

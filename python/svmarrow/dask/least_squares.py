@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit, atomic_update
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse
@@ -47,6 +47,7 @@ __all__ = ["DaskLowRankRLSClassifier", "DaskLowRankRLSRegressor"]
 class Additive(DaskEstimator):
     """What both do, in front of the plain estimator."""
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the points, add up the partitions, solve the system.
 
@@ -78,10 +79,8 @@ class Additive(DaskEstimator):
         """
         plain: Any = self
         self._check_additive()
-        with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
+        with fitting(self, X, y, sample_weight), self._connected() as cluster:
             remember_columns(self, X)
-            for name in ("loo_decision_", "loo_prediction_", "loo_error_"):
-                self.__dict__.pop(name, None)
             parts, summaries, outputs = self._parts(cluster, X, y, sample_weight, None)
             told = cluster.gather(
                 [cluster.task(spread_of, part, plain.gamma == "scale") for part in parts], "the rows"
@@ -98,7 +97,6 @@ class Additive(DaskEstimator):
             needed = bytes_of_sums(0, *size, outputs, with_hat=False)
             refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
             plain._spec, plain._vectors, plain.indices_ = spec, points, rows
-            self.__dict__.pop("remaining_trace_", None)
             if remaining is not None:
                 plain.remaining_trace_ = remaining
             plain._sums = self._added(cluster, parts)
@@ -131,11 +129,12 @@ class Additive(DaskEstimator):
         """The delayed parts, their summaries, and the number of outputs; remembers classes or shapes."""
         raise NotImplementedError
 
+    @atomic_update
     def _more(self, X: Any, y: Any, sample_weight: Any, known: NDArray[Any] | None) -> Self:
         """Adds the rows of another collection to the sums."""
         plain: Any = self
         self._check_additive()
-        with all_or_nothing(self), self._connected() as cluster:
+        with self._connected() as cluster:
             remember_columns(self, X, reset=False)
             before = plain._sums
             parts, _, outputs = self._parts(cluster, X, y, sample_weight, known)

@@ -108,8 +108,6 @@ class ExactLeastSquares(LeastSquares):
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
-            self.__dict__.pop(name, None)
         self.n_iter_, self.solver_ = 1, self.solver
         refuse_time(self.max_time, self.solver)
         if self.solver == "cg":
@@ -267,5 +265,5 @@ def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> 
             f"is {residual:.3g} for tol={tol:g}. The model is usable; raise max_iter, max_time, "
             "tol or alpha, or pass rows in double precision",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

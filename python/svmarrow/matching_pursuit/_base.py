@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
 from svmarrow._support.callbacks import without
 from svmarrow._support.parameters import check, refuse, seed_of
@@ -186,7 +187,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
                 f"{type(self).__name__} ended early (max_time) with {path.sizes[-1]} functions of "
                 f"{self.n_vectors}. The model is usable; raise max_time",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
@@ -414,6 +415,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         return model
 
     @property
+    @consistent
     def expansion_(self) -> KernelExpansion:
         """The model as one kernel expansion, where it has one kernel and no functions of the caller."""
         try:

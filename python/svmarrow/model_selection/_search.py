@@ -13,7 +13,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from svmarrow._support.atomic import Kept, all_or_nothing
+from svmarrow._support.atomic import Kept, atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -88,6 +88,7 @@ class Search(Scored, FittedExpansion):
 
     certificate_: Certificate
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Try every point of the grid on every fold, and fit the best to all rows.
 
@@ -125,7 +126,7 @@ class Search(Scored, FittedExpansion):
         FitFailedWarning
             If the rows of a fold have a single class: its scores are NaN.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight, groups)
 
     # --- what the two say ---
@@ -265,7 +266,7 @@ class Search(Scored, FittedExpansion):
             warnings.warn(
                 f"{failed} of {len(parts)} folds have a single class to learn from: their scores are NaN",
                 FitFailedWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         if found.unfinished:
             warnings.warn(
@@ -273,7 +274,7 @@ class Search(Scored, FittedExpansion):
                 f"({', '.join(sorted(found.unfinished))}): "
                 "raise max_iter, or scale the data",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         return found, stop or "finished"
 
@@ -330,8 +331,6 @@ class Search(Scored, FittedExpansion):
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
     def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        for name in ("estimator_", "expansion_", "certificate_"):
-            self.__dict__.pop(name, None)
         if self.stop_ == "interrupted":
             raise Kept(self)
         if self.stop_ == "max_time":
@@ -340,7 +339,7 @@ class Search(Scored, FittedExpansion):
                 f"max_time={self.max_time:g} ended the search after {tried} of {asked} fits: "
                 "the best so far is chosen",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         if self.refit:
             self.estimator_ = self._machine(self.C_, self.gamma_)

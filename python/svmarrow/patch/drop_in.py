@@ -6,7 +6,7 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import consistent, forget, snapshot
 from svmarrow.interop import as_expansion
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class DropIn:
     #: scikit-learn's class.
     original: ClassVar[Any]
     _rules: ClassVar[Mapping[str, Rule]]
+    _handed_to: Any
 
     def __init_subclass__(cls, *, original: Any = None, **options: Any) -> None:
         super().__init_subclass__(**options if original is None else {**options, "stored": False})
@@ -51,35 +52,32 @@ class DropIn:
 
     def __getattribute__(self, name: str) -> Any:
         if name in _ANSWERS or (name[-1] == "_" and name[0] != "_"):
-            handed = object.__getattribute__(self, "__dict__").get("_handed_to")
-            if handed is not None:
-                return getattr(handed, name)
+            # Both are asked of one model, whatever another thread fits meanwhile.
+            view = snapshot(self)
+            handed = vars(view).get("_handed_to")
+            return object.__getattribute__(view, name) if handed is None else getattr(handed, name)
         return object.__getattribute__(self, name)
 
     def _fit_or_hand_over(
         self, fit: Callable[[Any, Any, Any], Any], X: Any, y: Any, sample_weight: Any
     ) -> Self:
         """Fits by svmarrow; what it refuses, the original does, or refuses in its own words."""
-        with all_or_nothing(self):
-            vars(self).pop("_handed_to", None)
-            try:
-                fit(X, y, sample_weight)
-            except (ValueError, TypeError, MemoryError) as refusal:
-                reason = str(refusal) or type(refusal).__name__
-            else:
-                return self
-            names = self.original._get_param_names()
-            original = self.original(**{name: getattr(self, name) for name in names})
-            original.fit(X, y, sample_weight=sample_weight)
-            state = vars(self)
-            for name in [name for name in state if name[-1] == "_" and name[0] != "_"]:
-                del state[name]
-            self._handed_to = original
+        try:
+            fit(X, y, sample_weight)
+        except (ValueError, TypeError, MemoryError) as refusal:
+            reason = str(refusal) or type(refusal).__name__
+        else:
+            return self
+        names = self.original._get_param_names()
+        original = self.original(**{name: getattr(self, name) for name in names})
+        original.fit(X, y, sample_weight=sample_weight)
+        forget(self)
+        self._handed_to = original
         name = self.original.__name__
         warnings.warn(
             f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}",
             HandedOver,
-            stacklevel=4,
+            stacklevel=5,
         )
         return self
 
@@ -91,6 +89,7 @@ class DropIn:
     def __sklearn_is_fitted__(self) -> bool:
         return {"_handed_to", "expansion_"} & vars(self).keys() != set()
 
+    @consistent
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
         handed = vars(self).get("_handed_to")

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import svm
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import as_rows, select_rows
 from svmarrow.models.calibration import Calibration, sigmoid
@@ -56,7 +57,9 @@ class Machine(DropIn):
     expansion_: Any
     _sparse: bool
     _rows: Any
+    _n_support: NDArray[np.int32]
 
+    @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train, as scikit-learn's class does.
@@ -120,6 +123,7 @@ class Machine(DropIn):
         )
 
     @property
+    @consistent
     def support_vectors_(self) -> Any:
         """Support vectors, in double precision; empty for the precomputed kernel."""
         return super().support_vectors_.astype(np.float64, copy=False)  # type: ignore[misc]
@@ -171,7 +175,7 @@ class Classifier(Machine):
                 "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
                 f"`CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         if self.probability not in (False, "deprecated"):
             rows = self._kernel_values(X, X) if callable(self.kernel) else X
@@ -208,6 +212,7 @@ class Classifier(Machine):
         offsets = self._probB if self.classes_.size == 2 else -self._probB
         return Calibration("pairs", -self._probA, offsets)
 
+    @consistent
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
         made = super().as_expansion()
@@ -223,6 +228,7 @@ class Classifier(Machine):
         return kind(**taken | {"decision_function_shape": "ovr", "break_ties": False})
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @consistent
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes.
 
@@ -242,6 +248,7 @@ class Classifier(Machine):
         return self._calibration().probabilities(outputs, self.classes_.size)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @consistent
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of `predict_proba`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import Kept
+from svmarrow._support.atomic import Kept, consistent
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -143,7 +143,7 @@ class SupportVectorMachine(CertifiedMachine):
     #: what they are) in the place of its own, whether it takes its two kinds of long steps ("direct",
     #: "walks") and sums Gaussians in few columns without a look at every pair ("fast_sums"), for experiments
     #: with time: an instance may set them. The solution is the same.
-    _tuning: Mapping[str, int] | None = None
+    _tuning: ClassVar[Mapping[str, int] | None] = None
 
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
@@ -252,7 +252,7 @@ class SupportVectorMachine(CertifiedMachine):
             warnings.warn(
                 self._ended_early(certificate),
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if fitted["interrupted"]:
             raise Kept(self)
@@ -298,6 +298,7 @@ class SupportVectorMachine(CertifiedMachine):
         return [n]
 
     @property
+    @consistent
     def dual_coef_(self) -> Any:
         """Coefficients (n_outputs, n_vectors), for one output too; sparse after a sparse fit."""
         return self._in_kind(super().dual_coef_)
@@ -312,6 +313,7 @@ class SupportVectorMachine(CertifiedMachine):
             raise ValueError(f"support_ and n_support_ do not describe {m} vectors")
 
     @property
+    @consistent
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         check_is_fitted(self)
