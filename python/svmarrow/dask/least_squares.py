@@ -129,7 +129,6 @@ class Additive(DaskEstimator):
         """The delayed parts, their summaries, and the number of outputs; remembers classes or shapes."""
         raise NotImplementedError
 
-    @atomic_update
     def _more(self, X: Any, y: Any, sample_weight: Any, known: NDArray[Any] | None) -> Self:
         """Adds the rows of another collection to the sums."""
         plain: Any = self
@@ -202,6 +201,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, Additive, LowRankRLSClassifier, s
         return parts, summaries, 1 if classes.size == 2 else int(classes.size)
 
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -277,6 +277,7 @@ class DaskLowRankRLSRegressor(Additive, LowRankRLSRegressor, stored=False):
         return [cluster.later(counted, block) for block in blocks], summaries, max(1, columns)
 
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add the rows of a Dask collection, or of an array, to the model.
 

@@ -51,7 +51,6 @@ class LeastSquares(FittedExpansion):
     #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
     _by_rate: ClassVar[bool]
 
-    @atomic_fit
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What `fit` does: checks, the family's own fit, and what is kept of the leave-one-out values."""
         with fitting(self, X, y, sample_weight):
@@ -167,6 +166,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         classes = np.unique(np.asarray(y)).size
         return classes if classes > 2 else 1
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
 
@@ -257,6 +257,7 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
     def _outputs_of(self, y: Any) -> int:
         return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
 

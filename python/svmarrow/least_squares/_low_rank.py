@@ -61,6 +61,7 @@ class LowRankLeastSquares(LeastSquares):
     random_state: Any
 
     indices_: NDArray[np.int64] | None
+    remaining_trace_: NDArray[np.float64]
     jitter_: float
     n_seen_: int
     _sums: Any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from svmarrow._support.callbacks import without
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, default_gamma, threads, validated
+from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -183,11 +183,10 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             step = int(np.argmin(self._measure(path)))
         self._take(path, step)
         if path.stop == "max_time":
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__} ended early (max_time) with {path.sizes[-1]} functions of "
                 f"{self.n_vectors}. The model is usable; raise max_time",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _measure(self, path: MatchingPath) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -35,6 +34,7 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
 from svmarrow._support.rows import core_rows, parts_at_once, sample_weights, validated
+from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._grid import COSTS, GAMMAS, costs, gammas
 from svmarrow.model_selection._judging import Found, Judge, Part
 from svmarrow.model_selection._racing import Run, first_stage, race
@@ -263,18 +263,16 @@ class Search(Scored, FittedExpansion):
         found = judge.found
         failed = int((np.isnan(found.scores) & ~np.isnan(found.fit_times)).any(axis=(0, 1)).sum())
         if failed:
-            warnings.warn(
+            warn_caller(
                 f"{failed} of {len(parts)} folds have a single class to learn from: their scores are NaN",
                 FitFailedWarning,
-                stacklevel=7,
             )
         if found.unfinished:
-            warnings.warn(
+            warn_caller(
                 "fits of the search ended before the tolerance was reached "
                 f"({', '.join(sorted(found.unfinished))}): "
                 "raise max_iter, or scale the data",
                 ConvergenceWarning,
-                stacklevel=7,
             )
         return found, stop or "finished"
 
@@ -335,11 +333,10 @@ class Search(Scored, FittedExpansion):
             raise Kept(self)
         if self.stop_ == "max_time":
             tried, asked = int((~np.isnan(self.fit_times_)).sum()), self.fit_times_.size
-            warnings.warn(
+            warn_caller(
                 f"max_time={self.max_time:g} ended the search after {tried} of {asked} fits: "
                 "the best so far is chosen",
                 ConvergenceWarning,
-                stacklevel=6,
             )
         if self.refit:
             self.estimator_ = self._machine(self.C_, self.gamma_)

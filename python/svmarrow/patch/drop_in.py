@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from svmarrow._support.atomic import consistent, forget, snapshot
+from svmarrow._support.warn import warn_caller
 from svmarrow.interop import as_expansion
 
 if TYPE_CHECKING:
@@ -74,11 +74,7 @@ class DropIn:
         forget(self)
         self._handed_to = original
         name = self.original.__name__
-        warnings.warn(
-            f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}",
-            HandedOver,
-            stacklevel=5,
-        )
+        warn_caller(f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", HandedOver)
         return self
 
     def _get_doc_link(self) -> str:

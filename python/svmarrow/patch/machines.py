@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from svmarrow import svm
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import as_rows, select_rows
+from svmarrow._support.warn import warn_caller
 from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.patch.drop_in import DropIn
 from svmarrow.patch.probability import deal, out_of_fold
@@ -171,11 +171,10 @@ class Classifier(Machine):
         default = inspect.signature(self.original).parameters["probability"].default
         if default == "deprecated" != self.probability:
             name = self.original.__name__
-            warnings.warn(
+            warn_caller(
                 "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
                 f"`CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
-                stacklevel=6,
             )
         if self.probability not in (False, "deprecated"):
             rows = self._kernel_values(X, X) if callable(self.kernel) else X

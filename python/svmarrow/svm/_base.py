@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -42,6 +41,7 @@ from svmarrow._support.rows import (
     threads,
     validated,
 )
+from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm._fitted import CertifiedMachine
 
@@ -249,11 +249,7 @@ class SupportVectorMachine(CertifiedMachine):
         certificate = self.certificate_
         # A callback that has ended the fit knows that it did.
         if certificate.stop != "converged" and (fitted["interrupted"] or certificate.stop != "interrupted"):
-            warnings.warn(
-                self._ended_early(certificate),
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+            warn_caller(self._ended_early(certificate), ConvergenceWarning)
         if fitted["interrupted"]:
             raise Kept(self)
 
