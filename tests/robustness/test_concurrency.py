@@ -5,6 +5,7 @@ Each way runs in a process of its own (``tests/concurrency.py``), which is ended
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -14,11 +15,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+import svmarrow
 from concurrency import WAYS
+from everything import EVERY, KIND, X, target
+from fingerprints import digest
+from svmarrow import KernelPerceptron
 from svmarrow._support.blas import one_blas_thread, product
+from svmarrow.patch import machines, ridge
 
 PROGRAM = Path(__file__).resolve().parents[1] / "concurrency.py"
+PACKAGE = str(Path(svmarrow.__file__).parent)
 NAMES = [way.__name__ for way in WAYS if hasattr(os, "fork") or not way.__name__.startswith("fork")]
 
 
@@ -88,3 +96,169 @@ def test_a_fork_waits_and_its_child_can_work():
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
     assert blas_threads() == before
+
+
+# --- one estimator, fitted and read at once ---
+
+#: Two fits that have neither classes nor, with the other columns, rows in common.
+PAIRS = {
+    "other classes": ((X[::2], KIND[::2]), (X[1:90:2], KIND[1:90:2] + 5)),
+    "other columns": ((X[::2], KIND[::2]), (np.hstack([X, X])[1:140:2], KIND[1:140:2] + 1)),
+}
+
+
+def reseeded(estimator):
+    made = clone(estimator)
+    return made.set_params(random_state=0) if "random_state" in made.get_params() else made
+
+
+def given(estimator, pair, which):
+    rows, kinds = PAIRS[pair][which]
+    return rows, kinds if target(estimator) is KIND else np.sin(rows[:, 0]) + kinds
+
+
+def outcome(call):
+    """What a call gives or raises."""
+    try:
+        return digest(call())
+    except (ValueError, AttributeError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def reads(model, rows):
+    """Calls that read several attributes of a fit."""
+    methods = ("predict", "decision_function", "score_samples", "route", "apply", "outputs", "predict_proba")
+    found = {name: (lambda name=name: getattr(model, name)(rows)) for name in methods if hasattr(model, name)}
+    names = ("dual_coef_", "support_vectors_", "cumulative_error_", "best_params_")
+    return found | {
+        name: (lambda name=name: getattr(model, name)) for name in names if hasattr(type(model), name)
+    }
+
+
+class Traced:
+    """Calls a function at every line, or at every call, of svmarrow that runs in this thread."""
+
+    def __init__(self, function, event):
+        self.function, self.event, self.inside = function, event, False
+
+    def __call__(self, frame, event, _):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == self.event and not self.inside:
+            self.inside = True
+            self.function()
+            self.inside = False
+        return self if self.event == "line" else None
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self)
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+
+LEARNERS = {type(estimator).__name__: estimator for estimator in EVERY} | {
+    "patched SVC": machines.SVC(probability=True, random_state=0),
+    "patched KernelRidge": ridge.KernelRidge(),
+    "passes": KernelPerceptron(n_epochs=3),
+    "votes": KernelPerceptron(prediction="voted"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_earlier_model_answers_until_the_refit_is_over(name, pair):
+    """Whatever of svmarrow a refit calls, the estimator answers at that moment as before."""
+    model, rows = reseeded(LEARNERS[name]), X[:7]
+    fresh = clone(model).fit(*given(model, pair, 1))
+    model.fit(*given(model, pair, 0))
+    expected = outcome(reads(model, rows)["predict"])
+    other, seen, said = outcome(reads(fresh, rows)["predict"]), [0], set()
+
+    def ask():
+        # Every tenth call; the long searches make tens of thousands.
+        seen[0] += 1
+        if seen[0] % 10 == 0:
+            said.add(outcome(reads(model, rows)["predict"]))
+
+    with Traced(ask, "call"):
+        model.fit(*given(model, pair, 1))
+    assert said <= {expected, other}
+    assert outcome(reads(model, rows)["predict"]) == other != expected
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_method_reads_one_model_whenever_the_other_is_published(name, pair):
+    """At each line that a method runs, in turn, the other fit is published as a fit in a thread would be."""
+    first = reseeded(LEARNERS[name]).fit(*given(LEARNERS[name], pair, 0))
+    second = clone(first).fit(*given(first, pair, 1))
+    model = clone(first)
+    before, after = dict(vars(first)), dict(vars(second))
+    for method in reads(model, X[:7]):
+        expected = {outcome(reads(each, X[:7])[method]) for each in (first, second)}
+        line, lines = 0, 1
+        while line < lines:
+            model.__dict__, passed = dict(before), [0]
+
+            def publish(at=line, passed=passed):
+                if passed[0] == at:
+                    model.__dict__ = dict(after)
+                passed[0] += 1
+
+            with Traced(publish, "line"):
+                found = outcome(reads(model, X[:7])[method])
+            assert found in expected, (method, line)
+            lines, line = passed[0], line + 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LEARNERS)
+def test_threads_read_one_of_two_models_while_a_third_fits_them_in_turn(name):
+    model, rows, refits = reseeded(LEARNERS[name]), X[:7], 6
+    fits = [given(model, pair, which) for pair in PAIRS for which in (0, 1)]
+    expected = {
+        method: {outcome(reads(clone(model).fit(*fit), rows)[method]) for fit in fits}
+        for method in reads(model, rows)
+    }
+    model.fit(*fits[0])
+    wrong, over, interval = [], threading.Event(), sys.getswitchinterval()
+
+    def ask():
+        while not over.is_set() and len(wrong) < 3:
+            for method, call in reads(model, rows).items():
+                found = outcome(call)
+                if found not in expected[method]:
+                    wrong.append((method, found))
+
+    readers = [threading.Thread(target=ask) for _ in range(2)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for reader in readers:
+            reader.start()
+        for number in range(refits):
+            model.fit(*fits[number % len(fits)])
+    finally:
+        over.set()
+        for reader in readers:
+            reader.join()
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in LEARNERS if hasattr(LEARNERS[name], "partial_fit")])
+def test_the_earlier_model_answers_until_a_piece_is_learnt(name):
+    model, rows = reseeded(LEARNERS[name]), X[:7]
+    options = {"classes": [0, 1, 2]} if target(model) is KIND else {}
+    model.partial_fit(X[::2], target(model)[::2], **options)
+    expected, said = outcome(reads(model, rows)["predict"]), []
+    piece, labels = X[1::2], target(model)[1::2]
+    after = outcome(reads(copy.deepcopy(model).partial_fit(piece, labels), rows)["predict"])
+    with Traced(lambda: said.append(outcome(reads(model, rows)["predict"])), "call"):
+        model.partial_fit(piece, labels)
+    assert set(said) <= {expected, after}
+    assert outcome(reads(model, rows)["predict"]) == after

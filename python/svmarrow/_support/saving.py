@@ -31,6 +31,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import snapshot
 from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.parameters import Rule, check
 from svmarrow._support.stored import check_room
@@ -139,6 +140,7 @@ def savable(kind: Kind) -> Kind:
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a registered object, see `Savable.save`."""
     if isinstance(model, BaseEstimator):
+        model = snapshot(model)
         check_is_fitted(model)
     model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))

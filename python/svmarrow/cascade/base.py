@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import consistent
 from svmarrow.reduced_set.wrapper import ClassifierWrapper
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Cascade(ClassifierWrapper):
             classes[rest] = self.model_.decode(outputs)
         return classes
 
+    @consistent
     def route(self, X: ArrayLike) -> NDArray[np.int64]:
         """Which stage answers each row.
 
@@ -98,6 +100,7 @@ class Cascade(ClassifierWrapper):
         check_is_fitted(self, "model_")
         return self._answers(self.model_.validated(X))[1]
 
+    @consistent
     def report(self, X: ArrayLike) -> CascadeReport:
         """How many rows each stage answers, and what that costs.
 

@@ -151,6 +151,10 @@ class CalibratedCascade(Cascade):
 
     small_: ExpansionClassifier
     threshold_: float
+    n_calibration_: int
+    disagreements_: int
+    risk_bound_: float
+    share_small_: float
     _rules: ClassVar[Mapping[str, Rule]] = {
         **CALIBRATION_RULES,
         "n_vectors": Rule("an integer at least 1 or a sequence of them", _is_sizes),

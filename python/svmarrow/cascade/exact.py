@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import THREADS, Rule, check, integer, one_of, refuse
 from svmarrow._support.rows import core_rows, threads
@@ -136,6 +137,7 @@ class ExactCascade(Cascade):
     stages_: list[tuple[int, int]]
     _parts: dict[str, Any] | None
     _handle: _core.Cascade | None = None
+    _path: dict[str, Any]
     _made_anew = ("_handle", "_path")
     _rules: ClassVar[Mapping[str, Rule]] = {
         "method": one_of(*(name for name in METHODS if name != "gradient")),
@@ -299,6 +301,7 @@ class ExactCascade(Cascade):
         small = [vectors for vectors, _ in self.stages_]
         return [*small, (small[-1] if small else 0) + self.model_.expansion_.n_vectors]
 
+    @consistent
     def outputs_with_bounds(
         self, X: ArrayLike, stage: int = -1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check
 from svmarrow._support.routing import check_takes_weights
@@ -35,6 +35,7 @@ __all__ = ["DaskBaggedKernelClassifier", "DaskBaggedKernelRegressor"]
 class Bagging(DaskEstimator):
     """What both do, in front of the plain estimator."""
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **metadata: Any) -> Self:
         """Train the machines where the rows are, and merge them.
 
@@ -70,7 +71,7 @@ class Bagging(DaskEstimator):
             raise TypeError(
                 f"{type(self).__name__}.fit takes no {next(iter(metadata))}: only sample_weight beside y"
             )
-        with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
+        with fitting(self, X, y, sample_weight), self._connected() as cluster:
             remember_columns(self, X)
             model = clone(plain._routed_to())
             if sample_weight is not None or getattr(self, "class_weight", None) is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import consistent
 from svmarrow.dask.blocks import is_lazy
 from svmarrow.dask.cluster import connected, some_client
 from svmarrow.dask.prediction import lazily
@@ -43,6 +44,7 @@ class DaskEstimator:
     def _connected(self) -> AbstractContextManager[Cluster]:
         return connected(self.__dict__.get("_client"))
 
+    @consistent
     def to_local(self) -> Any:
         """The fitted model as the plain estimator, which needs no Dask."""
         check_is_fitted(self)
@@ -55,6 +57,7 @@ class DaskEstimator:
     def _to_save(self) -> Any:
         return self.to_local()
 
+    @consistent
     def predict(self, X: Any) -> Any:
         """Predictions: of a Dask collection lazily, of anything else at once, as the plain estimator.
 
@@ -77,6 +80,7 @@ class DaskEstimator:
         check_is_fitted(self)
         return lazily(self, X, method, self.client)
 
+    @consistent
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier, R^2 of a regressor, as scikit-learn has them.
 
@@ -109,6 +113,7 @@ class DaskEstimator:
 class DaskClassifier(DaskEstimator):
     """One with a decision function."""
 
+    @consistent
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes: of a Dask collection lazily, of anything else at once.
 

@@ -4,7 +4,6 @@ out.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from svmarrow._support.decoding import check_shape, pairs
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import threads
+from svmarrow._support.warn import warn_caller
 from svmarrow.dask.blocks import aligned, remember_columns
 from svmarrow.dask.parts import numbers_of
 from svmarrow.dask.rounds import Rounds
@@ -149,7 +149,7 @@ def solve(
             interrupted = True
         found = _collected(cluster, parts, rounds, offsets(prepared.summaries), prepared.classes.size)
     if found.certificate.stop != "converged" and not rounds.stopped:
-        warnings.warn(_ended_early(estimator, found.certificate), ConvergenceWarning, stacklevel=5)
+        warn_caller(_ended_early(estimator, found.certificate), ConvergenceWarning)
     return found, rounds.log, interrupted
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit, atomic_update
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse
@@ -47,6 +47,7 @@ __all__ = ["DaskLowRankRLSClassifier", "DaskLowRankRLSRegressor"]
 class Additive(DaskEstimator):
     """What both do, in front of the plain estimator."""
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the points, add up the partitions, solve the system.
 
@@ -78,10 +79,8 @@ class Additive(DaskEstimator):
         """
         plain: Any = self
         self._check_additive()
-        with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
+        with fitting(self, X, y, sample_weight), self._connected() as cluster:
             remember_columns(self, X)
-            for name in ("loo_decision_", "loo_prediction_", "loo_error_"):
-                self.__dict__.pop(name, None)
             parts, summaries, outputs = self._parts(cluster, X, y, sample_weight, None)
             plain._weighted = self._weighs(sample_weight)
             told = cluster.gather(
@@ -99,7 +98,6 @@ class Additive(DaskEstimator):
             needed = bytes_of_sums(0, *size, outputs, with_hat=False)
             refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
             plain._spec, plain._vectors, plain.indices_ = spec, points, rows
-            self.__dict__.pop("remaining_trace_", None)
             if remaining is not None:
                 plain.remaining_trace_ = remaining
             plain._sums = self._added(cluster, parts)
@@ -140,7 +138,7 @@ class Additive(DaskEstimator):
         """Adds the rows of another collection to the sums."""
         plain: Any = self
         self._check_additive()
-        with all_or_nothing(self), self._connected() as cluster:
+        with self._connected() as cluster:
             remember_columns(self, X, reset=False)
             before = plain._sums
             parts, _, outputs = self._parts(cluster, X, y, sample_weight, known)
@@ -209,6 +207,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, Additive, LowRankRLSClassifier, s
         return parts, summaries, 1 if classes.size == 2 else int(classes.size)
 
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -284,6 +283,7 @@ class DaskLowRankRLSRegressor(Additive, LowRankRLSRegressor, stored=False):
         return [cluster.later(counted, block) for block in blocks], summaries, max(1, columns)
 
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add the rows of a Dask collection, or of an array, to the model.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import core_rows, threads, weights_differ, well_aligned
@@ -71,6 +71,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
 
     rounds_: list[Round]
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the points, train on their features, go back to coefficients.
 
@@ -99,7 +100,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
             If a machine ended before the tolerance was reached.
         """
         check(self.get_params(deep=False), self._rules)
-        with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
+        with fitting(self, X, y, sample_weight), self._connected() as cluster:
             return self._fit_partitions(cluster, X, y, sample_weight)
 
     def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 from sklearn.base import clone
 
-from svmarrow._support.atomic import Kept, all_or_nothing
+from svmarrow._support.atomic import Kept, atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check, integer, refuse
 from svmarrow._support.rows import weights_differ
@@ -85,6 +85,7 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
 
     rounds_: list[Round]
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
@@ -123,7 +124,7 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
         """
         check(self.get_params(deep=False), self._rules)
         self._check_computed()
-        with fitting(self, X, y, sample_weight), all_or_nothing(self), self._connected() as cluster:
+        with fitting(self, X, y, sample_weight), self._connected() as cluster:
             return self._fit_partitions(cluster, X, y, sample_weight)
 
     def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> Self:

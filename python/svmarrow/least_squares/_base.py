@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import validate_data
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, numbered_classes
 from svmarrow._support.kinds import check_kinds
@@ -54,14 +54,12 @@ class LeastSquares(FittedExpansion):
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What `fit` does: checks, the family's own fit, and what is kept of the leave-one-out values."""
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             X, y = self._checked_rows(X, y)
             targets = self._targets(y)
             needed = self._bytes(X, int(targets.shape[1]))
             refuse_beyond_memory(f"{type(self).__name__}.fit", needed, self._remedy())
             weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
-            for name in ("loo_decision_", "loo_prediction_", "loo_error_", "loo_error_bound_"):
-                self.__dict__.pop(name, None)
             self._weighted = weights_differ(weights)
             left = self._fit_counted(X, targets, weights)
             if left is not None:
@@ -170,6 +168,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         classes = np.unique(np.asarray(y)).size
         return classes if classes > 2 else 1
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
 
@@ -260,6 +259,7 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
     def _outputs_of(self, y: Any) -> int:
         return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the system.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -28,6 +27,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares
 from svmarrow.least_squares.targets import (
@@ -108,8 +108,6 @@ class ExactLeastSquares(LeastSquares):
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        for name in ("gcv_", "loo_errors_", "gcv_path_", "residual_"):
-            self.__dict__.pop(name, None)
         self.n_iter_, self.solver_ = 1, self.solver
         refuse_time(self.max_time, self.solver)
         if self.solver == "cg":
@@ -262,10 +260,9 @@ def stopping(estimator: Any) -> Any:
 def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> None:
     """A ConvergenceWarning for an iteration that ended early."""
     if stop != "converged":
-        warnings.warn(
+        warn_caller(
             f"{type(estimator).__name__} ended before the tolerance was reached ({stop}): the residual "
             f"is {residual:.3g} for tol={tol:g}. The model is usable; raise max_iter, max_time, "
             "tol or alpha, or pass rows in double precision",
             ConvergenceWarning,
-            stacklevel=5,
         )

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_update, consistent, snapshot
 from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, threads, weights_differ
@@ -61,6 +61,7 @@ class LowRankLeastSquares(LeastSquares):
     random_state: Any
 
     indices_: NDArray[np.int64] | None
+    remaining_trace_: NDArray[np.float64]
     jitter_: float
     n_seen_: int
     _sums: Any
@@ -119,8 +120,6 @@ class LowRankLeastSquares(LeastSquares):
         self.n_seen_ = 0
         if remaining is not None:
             self.remaining_trace_ = remaining
-        else:
-            self.__dict__.pop("remaining_trace_", None)
 
     def _add(self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
         with progress(self.verbose) as told:
@@ -229,6 +228,7 @@ class LowRankLeastSquares(LeastSquares):
             self._add(X, targets, weights)
         self._finish()
 
+    @consistent
     def path(self, alphas: ArrayLike) -> list[Self]:
         """The models of other penalties, from the sums of this one: no pass over rows.
 
@@ -261,6 +261,7 @@ class LowRankLeastSquares(LeastSquares):
             models.append(model)
         return models
 
+    @atomic_update
     def merge(self, other: Self) -> Self:
         """Add the rows that another estimator has seen: one model of both.
 
@@ -282,6 +283,7 @@ class LowRankLeastSquares(LeastSquares):
         """
         check_is_fitted(self)
         check_is_fitted(other)
+        other = snapshot(other)
         mine, theirs = getattr(self, "_sums", None), getattr(other, "_sums", None)
         if mine is None or theirs is None:
             raise ValueError("merge needs two models of method='rectangle'")
@@ -292,9 +294,8 @@ class LowRankLeastSquares(LeastSquares):
             raise ValueError("merge needs two models of the same points, kernel and classes")
         if mine["products"].shape != theirs["products"].shape:
             raise ValueError("merge needs two models of as many outputs")
-        with all_or_nothing(self):
-            self._sums = {name: mine[name] + theirs[name] for name in mine}
-            self.n_seen_ = int(self._sums["rows"])
-            self._weighted = any_weighted([self._weighted, other._weighted])
-            self._finish()
-            return self
+        self._sums = {name: mine[name] + theirs[name] for name in mine}
+        self.n_seen_ = int(self._sums["rows"])
+        self._weighted = any_weighted([self._weighted, other._weighted])
+        self._finish()
+        return self

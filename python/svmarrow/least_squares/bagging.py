@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.estimator import Estimator
@@ -85,8 +85,10 @@ class BaggedKernelMachine(RoutesFit, WithOutputs, Estimator):
     expansion_: KernelExpansion
     estimators_: list[Any]
     estimators_samples_: list[NDArray[np.intp]]
+    _converted: Any
     n_features_in_: int
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **metadata: Any) -> Self:
         """Train the machines and merge them.
 
@@ -115,7 +117,7 @@ class BaggedKernelMachine(RoutesFit, WithOutputs, Estimator):
             If `estimate_memory` is more than this process may take.
         """
         check(self.get_params(deep=False), self._rules)
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             X, y = validated(self, X, y, reset=True, with_y=True)
             asked = self._for_estimator(sample_weight, metadata)
             own = sample_weights(asked.pop("sample_weight", None), X.shape[0])
@@ -341,6 +343,7 @@ class BaggedKernelClassifier(LabelledOutputs, BaggedKernelMachine):
         self.classes_, labels = numbered_classes(y)
         return y, y, class_weights(self.class_weight, weights, self.classes_, labels)[1]
 
+    @consistent
     def as_expansion(self) -> ExpansionClassifier:
         """The merged model as a classifier made of a kernel expansion."""
         check_is_fitted(self)
@@ -425,6 +428,7 @@ class BaggedKernelRegressor(NumberOutputs, BaggedKernelMachine):
     ) -> tuple[Any, Any, NDArray[np.float64] | None]:
         return np.asarray(y, dtype=np.float64), None, weights
 
+    @consistent
     def as_expansion(self) -> KernelExpansion:
         """The merged model as a kernel expansion."""
         check_is_fitted(self)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -98,7 +99,6 @@ class LinearLeastSquares(LeastSquares):
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        self.__dict__.pop("residual_", None)
         self.n_iter_ = 1
         self.solver_ = self._choice(X)
         refuse_time(self.max_time, self.solver_)
@@ -169,6 +169,7 @@ class LinearLeastSquares(LeastSquares):
         return solution["weights"], solution["intercepts"]
 
     @property
+    @consistent
     def dual_coef_(self) -> NDArray[np.float64]:
         """Not kept: `coef_` (n_outputs, d) are the weights of the features."""
         check_is_fitted(self)

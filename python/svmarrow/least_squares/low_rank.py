@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_update
 from svmarrow._support.parameters import CLASS_WEIGHT, check, refuse
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, signs
@@ -145,6 +145,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         self.verbose = verbose
 
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -178,29 +179,26 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         if self.class_weight == "balanced":
             raise refuse("class_weight", self.class_weight, "a dict or None for partial_fit")
         first = not hasattr(self, "_sums") or self._sums is None
-        with all_or_nothing(self):
-            X, y = validated(self, X, y, reset=first, with_y=True)
-            check_classification_targets(y)
-            if first:
-                if classes is None:
-                    raise ValueError(
-                        "classes=None is not allowed: the first call of partial_fit must name them all"
-                    )
-                self.classes_ = np.unique(np.asarray(classes))
-                if self.classes_.size < 2:
-                    raise ValueError(
-                        f"classes has {self.classes_.size} class: it must have at least 2 classes"
-                    )
-            elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+        X, y = validated(self, X, y, reset=first, with_y=True)
+        check_classification_targets(y)
+        if first:
+            if classes is None:
                 raise ValueError(
-                    f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+                    "classes=None is not allowed: the first call of partial_fit must name them all"
                 )
-            unknown = np.setdiff1d(y, self.classes_)
-            if unknown.size:
-                raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
-            targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
-            weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
-            self._piece(X, targets, weights, first=first)
+            self.classes_ = np.unique(np.asarray(classes))
+            if self.classes_.size < 2:
+                raise ValueError(f"classes has {self.classes_.size} class: it must have at least 2 classes")
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
+        targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
+        weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
+        self._piece(X, targets, weights, first=first)
         return self
 
 
@@ -316,6 +314,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         self.verbose = verbose
 
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows: the model is that of all rows so far, as if they had come at once.
 
@@ -342,12 +341,11 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         """
         check(self.get_params(deep=False), self._rules)
         first = not hasattr(self, "_sums") or self._sums is None
-        with all_or_nothing(self):
-            X, y = self._validated_pair(X, y, precomputed=False, reset=first)
-            targets = self._targets(y)
-            if not first and targets.shape[1] != self._sums["targets"].size:
-                raise ValueError(
-                    f"y has {targets.shape[1]} outputs: the rows so far have {self._sums['targets'].size}"
-                )
-            self._piece(X, targets, sample_weights(sample_weight, X.shape[0]), first=first)
+        X, y = self._validated_pair(X, y, precomputed=False, reset=first)
+        targets = self._targets(y)
+        if not first and targets.shape[1] != self._sums["targets"].size:
+            raise ValueError(
+                f"y has {targets.shape[1]} outputs: the rows so far have {self._sums['targets'].size}"
+            )
+        self._piece(X, targets, sample_weights(sample_weight, X.shape[0]), first=first)
         return self

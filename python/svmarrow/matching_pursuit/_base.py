@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,11 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
 from svmarrow._support.callbacks import without
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -191,11 +192,10 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             step = int(np.argmin(self._measure(path)))
         self._take(path, step)
         if path.stop == "max_time":
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__} ended early (max_time) with {path.sizes[-1]} functions of "
                 f"{self.n_vectors}. The model is usable; raise max_time",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
@@ -423,6 +423,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         return model
 
     @property
+    @consistent
     def expansion_(self) -> KernelExpansion:
         """The model as one kernel expansion, where it has one kernel and no functions of the caller."""
         try:

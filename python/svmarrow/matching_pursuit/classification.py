@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
@@ -236,6 +236,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic_fit
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
@@ -274,7 +275,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         ConvergenceWarning
             If `max_time` was over.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             X, y = self._validated(X, y)
             classes, labels = numbered_classes(y)
             weights = sample_weights(sample_weight, X.shape[0])

@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
 from svmarrow._support.rows import sample_weights
@@ -223,6 +223,7 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic_fit
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
@@ -261,7 +262,7 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
         ConvergenceWarning
             If `max_time` was over.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             X, y = self._validated(X, y, multi_output=True)
             targets = _numbers(y, "y")
             weights = sample_weights(sample_weight, X.shape[0])
@@ -287,6 +288,7 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
         train, test = train_test_split(rows, test_size=self.validation_fraction, random_state=random)
         return np.sort(train), np.sort(test)
 
+    @consistent
     def as_expansion(self) -> KernelExpansion:
         """The model as a kernel expansion: what `svmarrow.compress` takes."""
         check_is_fitted(self, "path_")

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import consistent
 from svmarrow._support.grid_scores import GridScoresDisplay
 from svmarrow._support.parameters import refuse
 
@@ -70,12 +71,14 @@ class Scored:
         return ranks
 
     @property
+    @consistent
     def best_params_(self) -> dict[str, float]:
         """The chosen point, ``{"C": ..., "gamma": ...}``."""
         check_is_fitted(self, "C_")
         return {"C": self.C_} if self.gamma_ is None else {"C": self.C_, "gamma": self.gamma_}
 
     @property
+    @consistent
     def cv_results_(self) -> dict[str, Any]:
         """Scores and times of all points, with the keys and in the order of scikit-learn's `GridSearchCV`.
 
@@ -110,6 +113,7 @@ class Scored:
     def _arrays(self) -> tuple[NDArray[np.float64], ...]:
         return self.fit_times_, self.score_times_, self.scores_
 
+    @consistent
     def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
         """Draw the scores over the grid, see `svmarrow.GridScoresDisplay`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -13,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from svmarrow._support.atomic import Kept, all_or_nothing
+from svmarrow._support.atomic import Kept, atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -35,6 +34,7 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
 from svmarrow._support.rows import core_rows, parts_at_once, sample_weights, validated
+from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._grid import COSTS, GAMMAS, costs, gammas
 from svmarrow.model_selection._judging import Found, Judge, Part
 from svmarrow.model_selection._racing import Run, first_stage, race
@@ -88,6 +88,7 @@ class Search(Scored, FittedExpansion):
 
     certificate_: Certificate
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Try every point of the grid on every fold, and fit the best to all rows.
 
@@ -125,7 +126,7 @@ class Search(Scored, FittedExpansion):
         FitFailedWarning
             If the rows of a fold have a single class: its scores are NaN.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight, groups)
 
     # --- what the two say ---
@@ -262,18 +263,16 @@ class Search(Scored, FittedExpansion):
         found = judge.found
         failed = int((np.isnan(found.scores) & ~np.isnan(found.fit_times)).any(axis=(0, 1)).sum())
         if failed:
-            warnings.warn(
+            warn_caller(
                 f"{failed} of {len(parts)} folds have a single class to learn from: their scores are NaN",
                 FitFailedWarning,
-                stacklevel=6,
             )
         if found.unfinished:
-            warnings.warn(
+            warn_caller(
                 "fits of the search ended before the tolerance was reached "
                 f"({', '.join(sorted(found.unfinished))}): "
                 "raise max_iter, or scale the data",
                 ConvergenceWarning,
-                stacklevel=6,
             )
         return found, stop or "finished"
 
@@ -330,17 +329,14 @@ class Search(Scored, FittedExpansion):
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
     def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        for name in ("estimator_", "expansion_", "certificate_"):
-            self.__dict__.pop(name, None)
         if self.stop_ == "interrupted":
             raise Kept(self)
         if self.stop_ == "max_time":
             tried, asked = int((~np.isnan(self.fit_times_)).sum()), self.fit_times_.size
-            warnings.warn(
+            warn_caller(
                 f"max_time={self.max_time:g} ended the search after {tried} of {asked} fits: "
                 "the best so far is chosen",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if self.refit:
             self.estimator_ = self._machine(self.C_, self.gamma_)

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import consistent
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
 from svmarrow.models.compiled import CompiledModel
 from svmarrow.models.reading import Reading
@@ -40,6 +41,7 @@ class WithOutputs:
         reading: Reading = as_expansion()._reading()
         return reading
 
+    @consistent
     def compiled(self) -> CompiledModel:
         """The fitted model for one row at a time, in microseconds.
 
@@ -81,6 +83,7 @@ class Labels(ClassifierMixin):
         """Index in `classes_` of each row's class."""
         raise NotImplementedError
 
+    @consistent
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of the rows.
 
@@ -133,6 +136,7 @@ class LabelledOutputs(Labels, WithOutputs):
     def _classes_of(self, X: Any) -> NDArray[np.intp]:
         return self._winners_of(self._outputs(X))
 
+    @consistent
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes.
 
@@ -171,6 +175,7 @@ class NumberOutputs(RegressorMixin, WithOutputs):
         flat = self._single and of.n_outputs == 1
         return Reading(of, "numbers", _columns(self), getattr(self, "preparation", None), flat=flat)
 
+    @consistent
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions.
 
@@ -206,6 +211,7 @@ class InsideOutputs(OutlierMixin, WithOutputs):
         """What `decision_function` takes from `score_samples`, (1,)."""
         return -self.expansion_.intercepts
 
+    @consistent
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Distances from the boundary in units of the feature space: positive inside, negative outside.
 
@@ -225,6 +231,7 @@ class InsideOutputs(OutlierMixin, WithOutputs):
         """
         return self._outputs(X)[:, 0]
 
+    @consistent
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """`decision_function` without the offset.
 
@@ -239,6 +246,7 @@ class InsideOutputs(OutlierMixin, WithOutputs):
         """
         return self.decision_function(X) + self.offset_
 
+    @consistent
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Whether rows are inside the region.
 

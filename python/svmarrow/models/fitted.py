@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
+from svmarrow._support.atomic import consistent
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
 from svmarrow.models.classifier import ExpansionClassifier
@@ -68,6 +69,7 @@ class FittedExpansion(WithOutputs, KernelEstimator):
         kernel = self.expansion_.kernel
         return isinstance(kernel, str) and kernel == "precomputed"
 
+    @consistent
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
         check_is_fitted(self)
@@ -101,6 +103,7 @@ class FittedClassifier(LabelledOutputs):
     expansion_: KernelExpansion
     _weighted: bool | None
 
+    @consistent
     def as_expansion(self) -> ExpansionClassifier:
         """The fitted model as a classifier made of a kernel expansion, without the training."""
         check_is_fitted(self)

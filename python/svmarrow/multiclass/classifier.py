@@ -9,7 +9,7 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
@@ -181,6 +181,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         self.shared = shared
         self.n_jobs = n_jobs
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **metadata: Any) -> CodedClassifier:
         """Train the machines of all columns.
 
@@ -214,7 +215,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         """
         check(self.get_params(deep=False), self._rules)
         check_kinds(X=X, y=y)
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
             if y.dtype.kind in "fc":
@@ -244,6 +245,10 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
             self.decoder_ = decoder
             self._take(trained, labels)
         return self
+
+    def _keeps_last_fit(self) -> bool:
+        # Machines with warm_start begin from those of the last fit.
+        return bool(getattr(self.estimator, "warm_start", False))
 
     def estimate_memory(self, X: Any, y: Any) -> int:
         """What `fit` would take at most, without fitting.
@@ -376,6 +381,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
             )
         return loss if self.decoder == "loss" else f"mean_{loss}"
 
+    @consistent
     def outputs(self, X: Any) -> NDArray[np.float64]:
         """Outputs of all machines before decoding.
 
@@ -451,6 +457,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
             raise AttributeError(f"this {type(self).__name__} has no {name}_: {otherwise}")
         return value
 
+    @consistent
     def as_expansion(self) -> ExpansionClassifier:
         """The fitted model as one expansion; TypeError where machines do not share one built-in kernel."""
         check_is_fitted(self)

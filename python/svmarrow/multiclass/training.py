@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -157,7 +158,8 @@ def _together(
     chosen, which, signs = code.distinct_columns()
     machine = estimator
     if getattr(machine, "warm_start", False) and last is not None and type(last.machine) is type(machine):
-        machine = last.machine.set_params(**machine.get_params(deep=False))
+        # A copy: the last model keeps its machine.
+        machine = copy.copy(last.machine).set_params(**machine.get_params(deep=False))
     if n_jobs is not None:
         machine.set_params(n_jobs=n_jobs)
     columns = machine._fit_columns(X, y, np.ascontiguousarray(code.matrix[:, chosen]), sample_weight)

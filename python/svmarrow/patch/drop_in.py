@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import consistent, forget, snapshot
 from svmarrow._support.rows import weights_differ
+from svmarrow._support.warn import warn_caller
 from svmarrow.interop import as_expansion
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class DropIn:
     #: scikit-learn's class.
     original: ClassVar[Any]
     _rules: ClassVar[Mapping[str, Rule]]
+    _handed_to: Any
 
     def __init_subclass__(cls, *, original: Any = None, **options: Any) -> None:
         super().__init_subclass__(**options if original is None else {**options, "stored": False})
@@ -54,38 +55,31 @@ class DropIn:
 
     def __getattribute__(self, name: str) -> Any:
         if name in _ANSWERS or (name[-1] == "_" and name[0] != "_"):
-            handed = object.__getattribute__(self, "__dict__").get("_handed_to")
-            if handed is not None:
-                return getattr(handed, name)
+            # Both are asked of one model, whatever another thread fits meanwhile.
+            view = snapshot(self)
+            handed = vars(view).get("_handed_to")
+            return object.__getattribute__(view, name) if handed is None else getattr(handed, name)
         return object.__getattribute__(self, name)
 
     def _fit_or_hand_over(
         self, fit: Callable[[Any, Any, Any], Any], X: Any, y: Any, sample_weight: Any
     ) -> Self:
         """Fits by svmarrow; what it refuses, the original does, or refuses in its own words."""
-        with all_or_nothing(self):
-            vars(self).pop("_handed_to", None)
-            try:
-                fit(X, y, sample_weight)
-            except (ValueError, TypeError, MemoryError) as refusal:
-                reason = str(refusal) or type(refusal).__name__
-            else:
-                return self
-            names = self.original._get_param_names()
-            original = self.original(**{name: getattr(self, name) for name in names})
-            original.fit(X, y, sample_weight=sample_weight)
-            own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-            state = vars(self)
-            state["_weighted"] = weights_differ(own) or None
-            for name in [name for name in state if name[-1] == "_" and name[0] != "_"]:
-                del state[name]
-            self._handed_to = original
+        try:
+            fit(X, y, sample_weight)
+        except (ValueError, TypeError, MemoryError) as refusal:
+            reason = str(refusal) or type(refusal).__name__
+        else:
+            return self
+        names = self.original._get_param_names()
+        original = self.original(**{name: getattr(self, name) for name in names})
+        original.fit(X, y, sample_weight=sample_weight)
+        own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        forget(self)
+        self._weighted = weights_differ(own) or None
+        self._handed_to = original
         name = self.original.__name__
-        warnings.warn(
-            f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}",
-            HandedOver,
-            stacklevel=4,
-        )
+        warn_caller(f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", HandedOver)
         return self
 
     def _get_doc_link(self) -> str:
@@ -96,6 +90,7 @@ class DropIn:
     def __sklearn_is_fitted__(self) -> bool:
         return {"_handed_to", "expansion_"} & vars(self).keys() != set()
 
+    @consistent
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
         handed = vars(self).get("_handed_to")

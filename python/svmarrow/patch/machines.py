@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,8 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import svm
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import as_rows, select_rows
+from svmarrow._support.warn import warn_caller
 from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.patch.drop_in import DropIn
 from svmarrow.patch.probability import deal, out_of_fold
@@ -56,7 +57,9 @@ class Machine(DropIn):
     expansion_: Any
     _sparse: bool
     _rows: Any
+    _n_support: NDArray[np.int32]
 
+    @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train, as scikit-learn's class does.
@@ -120,6 +123,7 @@ class Machine(DropIn):
         )
 
     @property
+    @consistent
     def support_vectors_(self) -> Any:
         """Support vectors, in double precision; empty for the precomputed kernel."""
         return super().support_vectors_.astype(np.float64, copy=False)  # type: ignore[misc]
@@ -167,11 +171,10 @@ class Classifier(Machine):
         default = inspect.signature(self.original).parameters["probability"].default
         if default == "deprecated" != self.probability:
             name = self.original.__name__
-            warnings.warn(
+            warn_caller(
                 "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
                 f"`CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
-                stacklevel=5,
             )
         if self.probability not in (False, "deprecated"):
             rows = self._kernel_values(X, X) if callable(self.kernel) else X
@@ -208,6 +211,7 @@ class Classifier(Machine):
         offsets = self._probB if self.classes_.size == 2 else -self._probB
         return Calibration("pairs", -self._probA, offsets)
 
+    @consistent
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
         made = super().as_expansion()
@@ -223,6 +227,7 @@ class Classifier(Machine):
         return kind(**taken | {"decision_function_shape": "ovr", "break_ties": False})
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @consistent
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes.
 
@@ -242,6 +247,7 @@ class Classifier(Machine):
         return self._calibration().probabilities(outputs, self.classes_.size)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @consistent
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of `predict_proba`.
 

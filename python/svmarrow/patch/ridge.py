@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sklearn import kernel_ridge as originals
 from sklearn.base import _fit_context
 
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import Rule, integer, one_of, real
 from svmarrow.least_squares import RLSRegressor
 from svmarrow.patch.drop_in import DropIn
@@ -44,6 +45,7 @@ class KernelRidge(DropIn, RLSRegressor, originals.KernelRidge, original=original
         "coef0": real(),
     }
 
+    @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit, as scikit-learn's class does.
@@ -76,6 +78,7 @@ class KernelRidge(DropIn, RLSRegressor, originals.KernelRidge, original=original
     predict = RLSRegressor.predict
 
     @property
+    @consistent
     def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients, (n_samples,) or (n_samples, n_targets) as the targets were."""
         return self._shaped(self.expansion_.coefficients)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import Kept, atomic_fit, atomic_update, consistent
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.rows import as_rows, default_gamma, rows_of, validated
@@ -57,6 +57,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
     _weighted: bool | None = False
     _margin_loss: ClassVar[str] = "perceptron"
 
+    @atomic_fit
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything and learn from the rows, in their order, ``n_epochs`` times over.
 
@@ -87,18 +88,24 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         """
         check(self.get_params(deep=False), self._rules)
         with fitting(self, X, y), subtasks("epoch", int(self.n_epochs)) as epochs:
-            with all_or_nothing(self):
-                X, y = validated(self, X, y, reset=True, with_y=True)
-                check_classification_targets(y)
-                self._begin(X, np.unique(y))
-                labels = np.searchsorted(self.classes_, y).astype(np.int64)
-                with epochs.part(0, model=dict):
-                    self._pass(X, labels)
-            while self.n_epochs_ < self.n_epochs and not epochs.stopped:
-                with all_or_nothing(self), epochs.part(self.n_epochs_, model=dict):
-                    self._pass(X, labels)
+            X, y = validated(self, X, y, reset=True, with_y=True)
+            check_classification_targets(y)
+            self._begin(X, np.unique(y))
+            labels = np.searchsorted(self.classes_, y).astype(np.int64)
+            completed: dict[str, Any] | None = None
+            try:
+                while self.n_epochs_ < self.n_epochs and not epochs.stopped:
+                    with epochs.part(self.n_epochs_, model=dict):
+                        self._pass(X, labels)
+                    completed = dict(vars(self))
+            except KeyboardInterrupt:
+                if completed is None:
+                    raise
+                self.__dict__ = completed
+                raise Kept(self) from None
         return self
 
+    @atomic_update
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from the next piece of the stream: one row or a million, in their order.
 
@@ -128,26 +135,25 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         """
         check(self.get_params(deep=False), self._rules)
         first = not hasattr(self, "_state")
-        with all_or_nothing(self):
-            X, y = validated(self, X, y, reset=first, with_y=True)
-            check_classification_targets(y)
-            if first:
-                if classes is None:
-                    raise ValueError(
-                        "classes=None is not allowed: the first call of partial_fit must name them all"
-                    )
-                self._begin(X, np.unique(np.asarray(classes)))
-            elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+        X, y = validated(self, X, y, reset=first, with_y=True)
+        check_classification_targets(y)
+        if first:
+            if classes is None:
                 raise ValueError(
-                    f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+                    "classes=None is not allowed: the first call of partial_fit must name them all"
                 )
-            unknown = np.setdiff1d(y, self.classes_)
-            if unknown.size:
-                raise ValueError(
-                    f"y has the label {unknown.tolist()[0]!r}, which is not among the classes "
-                    f"{self.classes_.tolist()} that the first call of partial_fit named"
-                )
-            self._piece(X, np.searchsorted(self.classes_, y).astype(np.int64))
+            self._begin(X, np.unique(np.asarray(classes)))
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y has the label {unknown.tolist()[0]!r}, which is not among the classes "
+                f"{self.classes_.tolist()} that the first call of partial_fit named"
+            )
+        self._piece(X, np.searchsorted(self.classes_, y).astype(np.int64))
         return self
 
     def _begin(self, X: Any, classes: NDArray[Any]) -> None:
@@ -284,6 +290,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         return rows if rows.dtype in (kind, np.uint8) else rows.astype(kind)
 
     @property
+    @consistent
     def cumulative_error_(self) -> float:
         """Mistakes made along the stream, as a share of the rows seen.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import Rule, one_of
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.perceptron._pool import PoolClassifier
@@ -124,6 +125,7 @@ class KernelPerceptron(PoolClassifier):
         votes = _core.voted(expansion, born, self.n_seen_, n_classes, core_rows(rows), threads(self.n_jobs))
         return votes if self.classes_.size > 2 else votes[:, 1:] - votes[:, :1]
 
+    @consistent
     def as_expansion(self) -> ExpansionClassifier:
         """The model as an expansion with labels: what `svmarrow.compress` takes.
 

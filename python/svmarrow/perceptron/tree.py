@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import (
     RANDOM_STATE,
     ROW_KERNELS,
@@ -296,6 +297,7 @@ class PerceptronTreeClassifier(StreamClassifier):
     def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
         return self._ready.tree.decision(core_rows(self._as_stream(rows)), threads(self.n_jobs))
 
+    @consistent
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf of each row.
 
@@ -311,6 +313,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         """
         return self._routes(X)[:, 0]
 
+    @consistent
     def kernel_values(self, X: ArrayLike) -> NDArray[np.int64]:
         """How many kernel values the answer for each row costs.
 
@@ -327,6 +330,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         """
         return self._routes(X)[:, 2]
 
+    @consistent
     def decision_depth(self, X: ArrayLike) -> NDArray[np.int64]:
         """How many inner nodes are on the path of each row of X, (n,)."""
         return self._routes(X)[:, 1]
@@ -336,6 +340,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         rows = self._as_stream(validated(self, X, reset=False))
         return self._ready.tree.routes(core_rows(rows), threads(self.n_jobs))
 
+    @consistent
     def leaf_expansion(self, leaf: int) -> KernelExpansion:
         """The local expansion of a leaf.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.reduced_set.compression import RULES, compress
@@ -165,6 +166,7 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         return bytes_of_work(outputs, rows, most, rows, self.method, **options)
 
     @property
+    @consistent
     def expansion_(self) -> KernelExpansion:
         """The compressed expansion."""
         check_is_fitted(self, "model_")
@@ -185,6 +187,7 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
     def _winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         return self.model_.decode(outputs)
 
+    @consistent
     def as_expansion(self) -> ExpansionClassifier:
         """The compressed model without the estimator."""
         check_is_fitted(self, "model_")

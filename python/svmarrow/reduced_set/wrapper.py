@@ -10,7 +10,7 @@ from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
@@ -34,6 +34,7 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
     estimator_: Any
     model_: ExpansionClassifier
 
+    @atomic_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **metadata: Any
     ) -> Self:
@@ -67,7 +68,7 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
             compression if that is, see `estimate_memory`.
         """
         check(self.get_params(deep=False), self._rules)
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             self._refuse_beyond_memory(X, y)
             self._fit(X, y, self._for_estimator(sample_weight, metadata))
         return self

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import Kept
+from svmarrow._support.atomic import Kept, consistent
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -43,6 +42,7 @@ from svmarrow._support.rows import (
     validated,
     weights_differ,
 )
+from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm._fitted import CertifiedMachine
 
@@ -144,7 +144,7 @@ class SupportVectorMachine(CertifiedMachine):
     #: what they are) in the place of its own, whether it takes its two kinds of long steps ("direct",
     #: "walks") and sums Gaussians in few columns without a look at every pair ("fast_sums"), for experiments
     #: with time: an instance may set them. The solution is the same.
-    _tuning: Mapping[str, int] | None = None
+    _tuning: ClassVar[Mapping[str, int] | None] = None
 
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
@@ -251,11 +251,7 @@ class SupportVectorMachine(CertifiedMachine):
         certificate = self.certificate_
         # A callback that has ended the fit knows that it did.
         if certificate.stop != "converged" and (fitted["interrupted"] or certificate.stop != "interrupted"):
-            warnings.warn(
-                self._ended_early(certificate),
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            warn_caller(self._ended_early(certificate), ConvergenceWarning)
         if fitted["interrupted"]:
             raise Kept(self)
 
@@ -300,6 +296,7 @@ class SupportVectorMachine(CertifiedMachine):
         return [n]
 
     @property
+    @consistent
     def dual_coef_(self) -> Any:
         """Coefficients (n_outputs, n_vectors), for one output too; sparse after a sparse fit."""
         return self._in_kind(super().dual_coef_)
@@ -314,6 +311,7 @@ class SupportVectorMachine(CertifiedMachine):
             raise ValueError(f"support_ and n_support_ do not describe {m} vectors")
 
     @property
+    @consistent
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         check_is_fitted(self)

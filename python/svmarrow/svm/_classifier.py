@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import Decoding, check_shape, pairs
 from svmarrow.models.columns import Columns
@@ -30,6 +30,7 @@ CLASSIFIER_RULES = {**SOLVER_RULES, **DECODING_RULES}
 class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     """Base of `SVC` and `NuSVC`."""
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
@@ -64,7 +65,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
@@ -125,6 +126,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         return _sizes(counts, self._decoding_of(counts.size))
 
     @property
+    @consistent
     def dual_coef_(self) -> Any:
         """Signed coefficients in scikit-learn's layout, sparse after a sparse fit.
 

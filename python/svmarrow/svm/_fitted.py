@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
 from svmarrow._support.decoding import numbered_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, one_of
 from svmarrow._support.rows import check_every_class, class_weights, core_rows, sample_weights, shown, threads
@@ -50,6 +51,7 @@ class CertifiedMachine(FittedExpansion):
             raise ValueError(f"the certificate has {machines} machines, the expansion {outputs} outputs")
 
     @property
+    @consistent
     def coef_(self) -> Any:
         """Weights of the features (n_outputs, d), sparse after a sparse fit; for the linear kernel alone.
 

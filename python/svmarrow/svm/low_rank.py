@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
@@ -184,6 +184,7 @@ class LowRankSVC(CertifiedClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the points, train on their features, go back to coefficients.
 
@@ -217,7 +218,7 @@ class LowRankSVC(CertifiedClassifier):
             If a machine ended before the tolerance was reached.
         """
         check(self.get_params(deep=False), self._rules)
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             self._fit(X, y, sample_weight)
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import Rule, real
 from svmarrow.models.decoded import InsideOutputs
@@ -135,6 +135,7 @@ class OneClassSVM(InsideOutputs, SingleMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Train.
 
@@ -168,7 +169,7 @@ class OneClassSVM(InsideOutputs, SingleMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             X = self._validated(X, with_y=False)
             training = self._training(X, self._weights(sample_weight, X.shape[0]))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.atomic import all_or_nothing
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
 from svmarrow.models.decoded import NumberOutputs
@@ -35,6 +35,7 @@ class KernelRegressor(NumberOutputs, SingleMachine):
         """Half the width of the tube, and nu where it is found out."""
         raise NotImplementedError
 
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
@@ -68,7 +69,7 @@ class KernelRegressor(NumberOutputs, SingleMachine):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        with fitting(self, X, y, sample_weight), all_or_nothing(self):
+        with fitting(self, X, y, sample_weight):
             X, y = self._validated(X, y, with_y=True)
             try:
                 y = y.astype(np.float64)

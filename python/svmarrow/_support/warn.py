@@ -1,0 +1,20 @@
+"""Warnings that name the line of the user, however many calls of the package lie between."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+__all__ = ["warn_caller"]
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warns in the name of the first caller that is neither svmarrow nor scikit-learn's wrapper of `fit`."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_between(module: str) -> bool:
+    return module.partition(".")[0] == "svmarrow" or module == "sklearn.base"
