@@ -127,6 +127,7 @@ def validated(
     precomputed: bool = False,
     with_y: bool = False,
     multi_output: bool = False,
+    y_numeric: bool = False,
 ) -> Any:
     """scikit-learn's checks of an estimator's data; X is returned as :func:`as_rows` has it, with y if asked.
 
@@ -147,7 +148,7 @@ def validated(
     with np.errstate(over="ignore", invalid="ignore"):
         if not with_y:
             return _layout(validate_data(estimator, X, **options))
-        X, y = validate_data(estimator, X, y, multi_output=multi_output, **options)
+        X, y = validate_data(estimator, X, y, multi_output=multi_output, y_numeric=y_numeric, **options)
     return _layout(X), y
 
 

@@ -110,7 +110,8 @@ def as_expansion(model: Any) -> Any:
         return as_expansion(load_libsvm_model(model) if is_libsvm_model(model) else load(model))
     if isinstance(model, (tuple, list)):
         return _bare(model)
-    own = getattr(model, "as_expansion", None)
+    # The replacements of scikit-learn's classes have scikit-learn's public names alone.
+    own = getattr(model, "as_expansion", None) or getattr(model, "_as_expansion", None)
     if own is not None:
         _fitted(model)
         return _with_manners(model, own())

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
-from sklearn.utils.validation import validate_data
 
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, numbered_classes
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
@@ -291,13 +289,16 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
         return self._fit_all(X, y, sample_weight)
 
     def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
-        X = validated(self, X, reset=reset, precomputed=precomputed)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        check_kinds(y=y)
-        y = validate_data(self, y=y, multi_output=True, y_numeric=True, reset=False)
-        if y.shape[0] != X.shape[0]:
-            raise ValueError(f"y has {y.shape[0]} rows: X has {X.shape[0]}")
+        X, y = validated(
+            self,
+            X,
+            y,
+            reset=reset,
+            precomputed=precomputed,
+            with_y=True,
+            multi_output=True,
+            y_numeric=True,
+        )
         return X, y
 
     def _targets(self, y: Any) -> NDArray[np.float64]:

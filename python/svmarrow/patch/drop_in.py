@@ -1,68 +1,86 @@
-"""What the replacements share: scikit-learn's constructor, and the original where svmarrow refuses."""
+"""What the replacements share: fits by svmarrow, and by scikit-learn's own code where svmarrow refuses."""
 
 from __future__ import annotations
 
-import inspect
+import functools
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from svmarrow._support.atomic import consistent, forget, snapshot
+from svmarrow._support.atomic import consistent
 from svmarrow._support.rows import weights_differ
 from svmarrow._support.warn import warn_caller
-from svmarrow.interop import as_expansion
+from svmarrow.interop.convert import CONVERTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["DropIn", "HandedOver"]
+__all__ = ["EXTRAS", "DropIn", "HandedOver", "like"]
 
-#: Methods that the original answers where it has fitted.
-_ANSWERS = frozenset({"decision_function", "predict", "predict_log_proba", "predict_proba", "score_samples"})
+#: Attributes of a fit by svmarrow that scikit-learn's class does not have, all others are its own.
+EXTRAS = ("certificate_", "expansion_")
+
+#: Pairs (class, reason) that a warning has reported in this process.
+_REPORTED: set[tuple[str, str]] = set()
+#: Numbers, and lists of them: they do not distinguish reasons.
+_NUMBERS = re.compile(r"[\[(]*-?\d[\d.e+\-,\s\[\]()]*")
 
 
 class HandedOver(UserWarning):
-    """svmarrow could not do what was asked for, scikit-learn's original class has done it."""
+    """svmarrow could not do what was asked for, scikit-learn's original class has done it.
+
+    A reason is reported once in a process, whatever the numbers in it.
+    """
+
+
+def like(original: Any) -> Callable[[Any], Any]:
+    """A decorator for a method: signature and documentation are those of the original class."""
+
+    def decorate(method: Any) -> Any:
+        return functools.wraps(getattr(original, method.__name__))(method)
+
+    return decorate
 
 
 class DropIn:
-    """A class of svmarrow and its original of scikit-learn as one: svmarrow's where both have a name.
+    """A class of scikit-learn, its original, whose fits and predictions are svmarrow's.
 
-    A subclass names svmarrow's class and then the original among its bases. Its constructor, parameters,
-    rules and documentation are those of the original, in the version that is installed.
-
-    Whatever svmarrow's `fit` refuses is handed to an object of the original class. So users see
-    scikit-learn's own errors; where the original has no objection, it stands behind all methods and
-    attributes.
+    Constructor, parameters and documentation are the original's, in the version that is installed. A fit
+    leaves every attribute that the original's leaves, private ones included, and those in `EXTRAS`. So the
+    original's own methods work on the same object, and do so where svmarrow's `fit` refuses: users see
+    scikit-learn's errors, or its model.
     """
 
     #: scikit-learn's class.
-    original: ClassVar[Any]
-    _rules: ClassVar[Mapping[str, Rule]]
-    _handed_to: Any
+    _original: ClassVar[Any]
+    expansion_: KernelExpansion
+    #: Whether weights differed; None where that is not known.
+    _weighted: bool | None
+    n_features_in_: int
+    feature_names_in_: Any
 
     def __init_subclass__(cls, *, original: Any = None, **options: Any) -> None:
-        super().__init_subclass__(**options if original is None else {**options, "stored": False})
+        super().__init_subclass__(**options)
         if original is not None:
-            cls.original = original
-            cls.__init__ = original.__init__  # type: ignore[method-assign]
+            cls._original = original
             cls.__doc__ = original.__doc__
-        if hasattr(cls, "original"):
-            taken = inspect.signature(cls).parameters
-            cls._rules = {name: rule for name, rule in cls._rules.items() if name in taken}
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in _ANSWERS or (name[-1] == "_" and name[0] != "_"):
-            # Both are asked of one model, whatever another thread fits meanwhile.
-            view = snapshot(self)
-            handed = vars(view).get("_handed_to")
-            return object.__getattribute__(view, name) if handed is None else getattr(handed, name)
-        return object.__getattribute__(self, name)
+    def _keep_columns(self, trained: Any) -> None:
+        """The number of columns and their names, if they have any, from a fitted estimator."""
+        self.n_features_in_ = trained.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(trained, "feature_names_in_"):
+            self.feature_names_in_ = trained.feature_names_in_
+
+    def _is_ours(self) -> bool:
+        """Whether svmarrow has fitted the model; otherwise the original's methods answer."""
+        return "expansion_" in vars(self)
 
     def _fit_or_hand_over(
-        self, fit: Callable[[Any, Any, Any], Any], X: Any, y: Any, sample_weight: Any
+        self, fit: Callable[[Any, Any, Any], None], X: Any, y: Any, sample_weight: Any
     ) -> Self:
         """Fits by svmarrow; what it refuses, the original does, or refuses in its own words."""
         try:
@@ -71,30 +89,34 @@ class DropIn:
             reason = str(refusal) or type(refusal).__name__
         else:
             return self
-        names = self.original._get_param_names()
-        original = self.original(**{name: getattr(self, name) for name in names})
-        original.fit(X, y, sample_weight=sample_weight)
+        for name in EXTRAS:
+            self.__dict__.pop(name, None)
+        self._original.fit(self, X, y, sample_weight=sample_weight)
         own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        forget(self)
         self._weighted = weights_differ(own) or None
-        self._handed_to = original
-        name = self.original.__name__
-        warn_caller(f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", HandedOver)
+        name = self._original.__name__
+        key = name, _NUMBERS.sub("#", reason)
+        if key not in _REPORTED:
+            warn_caller(
+                f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", HandedOver
+            )
+            # A warning that a filter has turned into an exception has not been reported.
+            _REPORTED.add(key)
         return self
 
     def _get_doc_link(self) -> str:
         """The page of scikit-learn's class, whose documentation is that of this one."""
-        link: str = self.original()._get_doc_link()
+        link: str = self._original()._get_doc_link()
         return link
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return {"_handed_to", "expansion_"} & vars(self).keys() != set()
-
     @consistent
-    def as_expansion(self) -> Any:
+    def _as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
-        handed = vars(self).get("_handed_to")
-        if handed is None:
-            return super().as_expansion()  # type: ignore[misc]
-        converted = as_expansion(handed)
-        return converted.with_weighted(True) if vars(self).get("_weighted") else converted
+        if self._is_ours():
+            return self._expansion_model()
+        converted = CONVERTERS[self._original.__name__](self)
+        return converted.with_weighted(True) if self._weighted else converted
+
+    def _expansion_model(self) -> Any:
+        """The same for a fit by svmarrow."""
+        return self.expansion_

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Self
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,21 +13,23 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import svm
 from svmarrow._support.atomic import atomic_fit, consistent
-from svmarrow._support.decoding import pairs
-from svmarrow._support.rows import as_rows, select_rows
+from svmarrow._support.decoding import Decoding, class_indices, decision_values, pairs
+from svmarrow._support.rows import as_rows, select_rows, validated
 from svmarrow._support.warn import warn_caller
 from svmarrow.models.calibration import Calibration, sigmoid
-from svmarrow.patch.drop_in import DropIn
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.patch.drop_in import DropIn, like
 from svmarrow.patch.probability import deal, out_of_fold
+from svmarrow.svm._fitted import feature_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow.models.columns import Columns
     from svmarrow.svm._base import Training
 
 __all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
@@ -37,61 +40,10 @@ __all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
 _DENSE = 0.5
 
 
-class Machine(DropIn):
-    """What the five share.
+class Trainer:
+    """What svmarrow's machines do differently on behalf of a replacement."""
 
-    A kernel that is a function is called as scikit-learn calls it, once with the rows as they were given, and
-    the machine is trained and stored on the matrix that it returns.
-    """
-
-    # svmarrow's parameters that scikit-learn does not have.
-    fit_intercept: Any = True
-    loss: Any = "hinge"
-    multi_class: Any = "ovo"
-    warm_start: Any = False
-    max_time: Any = None
-    n_jobs: Any = None
-
-    kernel: Any
     max_iter: int
-    expansion_: Any
-    _sparse: bool
-    _rows: Any
-    _n_support: NDArray[np.int32]
-
-    @atomic_fit
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train, as scikit-learn's class does.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training vectors; kernel values for the precomputed kernel.
-        y : array-like of shape (n_samples,)
-            Labels or numbers; not used by `OneClassSVM`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights, which multiply C for each row. Rows whose weight is not positive are left out.
-
-        Returns
-        -------
-        self : object
-            Fitted estimator.
-        """
-        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
-
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Trains with svmarrow."""
-        if sample_weight is not None:
-            sample_weight = np.maximum(np.asarray(sample_weight, dtype=np.float64), 0.0)
-        rows = self._kernel_values(X, X) if callable(self.kernel) else X
-        super().fit(rows, y, sample_weight)  # type: ignore[misc]
-        self._sparse = sp.issparse(rows)
-        self._rows = X if callable(self.kernel) else None
-
-    def _kernel_values(self, X: Any, Z: Any) -> Any:
-        values = self.kernel(X, Z)
-        return values.toarray() if sp.issparse(values) else np.asarray(values, dtype=np.float64)
 
     def _training(self, X: Any, weights: NDArray[np.float64]) -> Training:
         training: Training = super()._training(X, weights)  # type: ignore[misc]
@@ -100,47 +52,139 @@ class Machine(DropIn):
             return training._replace(rows=rows.toarray())
         return training
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)
-        if callable(self.kernel):
-            X = self._kernel_values(X, self._rows)
-        elif sp.issparse(X) and not self._sparse:
-            raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
-        outputs: NDArray[np.float64] = super()._outputs(X)  # type: ignore[misc]
-        return outputs
-
-    def _is_precomputed(self) -> bool:
-        return callable(self.kernel) or self.kernel == "precomputed"
-
-    def _trained_kernel(self) -> Any:
-        return "precomputed" if callable(self.kernel) else self.kernel
-
     def _ended_early(self, certificate: Certificate) -> str:  # noqa: ARG002 - scikit-learn does not tell more
         return (
             f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
             "StandardScaler or MinMaxScaler."
         )
 
+
+class SVCTrainer(Trainer, svm.SVC, stored=False):
+    """Trains `SVC`."""
+
+
+class NuSVCTrainer(Trainer, svm.NuSVC, stored=False):
+    """Trains `NuSVC`."""
+
+
+class SVRTrainer(Trainer, svm.SVR, stored=False):
+    """Trains `SVR`."""
+
+
+class NuSVRTrainer(Trainer, svm.NuSVR, stored=False):
+    """Trains `NuSVR`."""
+
+
+class OneClassSVMTrainer(Trainer, svm.OneClassSVM, stored=False):
+    """Trains `OneClassSVM`."""
+
+
+class Machine(DropIn):
+    """What the five share.
+
+    A kernel that is a function is called as scikit-learn calls it, once with the rows as they were given, and
+    the machine is trained on the matrix that it returns: `expansion_` has the precomputed kernel.
+    """
+
+    _trainer: ClassVar[Any]
+    #: Names of the parameters that the trainer has too.
+    _shared: ClassVar[tuple[str, ...]]
+
+    kernel: Any
+    certificate_: Certificate
+    shape_fit_: tuple[int, ...]
+    _sparse: bool
+
+    def __init_subclass__(cls, *, trainer: Any = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if trainer is not None:
+            cls._trainer = trainer
+            # What `decision_function_shape` and `break_ties` say is about predictions.
+            about = set(trainer._get_param_names()) - {"kernel", "decision_function_shape", "break_ties"}
+            cls._shared = tuple(name for name in cls._original._get_param_names() if name in about)
+
+    @like(originals.SVR)
+    @atomic_fit
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+
+    def _new_trainer(self) -> Any:
+        kernel = "precomputed" if callable(self.kernel) else self.kernel
+        return self._trainer(kernel=kernel, **{name: getattr(self, name) for name in self._shared})
+
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Trains with svmarrow, and keeps what scikit-learn keeps."""
+        random = check_random_state(self.random_state)  # type: ignore[attr-defined]
+        if sample_weight is not None:
+            sample_weight = np.maximum(np.asarray(sample_weight, dtype=np.float64), 0.0)
+        is_function = callable(self.kernel)
+        if is_function:
+            self._BaseLibSVM__Xfit = X
+        rows = self._compute_kernel(X) if is_function else X  # type: ignore[attr-defined]
+        trained = self._new_trainer().fit(rows, y, sample_weight)
+        self._keep(trained)
+        self._sparse = sp.issparse(rows)
+        if is_function:
+            self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
+        else:
+            self._keep_columns(trained)
+        self._calibrate(trained, rows, y, sample_weight, random)
+        # scikit-learn draws one number whatever it needs, which who shares the generator sees.
+        random.randint(np.iinfo("i").max)
+
+    def _keep(self, trained: Any) -> None:
+        """The attributes of a fit, under scikit-learn's names."""
+        expansion = trained.expansion_
+        self.expansion_ = expansion
+        self._weighted = trained._weighted
+        self.certificate_ = trained.certificate_
+        self.support_ = trained.support_
+        self.support_vectors_ = trained.support_vectors_.astype(np.float64, copy=False)
+        self.dual_coef_ = self._dual_coef_ = trained.dual_coef_
+        self.intercept_ = expansion.intercepts.copy()
+        self._intercept_ = self.intercept_.copy()
+        self.fit_status_ = trained.fit_status_
+        self.shape_fit_ = trained.shape_fit_
+        self.n_iter_ = trained.n_iter_
+        self._num_iter = np.atleast_1d(np.asarray(self.n_iter_, dtype=np.int32))
+        self._gamma = 0.0 if expansion.kernel == "precomputed" else float(expansion.gamma)
+        self._n_support = np.repeat(trained.n_support_, 2)
+        self._effective_probability = self.probability  # type: ignore[attr-defined]
+
+    def _calibrate(
+        self,
+        trained: Any,  # noqa: ARG002 - what classifiers need
+        X: Any,  # noqa: ARG002
+        y: Any,  # noqa: ARG002
+        sample_weight: Any,  # noqa: ARG002
+        random: np.random.RandomState,  # noqa: ARG002
+    ) -> None:
+        """Probabilities, where a machine has them."""
+        self._probA = self._probB = np.empty(0)
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        """Outputs (n, q) of a machine that svmarrow has fitted."""
+        if callable(self.kernel):
+            rows = as_rows(self._compute_kernel(X))  # type: ignore[attr-defined]
+            if rows.shape[1] != self.shape_fit_[0]:
+                raise ValueError(
+                    f"X.shape[1] = {rows.shape[1]} should be equal to {self.shape_fit_[0]}, the number of "
+                    "samples at training time"
+                )
+        elif sp.issparse(X) and not self._sparse:
+            raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
+        else:
+            rows = validated(self, X, reset=False, precomputed=self.kernel == "precomputed")
+        return self.expansion_._evaluate(rows, None)
+
     @property
     @consistent
-    def support_vectors_(self) -> Any:
-        """Support vectors, in double precision; empty for the precomputed kernel."""
-        return super().support_vectors_.astype(np.float64, copy=False)  # type: ignore[misc]
-
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors of each class."""
-        return self._n_support
-
-    @n_support_.setter
-    def n_support_(self, counts: NDArray[np.int32]) -> None:
-        # A property of the original that cannot be set.
-        self._n_support = counts
-
-    @property
-    def _gamma(self) -> float:
-        return float(self.expansion_.gamma)
+    def coef_(self) -> Any:
+        """Weights of the features for ``kernel="linear"``, read-only."""
+        if self._is_ours() and isinstance(self.kernel, str) and self.kernel == "linear":
+            return feature_weights(self.expansion_)
+        return super().coef_  # type: ignore[misc]
 
 
 def _gives_probabilities(classifier: Any) -> bool:
@@ -158,41 +202,54 @@ class Classifier(Machine):
     """
 
     probability: bool | str
-    random_state: Any
+    decision_function_shape: Literal["ovo", "ovr"]
+    break_ties: bool
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
     _probA: NDArray[np.float64]  # noqa: N815
     _probB: NDArray[np.float64]  # noqa: N815
 
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
-        random = check_random_state(self.random_state)
-        super()._fit_here(X, y, sample_weight)
+    def _keep(self, trained: Any) -> None:
+        super()._keep(trained)
+        self.classes_ = trained.classes_
+        self.class_weight_ = trained.class_weight_
+        self._n_support = trained.n_support_
+        self.n_iter_ = self._num_iter
+        if self.classes_.size == 2:
+            # LIBSVM's outputs are positive for the first class.
+            self._dual_coef_, self._intercept_ = -self.dual_coef_, -self.intercept_
+        if self.probability == "deprecated":
+            self._effective_probability = False
+
+    def _calibrate(
+        self, trained: Any, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState
+    ) -> None:
+        """The sigmoid of each pair, in LIBSVM's direction: from outputs that are positive for the first."""
         self._probA = self._probB = np.empty(0)
-        default = inspect.signature(self.original).parameters["probability"].default
+        default = inspect.signature(self._original).parameters["probability"].default
         if default == "deprecated" != self.probability:
-            name = self.original.__name__
+            name = self._original.__name__
             warn_caller(
                 "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
                 f"`CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
             )
-        if self.probability not in (False, "deprecated"):
-            rows = self._kernel_values(X, X) if callable(self.kernel) else X
-            self._calibrate(as_rows(rows), np.asarray(y).ravel(), sample_weight, random)
-
-    def _calibrate(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState) -> None:
-        """The sigmoid of each pair, in LIBSVM's direction: from outputs that are positive for the first."""
-        labels, support = np.searchsorted(self.classes_, y), self.support_
+        if self.probability in (False, "deprecated"):
+            return
+        X = as_rows(X)
+        labels, support = np.searchsorted(self.classes_, np.asarray(y).ravel()), self.support_
         weights = (
             np.ones(labels.size) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         )
         used = np.flatnonzero(weights > 0.0)
         if used.size < labels.size:
-            X = select_rows(X, used, precomputed=self._is_precomputed())
+            X = select_rows(X, used, precomputed=trained.kernel == "precomputed")
             labels, weights, support = labels[used], weights[used], np.searchsorted(used, support)
-        folds = deal(labels, random)
+        folds = deal(labels, deepcopy(random))
+        parameters = {"gamma": float(self.expansion_.gamma), "class_weight": None}
+        machine = type(trained)(**trained.get_params(deep=False) | parameters)
         outputs = out_of_fold(
-            self._for_folds(),
+            machine,
             self.expansion_,
             support,
             X,
@@ -211,78 +268,130 @@ class Classifier(Machine):
         offsets = self._probB if self.classes_.size == 2 else -self._probB
         return Calibration("pairs", -self._probA, offsets)
 
-    @consistent
-    def as_expansion(self) -> Any:
-        """The fitted model as a kernel expansion, without the training."""
-        made = super().as_expansion()
-        if made.calibration is not None or not np.size(getattr(self, "_probA", ())):
-            return made
-        return made.with_calibration(self._calibration())
+    @property
+    def _decoding(self) -> Decoding:
+        return "binary" if self.classes_.size == 2 else "ovo"
 
-    def _for_folds(self) -> Any:
-        """The machine of svmarrow, with the parameters that this one has been trained with."""
-        kind = svm.NuSVC if isinstance(self, svm.NuSVC) else svm.SVC
-        taken = {name: getattr(self, name) for name in self._get_param_names() if name in kind._rules}
-        taken |= {"kernel": self._trained_kernel(), "gamma": self._gamma, "class_weight": None}
-        return kind(**taken | {"decision_function_shape": "ovr", "break_ties": False})
+    @consistent
+    def _as_expansion(self) -> Any:
+        model = super()._as_expansion()
+        if model.calibration is not None or not self._probA.size:
+            return model
+        return model.with_calibration(self._calibration())
+
+    def _expansion_model(self) -> ExpansionClassifier:
+        return ExpansionClassifier(
+            self.expansion_,
+            self.classes_,
+            self._decoding,
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+            feature_names=getattr(self, "feature_names_in_", None),
+            n_features=getattr(self, "n_features_in_", self.shape_fit_[0]),
+            weighted=self._weighted,
+        )
+
+    @like(originals.SVC)
+    @consistent
+    def decision_function(self, X: Any) -> Any:
+        if not self._is_ours():
+            return super().decision_function(X)  # type: ignore[misc]
+        outputs = self._outputs(X)
+        return decision_values(outputs, self._decoding, self.classes_.size, self.decision_function_shape)
+
+    @like(originals.SVC)
+    @consistent
+    def predict(self, X: Any) -> Any:
+        if not self._is_ours() or (self.break_ties and self.decision_function_shape == "ovo"):
+            return super().predict(X)  # type: ignore[misc]
+        winners = class_indices(
+            self._outputs(X),
+            self._decoding,
+            self.classes_.size,
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+        )
+        return self.classes_.take(winners)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @like(originals.SVC)
     @consistent
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; for the precomputed kernel (n_samples, n_samples_fitted).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
+    def predict_proba(self, X: Any) -> Any:
+        if not self._is_ours():
+            return super().predict_proba(X)  # type: ignore[misc]
         outputs = self._outputs(X)
         if not self._probA.size:
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
         return self._calibration().probabilities(outputs, self.classes_.size)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @like(originals.SVC)
     @consistent
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Logarithms of `predict_proba`.
+    def predict_log_proba(self, X: Any) -> Any:
+        return np.log(self.predict_proba(X))
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; for the precomputed kernel (n_samples, n_samples_fitted).
+    def _fit_columns(
+        self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
+    ) -> Columns | None:
+        """See `svmarrow.models.columns.ColumnTrainer`."""
+        if callable(self.kernel):
+            return None
+        columns: Columns | None = self._new_trainer()._fit_columns(X, y, matrix, sample_weight)
+        return columns
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
-        return logarithms
+    def _column_bytes(
+        self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
+    ) -> tuple[int, int] | None:
+        needed: tuple[int, int] | None = self._new_trainer()._column_bytes(X, matrix, counts)
+        return needed
 
 
-class SVC(Classifier, svm.SVC, originals.SVC, original=originals.SVC):  # noqa: D101 - the original's
+class Regressor(Machine):
+    """What `SVR` and `NuSVR` share."""
+
+    @like(originals.SVR)
+    @consistent
+    def predict(self, X: Any) -> Any:
+        return self._outputs(X)[:, 0] if self._is_ours() else super().predict(X)  # type: ignore[misc]
+
+
+class SVC(Classifier, originals.SVC, original=originals.SVC, trainer=SVCTrainer):  # noqa: D101 - the original's
     pass
 
 
-class NuSVC(Classifier, svm.NuSVC, originals.NuSVC, original=originals.NuSVC):  # noqa: D101
+class NuSVC(Classifier, originals.NuSVC, original=originals.NuSVC, trainer=NuSVCTrainer):  # noqa: D101
     pass
 
 
-class SVR(Machine, svm.SVR, originals.SVR, original=originals.SVR):  # noqa: D101
+class SVR(Regressor, originals.SVR, original=originals.SVR, trainer=SVRTrainer):  # noqa: D101
     pass
 
 
-class NuSVR(Machine, svm.NuSVR, originals.NuSVR, original=originals.NuSVR):  # noqa: D101
+class NuSVR(Regressor, originals.NuSVR, original=originals.NuSVR, trainer=NuSVRTrainer):  # noqa: D101
     pass
 
 
-class OneClassSVM(Machine, svm.OneClassSVM, originals.OneClassSVM, original=originals.OneClassSVM):  # noqa: D101
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Train, see `Machine.fit`."""
-        super().fit(X, y, sample_weight)
-        return self
+class OneClassSVM(  # noqa: D101
+    Machine, originals.OneClassSVM, original=originals.OneClassSVM, trainer=OneClassSVMTrainer
+):
+    offset_: NDArray[np.float64]
+
+    @like(originals.OneClassSVM)
+    @atomic_fit
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: D102
+        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+
+    def _keep(self, trained: Any) -> None:
+        super()._keep(trained)
+        self.offset_ = -self._intercept_
+
+    @like(originals.OneClassSVM)
+    @consistent
+    def decision_function(self, X: Any) -> Any:  # noqa: D102
+        return self._outputs(X)[:, 0] if self._is_ours() else super().decision_function(X)
+
+    @like(originals.OneClassSVM)
+    @consistent
+    def predict(self, X: Any) -> Any:  # noqa: D102
+        return np.where(self.decision_function(X) > 0.0, 1, -1) if self._is_ours() else super().predict(X)

@@ -22,10 +22,11 @@ REPLACED = {
 def patch_sklearn(names: str | Iterable[str] | None = None) -> None:
     """Put svmarrow's classes in the place of scikit-learn's.
 
-    `sklearn.svm.SVC` and the others are then classes with scikit-learn's parameters, attributes and manners
-    that train and predict with svmarrow; they are subclasses of both. What svmarrow cannot do, scikit-learn's
-    original does, after one warning (`svmarrow.patch.HandedOver`) that says why. Names that were imported
-    before stay as they are.
+    `sklearn.svm.SVC` and the others are then subclasses of scikit-learn's with the same parameters,
+    attributes and methods that train and predict with svmarrow. A fit adds `expansion_` and, for machines
+    with support vectors, `certificate_`. What svmarrow cannot do, scikit-learn's original does, and a warning
+    (`svmarrow.patch.HandedOver`) gives the reason, once for each reason. Names that were imported before stay
+    as they are.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def unpatch_sklearn(names: str | Iterable[str] | None = None) -> None:
         module: Any = importlib.import_module(place)
         now = getattr(module, name)
         if now.__module__ == replacements:
-            setattr(module, name, now.original)
+            setattr(module, name, now._original)
 
 
 def _known(names: str | Iterable[str] | None) -> list[str]:

@@ -9,8 +9,10 @@ from sklearn.base import _fit_context
 
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import Rule, integer, one_of, real
+from svmarrow._support.rows import as_rows, validated
 from svmarrow.least_squares import RLSRegressor
-from svmarrow.patch.drop_in import DropIn
+from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.patch.drop_in import DropIn, like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,18 +27,8 @@ KERNELS = {name: name for name in ("linear", "poly", "rbf", "sigmoid", "laplacia
 KERNELS["polynomial"] = "poly"
 
 
-class KernelRidge(DropIn, RLSRegressor, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101
-    # svmarrow's parameters that scikit-learn does not have.
-    alphas: Any = None
-    fit_intercept: Any = False
-    leave_one_out: Any = False
-    solver: Any = "cholesky"
-    max_time: Any = None
-    n_jobs: Any = None
-    verbose: Any = False
-
-    kernel: Any
-    gamma: Any
+class KernelRidgeTrainer(RLSRegressor, stored=False):
+    """Trains `KernelRidge`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "kernel": one_of(*KERNELS),
@@ -45,45 +37,57 @@ class KernelRidge(DropIn, RLSRegressor, originals.KernelRidge, original=original
         "coef0": real(),
     }
 
-    @atomic_fit
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit, as scikit-learn's class does.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, or (n_samples, n_samples) values of a precomputed kernel.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Individual weights for each sample.
-
-        Returns
-        -------
-        self : object
-            Fitted estimator.
-        """
-        return self._fit_or_hand_over(super().fit, X, y, sample_weight)
-
     def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:  # noqa: ARG002
-        kernel: Any = KERNELS[self.kernel]
+        kernel: Any = KERNELS[self.kernel]  # type: ignore[index]
         if kernel == "chi2" and self.gamma is None:
             raise ValueError("gamma=None is not allowed: kernel='chi2' needs a number")
         # pairwise_kernels leaves None to the kernels, which take 1 / n_features.
         gamma = 1.0 / float(X.shape[1]) if self.gamma is None else float(self.gamma)
         return kernel, gamma, float(self.coef0), int(self.degree)
 
-    # Bases of both put scikit-learn's own before that of svmarrow.
-    predict = RLSRegressor.predict
 
-    @property
+class KernelRidge(DropIn, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101 - the original's
+    kernel: Any
+    dual_coef_: NDArray[np.float64]
+
+    @like(originals.KernelRidge)
+    @atomic_fit
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: D102
+        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Fits with svmarrow, and keeps what scikit-learn keeps."""
+        trained = KernelRidgeTrainer(
+            alpha=self.alpha,
+            kernel=self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            leave_one_out=False,
+        )
+        trained.fit(X, y, sample_weight)
+        self.expansion_ = trained.expansion_
+        self._weighted = trained._weighted
+        self.dual_coef_ = trained._shaped(trained.expansion_.coefficients)
+        self._keep_columns(trained)
+        # The expansion of a precomputed kernel has row numbers in the place of rows.
+        self.X_fit_ = as_rows(X) if self.kernel == "precomputed" else trained.expansion_.vectors
+
+    @like(originals.KernelRidge)
     @consistent
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """Coefficients, (n_samples,) or (n_samples, n_targets) as the targets were."""
-        return self._shaped(self.expansion_.coefficients)
+    def predict(self, X: Any) -> Any:  # noqa: D102
+        if not self._is_ours():
+            return super().predict(X)
+        rows = validated(self, X, reset=False, precomputed=self.kernel == "precomputed")
+        outputs = self.expansion_._evaluate(rows, None)
+        return outputs[:, 0] if self.dual_coef_.ndim == 1 else outputs
 
-    @property
-    def X_fit_(self) -> Any:  # noqa: N802 - scikit-learn's name
-        """Training data; for a precomputed kernel its row numbers, which are all that is kept."""
-        return self.expansion_.vectors
+    def _expansion_model(self) -> ExpansionRegressor:
+        return ExpansionRegressor(
+            self.expansion_,
+            feature_names=getattr(self, "feature_names_in_", None),
+            n_features=self.n_features_in_,
+            flat=self.dual_coef_.ndim == 1,
+            weighted=self._weighted,
+        )

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from svmarrow._support.certificate import Certificate
     from svmarrow._support.decoding import Decoding
     from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["DECODING_RULES", "CertifiedClassifier", "CertifiedMachine"]
+__all__ = ["DECODING_RULES", "CertifiedClassifier", "CertifiedMachine", "feature_weights"]
 
 #: Rules of the parameters that are about classes.
 DECODING_RULES = {
@@ -33,6 +34,18 @@ DECODING_RULES = {
     "decision_function_shape": one_of("ovo", "ovr"),
     "break_ties": boolean,
 }
+
+
+def feature_weights(expansion: KernelExpansion) -> Any:
+    """Weights of the features (n_outputs, d) of an expansion of the linear kernel, read-only."""
+    vectors: Any = expansion.vectors
+    if sp.issparse(vectors):
+        weights = shown(type(vectors)(expansion.coefficients.T) @ vectors)
+        weights.data.flags.writeable = False
+    else:
+        weights = _core.linear_weights(core_rows(vectors), expansion.coefficients, threads(None))
+        weights.flags.writeable = False
+    return weights
 
 
 class CertifiedMachine(FittedExpansion):
@@ -61,14 +74,7 @@ class CertifiedMachine(FittedExpansion):
         expansion = self.expansion_
         if callable(expansion.kernel) or expansion.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
-        vectors: Any = expansion.vectors
-        if sp.issparse(vectors):
-            weights = shown(type(vectors)(expansion.coefficients.T) @ vectors)
-            weights.data.flags.writeable = False
-        else:
-            weights = _core.linear_weights(core_rows(vectors), expansion.coefficients, threads(None))
-            weights.flags.writeable = False
-        return weights
+        return feature_weights(expansion)
 
     def _in_kind(self, matrix: NDArray[np.float64]) -> Any:
         """The matrix, sparse if the vectors are."""
