@@ -247,7 +247,6 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         return self
 
     def _keeps_last_fit(self) -> bool:
-        # Machines with warm_start begin from those of the last fit.
         return bool(getattr(self.estimator, "warm_start", False))
 
     def estimate_memory(self, X: Any, y: Any) -> int:
@@ -369,8 +368,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         """The decoder by its own name."""
         own = ("loss", "mean_loss")
         if self.decoder not in (*own, *DECODERS):
-            names = ", ".join(repr(name) for name in (*own, *DECODERS))
-            raise refuse("decoder", self.decoder, f"one of {names}")
+            raise refuse("decoder", self.decoder, f"one of {', '.join(map(repr, (*own, *DECODERS)))}")
         if self.decoder not in own:
             return self.decoder
         loss = loss_of(self.estimator)
