@@ -37,9 +37,9 @@ class LeaveOneOut:
 class MachineCertificate:
     """What one binary machine vouches for, computed from its gradients at the end of the fit.
 
-    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective of the
-    coefficients is lowered, and the primal one raised, by what the rounding of kernel values and sums may have
-    done to them.
+    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective of
+    the coefficients is lowered, and the primal one raised, by what the rounding of kernel values and sums may
+    have done to them.
     """
 
     #: sum alpha - 1/2 alpha'Q alpha, less what rounding may have added.
