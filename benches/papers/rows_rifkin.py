@@ -20,6 +20,7 @@ from judging import (
     numbers,
     part_text,
     table,
+    unshared,
 )
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ def least_squares() -> Iterator[Row]:
     text = part_text(page, "usps")
     times = number(re.findall(r"of one processor: ([\d.]+) times", text)[0])
     yield Row(
-        part, "Section 3.7.3", "full RLS takes more than ten times as long as the SVM", "over 10", f"{times:g}",
-        *claim(times > 10),
+        part, "Section 3.7.3", "full RLS takes more than ten times as long as the SVM", "over 10",
+        f"{times:g}",         *claim(times > 10),
     )  # fmt: skip
     areas = [number(found) for found in re.findall(r"SVM ([\d.]+), RLS ([\d.]+) \(alpha", text)[0]]
     yield Row(
@@ -170,7 +171,13 @@ def least_squares() -> Iterator[Row]:
     for row in held(page, "usps", "Conclusions of section 3.7.3", "Section 3.7.3"):
         yield Row(row.part, where[row.row], f"USPS: {row.row}", row.paper, row.ours, row.verdict)
     yield Row(
-        part, "Figures 3-11, 3-13 to 3-16, 3-18, 3-20, 3-22, 3-26 to 3-28", "faces", "", "", NOT_COMPARED, FACES
+        part,
+        "Figures 3-11, 3-13 to 3-16, 3-18, 3-20, 3-22, 3-26 to 3-28",
+        "faces",
+        "",
+        "",
+        NOT_COMPARED,
+        FACES,
     )
 
 
@@ -185,7 +192,8 @@ def codes() -> Iterator[Row]:
         for row in table(page, title):
             ours = next(value for head, value in row.items() if head.startswith("sigma, C"))
             yield Row(
-                f"{page}/{name}", where, f"{name}, {row['code']}, sigma and C", row["thesis's sigma, C"], ours,
+                f"{page}/{name}", where, f"{name}, {row['code']}, sigma and C",
+                row["thesis's sigma, C"], ours,
                 *claim(ours == row["thesis's sigma, C"], "the thesis finds no strong dependence"),
             )  # fmt: skip
     yield from errors_of_codes()
@@ -196,22 +204,30 @@ def codes() -> Iterator[Row]:
             f"{page}/news", "Table 4.5", f"20newsgroups, {row['code']}", f"{paper} %", f"{ours} %",
             *by_error(paper, ours, 100 * binomial(paper / 100, ours / 100, 3769), DOCUMENTS),
         )  # fmt: skip
-    errors = {row["code"]: number(row["error %, random splits"]) for row in table(page, "table 4.5, 20newsgroups")}
+    errors = {
+        row["code"]: number(row["error %, random splits"]) for row in table(page, "table 4.5, 20newsgroups")
+    }
     yield Row(
         f"{page}/news", "Section 4.3.2", "20newsgroups: one-vs-all is the strongest code", "12.8 % is lowest",
         ", ".join(f"{code} {error} %" for code, error in errors.items()),
         *claim(min(errors, key=lambda code: errors[code]) == "ovr"),
     )  # fmt: skip
-    yield Row(
-        f"{page}/news", "Table 4.5", "gcm (tumours)", "", "", NOT_COMPARED, "the set is not available"
-    )
+    yield Row(f"{page}/news", "Table 4.5", "gcm (tumours)", "", "", NOT_COMPARED, "the set is not available")
     part = f"{page}/shared"
     lines = table(page, "Training", 0)
     gains = [number(row["times"]) for row in lines if number(row["cache, MB"]) == 10]
     yield Row(
-        part, "Section 4.5", "with a small cache, sharing kernel products hardly helps training", "negligible",
+        part, "Section 4.5", "with a small cache, sharing kernel products hardly helps training",
+        "negligible",
         f"kernel values apart / together with 10 MB: {min(gains):.2f} to {max(gains):.2f}",
         *claim(max(gains) <= 1.2),
+    )  # fmt: skip
+    gains = [number(row["times"]) for row in lines if row["set"] == "usps" and number(row["cache, MB"]) > 10]
+    yield Row(
+        part, "Section 4.5", "where the products fit in the cache, sharing them has a substantial effect",
+        "substantial",
+        f"USPS, kernel values apart / together with 200 MB: {min(gains):.2f} to {max(gains):.2f}",
+        *claim(min(gains) >= 1.5, "agrees from one and a half times on"),
     )  # fmt: skip
     usps = [row for row in table(page, "Kernel products of an answer") if row["set"] == "usps"]
     together, apart = ([number(row[head]) for row in usps] for head in ("seconds", "apart"))
@@ -223,9 +239,7 @@ def codes() -> Iterator[Row]:
         *claim(max(together) <= 2 * min(together), "alike: within a factor of two"),
     )  # fmt: skip
     lines = table(page, "section 4.4.1")
-    ratios = [
-        number(row["least squares, bound %"]) / number(row["least squares, exact %"]) for row in lines
-    ]
+    ratios = [number(row["least squares, bound %"]) / number(row["least squares, exact %"]) for row in lines]
     yield Row(
         f"{page}/bounds", "Section 4.4.1", "the leave-one-out bounds are not especially tight", "not tight",
         f"{min(ratios):.2f} to {max(ratios):.2f} times the exact error", *claim(min(ratios) > 1.1),
@@ -243,7 +257,9 @@ def weak_machines() -> Iterator[Row]:
     part = "rifkin_multiclass/weak"
     tuned = {
         "satimage": [number(row["error %"]) for row in table("rifkin_multiclass", "table 4.5, satimage")],
-        "yeast": [number(row["leave-one-out error %"]) for row in table("rifkin_multiclass", "table 4.5, yeast")],
+        "yeast": [
+            number(row["leave-one-out error %"]) for row in table("rifkin_multiclass", "table 4.5, yeast")
+        ],
     }
     printed = {"satimage": (7.9, 8.2), "yeast": (38.5, 39.3)}
     for where, name in (("Table 4.1", "satimage"), ("Table 4.2", "yeast")):
@@ -257,9 +273,14 @@ def weak_machines() -> Iterator[Row]:
                 )  # fmt: skip
                 continue
             paper = number(next(row["Allwein's"] for row in lines if row["code"] == code))
-            inside = min(ours) <= paper <= max(ours)
+            # All values are of the same samples; about this many errors are not shared by two models.
+            samples = {"satimage": 2000, "yeast": 1484}[name]
+            error = 100 * sqrt(unshared() * 2 * paper / 100 / samples)
+            inside = min(ours) - 2 * error <= paper <= max(ours) + 2 * error
             why = "neither C nor the scaling is printed; the value is " + (
-                "inside the range of our settings" if inside else "outside the range of our settings"
+                "within two paired standard errors of the range of our settings"
+                if inside
+                else "outside the range of our settings"
             )
             yield Row(
                 part, where, f"{name}, {code}, degree 4", f"{paper} %", f"{min(ours)} to {max(ours)} %",
@@ -270,7 +291,8 @@ def weak_machines() -> Iterator[Row]:
             part, where, f"{name}: with tuned Gaussian kernels the codes hardly differ",
             f"{low} to {high} %", f"{min(tuned[name])} to {max(tuned[name])} %",
             *claim(
-                max(tuned[name]) - min(tuned[name]) <= 2 * (high - low), "agrees up to twice the thesis's range"
+                max(tuned[name]) - min(tuned[name]) <= 2 * (high - low),
+                "agrees up to twice the printed range",
             ),
         )  # fmt: skip
 
@@ -333,13 +355,12 @@ def overlaps() -> Iterator[Row]:
                     verdict, basis = by_samples(paper, ours, samples)
                 yield Row(part, where, f"{row['']} and {code}", f"{paper}", f"{ours}", verdict, basis)
         text = part_text("rifkin_multiclass", part.split("/")[1])
-        ours, paper = (
-            number(found) for found in re.findall(r"agree on ([\d.]+) %.*?: ([\d.]+) %", text)[0]
-        )
+        ours, paper = (number(found) for found in re.findall(r"agree on ([\d.]+) %.*?: ([\d.]+) %", text)[0])
         error = 100 * sqrt(sum(drawn_differently(name, code) for code in RANDOM_CODES) / samples)
         verdict, basis = by_error(paper, ours, error)
         yield Row(
-            part, "Section 4.3.3", f"{name}: all five codes predict the same class", f"{paper} %", f"{ours} %",
+            part, "Section 4.3.3", f"{name}: all five codes predict the same class", f"{paper} %",
+            f"{ours} %",
             verdict, basis.replace("standard errors", "paired standard errors"),
         )  # fmt: skip
         shares = numbers(re.findall(r"machines concerned err: (.*?)\.\n", text)[0])
@@ -392,9 +413,9 @@ def bounds() -> Iterator[Row]:
     text = part_text(page, "stability")
     powers = [number(found) for found in re.findall(r"(-[\d.]+) \((?:hinge|square), lambda", text)]
     yield Row(
-        f"{page}/stability", "(5.8)", "the change falls at least as 1 / n where lambda is held", "power -1",
-        "powers " + ", ".join(f"{power:g}" for power in powers),
-        *claim(max(powers) <= -0.75, "agrees up to -0.75; the bound is for the worst training set"),
+        f"{page}/stability", "(5.8)", "beta falls as 1 / n where lambda is held", "power -1",
+        "powers of the observed changes: " + ", ".join(f"{power:g}" for power in powers), NOT_COMPARED,
+        "an upper bound for every training set; the changes observed on one set may fall more slowly",
     )  # fmt: skip
     part = f"{page}/bagging"
     lines = table(page, "(5.27) and refits")

@@ -1,4 +1,4 @@
-"""Rows of the three papers on fewer vectors: TR-132, Compressed Support Vector Machines, Kernel Matching Pursuit."""
+"""Rows of TR-132, Compressed Support Vector Machines and Kernel Matching Pursuit."""
 
 from __future__ import annotations
 
@@ -219,9 +219,7 @@ def tr132_regression() -> Iterator[Row]:
     figure = table("tr132", "Figure 5")
     for machine in machines:
         name, full, total = machine["set"], number(machine["error"]), number(machine["vectors"])
-        pursuit = next(
-            row for row in figure if row["set"] == name and row["pursuit"].startswith("59 random")
-        )
+        pursuit = next(row for row in figure if row["set"] == name and row["pursuit"].startswith("59 random"))
         sizes = [int(head) for head in pursuit if head.isdigit()]
         near = next((size for size in sizes if float(pursuit[str(size)]) <= 1.05 * full), None)
         reached = "not reached" if near is None else f"{near} vectors of {total:g}"
@@ -239,9 +237,7 @@ def compressed() -> Iterator[Row]:
     part = "compressed_svm/figure2"
     text = part_text("compressed_svm", "figure2")
     vectors = number(re.findall(r"full (?:model|machine) has (\d+)", text)[0])
-    yield Row(
-        part, "Figure 2", "vectors of the full SVM", "80", f"{vectors:g}", *by_size(80, vectors)
-    )
+    yield Row(part, "Figure 2", "vectors of the full SVM", "80", f"{vectors:g}", *by_size(80, vectors))
     agree = {
         row["8 vectors"]: number(row["grid labelled as by the full machine, %"])
         for row in table("compressed_svm", "Boundary of the moved vectors")
