@@ -223,8 +223,8 @@ def hard(report: Report, options: argparse.Namespace) -> None:
     head = ("case", "full vectors", "vectors", "share", "full accuracy, %", "promised at most", "test loss")
     report.say("## Hard cases")
     report.say(
-        "Rows drawn anew, on which every vector answers for its own neighbourhood: two spirals, "
-        "checkerboards, and noise that a narrow kernel learns by heart."
+        "The samples are generated so that every vector matters in its own neighbourhood: two spirals, "
+        "checkerboards, and noise that a narrow kernel fits exactly."
     )
     report.table(f"Hard cases: {n:,} rows to learn from, twice as many judge", head, lines)
 
