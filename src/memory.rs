@@ -148,20 +148,15 @@ impl<T: bytemuck::Pod> Arena<T> {
 }
 
 /// Arenas that were used and can be used again, holding whatever was written last.
-pub(crate) struct Arenas<T = f32>(Mutex<Vec<Arena<T>>>);
+#[derive(Default)]
+pub(crate) struct Arenas(Mutex<Vec<Arena>>);
 
-impl<T> Default for Arenas<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T: bytemuck::Pod> Arenas<T> {
+impl Arenas {
     /// An arena of at least `len` numbers, of any values.
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(crate) fn take(&self, what: &'static str, len: usize) -> Result<Arena<T>> {
+    pub(crate) fn take(&self, what: &'static str, len: usize) -> Result<Arena> {
         let mut free = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let fitting = (0..free.len())
             .filter(|&i| free[i].values().len() >= len)
@@ -177,7 +172,7 @@ impl<T: bytemuck::Pod> Arenas<T> {
     }
 
     /// Gives an arena back.
-    pub(crate) fn put(&self, arena: Arena<T>) {
+    pub(crate) fn put(&self, arena: Arena) {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(arena);
     }
 }
@@ -226,7 +221,7 @@ mod tests {
         /// Arenas that are out at the same time never share a number, whatever was given back before.
         #[test]
         fn arenas_are_nobody_elses(steps in proptest::collection::vec((proptest::bool::ANY, 0..200_usize), 1..60)) {
-            let arenas = Arenas::<f32>::default();
+            let arenas = Arenas::default();
             let mut out: Vec<(Arena, usize, f32)> = Vec::new();
             for (number, (takes, size)) in steps.into_iter().enumerate() {
                 if takes || out.is_empty() {

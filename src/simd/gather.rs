@@ -23,20 +23,20 @@ impl Indices {
     }
 
     /// Writes the entries of `row` at the places, in their order.
-    pub(crate) fn gather<T: Copy>(&self, row: &[T], out: &mut [T]) {
+    pub(crate) fn gather(&self, row: &[f32], out: &mut [f32]) {
         assert!(row.len() >= self.reach && out.len() == self.places.len());
         // SAFETY: the row reaches as far as the places, of which there are as many as entries of `out`.
         unsafe { run(Gather { places: &self.places, row, out }) };
     }
 }
 
-struct Gather<'a, T> {
+struct Gather<'a> {
     places: &'a [u32],
-    row: &'a [T],
-    out: &'a mut [T],
+    row: &'a [f32],
+    out: &'a mut [f32],
 }
 
-impl<T: Copy> Operation for Gather<'_, T> {
+impl Operation for Gather<'_> {
     type Output = ();
 
     // A plain loop: compilers make gather instructions of it where there are any.
@@ -60,7 +60,7 @@ mod tests {
         let mut out = vec![0.0; places.len()];
         Indices::new(&places).gather(&row, &mut out);
         assert!(out.iter().zip(&places).all(|(value, &place)| *value == place as f32));
-        Indices::new(&[]).gather::<f32>(&[], &mut []);
+        Indices::new(&[]).gather(&[], &mut []);
     }
 
     #[test]

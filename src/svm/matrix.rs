@@ -4,7 +4,6 @@
 //! precision in which the solver keeps kernel rows anyway: a line for each row that some fold learns from, a column for
 //! every row. Cost: m n kernel values for m such lines, 4 m n bytes.
 
-use super::precision::KernelValue;
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -14,16 +13,16 @@ use crate::memory::{self, Arena, Arenas};
 const LOOK: usize = 2_000_000_000;
 
 /// Some lines of K(X, X), by position.
-pub(super) struct KernelMatrix<K> {
-    values: Arena<K>,
+pub(super) struct KernelMatrix {
+    values: Arena,
     /// Line of each position that has one.
     line_of: Vec<u32>,
 }
 
-impl<K: KernelValue> KernelMatrix<K> {
+impl KernelMatrix {
     /// Bytes of so many lines of so many columns.
     pub(super) fn bytes(lines: usize, columns: usize) -> usize {
-        lines.saturating_mul(columns).saturating_mul(size_of::<K>())
+        lines.saturating_mul(columns).saturating_mul(size_of::<f32>())
     }
 
     /// The lines of some positions, rising, in `order`, whose rows are the columns of `source`; a value touches `depth`
@@ -36,7 +35,7 @@ impl<K: KernelValue> KernelMatrix<K> {
         order: &[usize],
         positions: &[usize],
         depth: usize,
-        arenas: &Arenas<K>,
+        arenas: &Arenas,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<Self> {
@@ -57,13 +56,13 @@ impl<K: KernelValue> KernelMatrix<K> {
     }
 
     /// The values of the row at a position that has a line, against all.
-    pub(super) fn row(&self, position: usize) -> &[K] {
+    pub(super) fn row(&self, position: usize) -> &[f32] {
         let len = self.line_of.len();
         &self.values.values()[self.line_of[position] as usize * len..][..len]
     }
 
     /// Its memory goes back.
-    pub(super) fn finish(self, memory: &Arenas<K>) {
+    pub(super) fn finish(self, memory: &Arenas) {
         memory.put(self.values);
     }
 }

@@ -51,7 +51,6 @@ mod memory;
 mod nested;
 mod newton;
 mod params;
-mod precision;
 mod problem;
 mod scale;
 mod search;

@@ -16,7 +16,6 @@
 
 use super::newton::{Face, Patience};
 use super::params::Tuning;
-use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
@@ -40,11 +39,11 @@ pub(super) struct Solved {
 
 /// Solves the problem of the variables of a large block by blocks of `size` until the goal is reached; returns
 /// what came of it. `rows` are the variables' rows; `tick` may stop it.
-pub(super) fn solve<K: KernelValue>(
+pub(super) fn solve(
     mut problem: DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
     tuning: &Tuning,
-    memory: &Arenas<K>,
+    memory: &Arenas,
     (goal, patience): (Goal, &mut Patience),
     par: Par,
     tick: impl Fn() -> ControlFlow<StopReason>,
@@ -95,10 +94,10 @@ pub(super) fn solve<K: KernelValue>(
 /// Moves the unbounded variables to the best values that a system of equations finds; the rows of those that have moved,
 /// by how much, and
 /// the share of the way to the best.
-fn step_directly<K: KernelValue>(
+fn step_directly(
     problem: &mut DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
-    memory: &Arenas<K>,
+    memory: &Arenas,
     par: Par,
 ) -> Result<(Vec<usize>, Vec<f64>, f64)> {
     let members: Vec<usize> = (0..problem.len()).filter(|&v| problem.is_unbounded(v)).collect();
@@ -117,7 +116,7 @@ fn step_directly<K: KernelValue>(
         par,
     )?;
     for (k, &v) in members.iter().enumerate() {
-        matrix[k * m + k] = K::from_f64(problem.diagonal[v]);
+        matrix[k * m + k] = problem.diagonal[v] as f32;
     }
     let kept = |group: u8| Some(group).filter(|group| *group > 0 || !problem.anchored);
     let face = Face {

@@ -22,7 +22,6 @@ use super::certificate::Certificate;
 use super::columns::Columns;
 use super::decomposition::solve;
 use super::machine::Machine;
-use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::training::Training;
 use crate::control::StopReason;
@@ -43,9 +42,9 @@ const HALVINGS: usize = 64;
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory), and those of a solution that is not made of numbers.
-pub(super) fn start<'a, K: KernelValue>(
+pub(super) fn start<'a>(
     machines: &mut [Machine<'a>],
-    columns: &Columns<'a, K>,
+    columns: &Columns<'a>,
     training: &Training<'a>,
 ) -> Result<()> {
     let params = training.params;
@@ -61,9 +60,9 @@ pub(super) fn start<'a, K: KernelValue>(
 }
 
 /// Whether the sample was of use.
-fn start_from_sample<'a, K: KernelValue>(
+fn start_from_sample<'a>(
     machine: &mut Machine<'a>,
-    columns: &Columns<'a, K>,
+    columns: &Columns<'a>,
     training: &Training<'a>,
 ) -> Result<bool> {
     let n = machine.problem().len();
