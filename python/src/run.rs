@@ -179,7 +179,7 @@ pub(crate) fn run_and_keep<R: Send>(
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
     let (outcome, raised) = match cost {
-        Cost::About(cost) if cost < short() => on_caller(py, progress, work)?,
+        Cost::About(cost) if cost < SHORT => on_caller(py, progress, work)?,
         _ => watched(py, n_jobs, progress, work)?,
     };
     match (result_of(outcome), raised) {
@@ -201,10 +201,7 @@ fn alone<R>(work: impl FnOnce(&dyn Monitor, Par) -> Result<R>) -> Outcome<R> {
     catch_unwind(AssertUnwindSafe(|| work(&Silent, Par::Sequential)))
 }
 
-fn short() -> u64 {
-    std::env::var("SHORT").ok().and_then(|v| v.parse().ok()).unwrap_or(SHORT)
-}
-
+/// Does work on the calling thread, outside the interpreter, which the monitor enters to look.
 fn on_caller<R: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

@@ -93,7 +93,23 @@ class Machine(DropIn):
     kernel: Any
     certificate_: Certificate
     shape_fit_: tuple[int, ...]
+    # Attributes of a fit under scikit-learn's names, which a refit must not keep.
+    support_: NDArray[np.int32]
+    support_vectors_: Any
+    dual_coef_: Any
+    intercept_: NDArray[np.float64]
+    fit_status_: int
+    n_iter_: Any
     _sparse: bool
+    _dual_coef_: Any
+    _intercept_: NDArray[np.float64]
+    _gamma: float
+    _n_support: NDArray[np.int32]
+    _num_iter: NDArray[np.int32]
+    _effective_probability: Any
+    _probA: NDArray[np.float64]  # noqa: N815 - scikit-learn's name
+    _probB: NDArray[np.float64]  # noqa: N815
+    _BaseLibSVM__Xfit: Any
 
     def __init_subclass__(cls, *, trainer: Any = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -206,8 +222,6 @@ class Classifier(Machine):
     break_ties: bool
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
-    _probA: NDArray[np.float64]  # noqa: N815
-    _probB: NDArray[np.float64]  # noqa: N815
 
     def _keep(self, trained: Any) -> None:
         super()._keep(trained)

@@ -49,6 +49,7 @@ class KernelRidgeTrainer(RLSRegressor, stored=False):
 class KernelRidge(DropIn, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101 - the original's
     kernel: Any
     dual_coef_: NDArray[np.float64]
+    X_fit_: Any
 
     @like(originals.KernelRidge)
     @atomic_fit
