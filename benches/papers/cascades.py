@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import DataMissingError, Report, arguments, load, run, splits
+from common import DataMissingError, Report, arguments, load, no_sets, run, splits
 from scipy.optimize import nnls
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -205,6 +205,8 @@ def sets(report: Report, options: argparse.Namespace) -> None:
         print(
             f"{name}: {done['share']:.3f} exact, {done.get('calibrated share', 0):.3f} calibrated", flush=True
         )
+    if not results:
+        raise no_sets()
     report.numbers |= {result["set"]: result for result in results}
     report.say(
         "The full model is an SVM with RBF kernel; m is its number of vectors, q of outputs. Values are "
@@ -340,6 +342,8 @@ def work(report: Report, options: argparse.Namespace) -> None:
         print(f"{name}: {len(stages)} stages timed", flush=True)
     table = []
     unit = 0.0
+    if not fulls:
+        raise no_sets()
     for kind, timed in (("full model", fulls), ("stage", stages)):
         A, took = np.array(timed)[:, :-1], np.array(timed)[:, -1]
         cost, _ = nnls(A / took[:, None], np.ones(len(took)))

@@ -36,6 +36,14 @@ class DataMissingError(Exception):
     """A set is not on this machine."""
 
 
+def no_sets() -> DataMissingError:
+    """Return the error of a script that finds none of its sets."""
+    return DataMissingError(
+        f"{folder()} has none of the sets. `python benches/papers/data.py` fetches them; SVMARROW_DATA names "
+        "another folder of data sets."
+    )
+
+
 @dataclass(frozen=True)
 class Rows:
     """A set as its file has it; ``X_test`` and ``y_test`` are None where it has no split of its own."""
@@ -62,7 +70,10 @@ def folder() -> Path:
 def _open(name: str) -> Any:
     path = folder() / f"{name}.npz"
     if not path.is_file():
-        raise DataMissingError(f"{path} is not here: set SVMARROW_DATA to the folder of the data sets")
+        raise DataMissingError(
+            f"{path} is not here. `python benches/papers/data.py {name}` fetches it, or names where to look "
+            "for it; SVMARROW_DATA names another folder of data sets."
+        )
     return np.load(path, allow_pickle=False)
 
 
@@ -252,7 +263,7 @@ def arguments(doc: str, parts: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def run(main: Callable[[], int]) -> None:
-    """Leave the process; a set that is missing is said in one line."""
+    """Leave the process; a missing set ends it with one line of advice."""
     try:
         sys.exit(main())
     except DataMissingError as missing:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import DataMissingError, Report, arguments, folder, load, run
+from common import Report, arguments, folder, load, no_sets, run
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
@@ -102,7 +102,7 @@ def promises(report: Report, options: argparse.Namespace) -> None:
     names = options.sets or sorted(path.stem for path in folder().glob("*.npz") if path.stem != "20news")
     splits, most = (1, 300) if options.quick else (options.splits, options.rows)
     if not names:
-        raise DataMissingError(f"{folder()} has no sets: set SVMARROW_DATA to the folder of the data sets")
+        raise no_sets()
     file = options.json
     known = {(run["set"], run["split"]): run for run in report.numbers.get("runs", [])}
     found: list[dict[str, Any]] = []
@@ -223,8 +223,8 @@ def hard(report: Report, options: argparse.Namespace) -> None:
     head = ("case", "full vectors", "vectors", "share", "full accuracy, %", "promised at most", "test loss")
     report.say("## Hard cases")
     report.say(
-        "Rows drawn anew, on which every vector answers for its own neighbourhood: two spirals, "
-        "checkerboards, and noise that a narrow kernel learns by heart."
+        "The samples are generated so that every vector matters in its own neighbourhood: two spirals, "
+        "checkerboards, and noise that a narrow kernel fits exactly."
     )
     report.table(f"Hard cases: {n:,} rows to learn from, twice as many judge", head, lines)
 

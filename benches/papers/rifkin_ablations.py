@@ -62,14 +62,9 @@ def figure_2_5(
 
 def unbounded(report: Report, options: argparse.Namespace) -> None:
     """The reduced working set, and blocks that do not hold the unbounded vectors."""
-    report.say("## The unbounded vectors: figure 2-5 and section 2.6.3")
     size = 600 if options.quick else 2000
     report.say(
-        f"The algorithm of figure 2-5 in NumPy on {size} rows, with its reduced working set and without: "
-        f"after 100 steps "
-        "over all rows (counted anew after each return) steps are made among the unbounded vectors alone. "
-        "Entries are those "
-        "of gradients that steps and returns touch."
+        f"{size} samples. *Entries* are those of gradients that steps and returns to the full set change."
     )
     cases: list[tuple[str, Any, float, float]] = [
         ("a9a", (adult(size)[0].toarray(), adult(size)[1]), 0.05, 1.0),
@@ -112,15 +107,10 @@ def unbounded(report: Report, options: argparse.Namespace) -> None:
     saved, fewer = [row[7] for row in table], [row[5] / row[4] for row in table]
     more = [row[3] / row[4] for row in table]
     report.say(
-        f"The reduced working set touches {min(saved):.2f} to {max(saved):.2f} of the entries, with "
-        f"{min(more):.1f} to "
-        f"{max(more):.1f} times the steps. svmarrow has none: it chooses the second row of a pair to second "
-        f"order, and its "
-        f"whole fits take {min(fewer):.2f} to {max(fewer):.2f} of the steps without the set."
-    )
-    report.say(
-        "Blocks of one size on all rows, with a cache for all: what happens below the number of unbounded "
-        "vectors."
+        f"The reduced working set changes {min(saved):.2f} to {max(saved):.2f} of the entries and "
+        f"takes {min(more):.1f} to {max(more):.1f} times as many steps. svmarrow has no such set: it "
+        "selects the second sample of a pair to second order, and its whole fits take "
+        f"{min(fewer):.2f} to {max(fewer):.2f} of the steps without the set."
     )
     sizes = (32, 128, 1024) if options.quick else (32, 64, 128, 256, 512, 1024, 2048)
     lines = []
@@ -144,13 +134,6 @@ def unbounded(report: Report, options: argparse.Namespace) -> None:
     for name in ("usps", "magic"):
         solved = [row[3] for row in lines if row[0] == name]
         churn[name] = max(solved) / min(solved)
-    report.say(
-        "The thesis calls a chunk smaller than the number of unbounded vectors a disaster. The number of "
-        "blocks does grow, by "
-        + " and ".join(f"{ratio:.0f} ({name})" for name, ratio in churn.items())
-        + " times from the largest block to the smallest; the seconds say what that costs where every "
-        "kernel row is kept."
-    )
     report.numbers["unbounded"] = {"reduced": table, "blocks": lines}
 
 
@@ -162,13 +145,6 @@ def shrinking(report: Report, options: argparse.Namespace) -> None:
     """With and without shrinking, over C."""
     from matplotlib.figure import Figure
 
-    report.say("## Shrinking")
-    report.say(
-        "`SVC(shrinking=...)` on sets whose kernel values are computed again and not kept, the only ones "
-        "where it does "
-        "anything; the ratio is the median of rounds in which both take turns. scikit-learn's LIBSVM beside "
-        "it."
-    )
     size = 1500 if options.quick else 8000
     costs = (1.0, 100.0) if options.quick else (0.1, 1.0, 10.0, 100.0)
     page = Figure(figsize=(6, 4.5))
@@ -236,10 +212,8 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
     """Direct steps and walks from face to face, and the largest block."""
     quick = options.quick
     report.say(
-        "## The solver's own ideas\n\n"
-        "Each taken away by `SVC()._tuning`; the solution is the same. Direct steps solve for all unbounded "
-        "vectors of a block at once where pair steps have cost as much; blocks of few free variables walk "
-        "from face to face. Ratios are of processor time, medians of rounds in which all take turns."
+        "Newton steps solve for all unbounded vectors of a block at once where SMO steps have cost as"
+        " much; blocks of few free variables use an active-set method."
     )
     size = 600 if quick else 4000
     cases: list[tuple[str, Any, float, float]] = [
@@ -311,12 +285,11 @@ def samples(report: Report, options: argparse.Namespace) -> None:
     """Large machines from nothing and from a sample of their rows, with sums over all pairs and by boxes."""
     quick = options.quick
     report.say(
-        "## Large machines: starting from a sample, and fast sums\n\n"
-        "Machines of 80,000 rows and more whose kernel values are computed again and not kept are solved for "
-        "a quarter of the rows with four times the C first, and so on down; its outputs say which "
-        "coefficients are at which bound. Sums of Gaussians in one to three columns are those of polynomials "
-        "in boxes where that costs less than the kernel values of all pairs. Each fit on all threads, once, "
-        "in seconds of the clock. `predict` is `decision_function` of the rows."
+        "Models of 80,000 samples and more whose kernel values are computed again instead of stored "
+        "are solved for a quarter of the samples with four times the C first, recursively; the "
+        "outputs predict which coefficients are at a bound. Sums of Gaussians in one to three "
+        "features are evaluated as polynomials in boxes where that costs less than the kernel values "
+        "of all pairs. `predict` is `decision_function` of the training samples."
     )
     lines = []
     for rows in (3000, 6000) if quick else (100_000, 300_000, 1_000_000):

@@ -48,16 +48,9 @@ def slopes(x: Any, values: Any) -> float:
 
 def codes(report: Report, options: argparse.Namespace) -> None:
     """All bounds, code by code."""
-    report.say("## Bounds by code")
     X, y, T, t = satimage(options)
     n = len(y)
-    report.say(
-        f"satimage, {n} rows and {len(t)} test rows, sigma = .25 and C = 2 of table 4.3 (alpha = 1 / (2 C) "
-        f"for "
-        "least squares, so both have one lambda), no intercepts. Codes with zeros have no G: (5.34) is for "
-        "codes "
-        f"without. delta = {DELTA}, gamma = 1."
-    )
+    report.say(f"{n} training and {len(t)} test samples. Codes with zeros have no G.")
     table = []
     for name in CODES:
         for what, machine in (
@@ -109,11 +102,8 @@ def codes(report: Report, options: argparse.Namespace) -> None:
     )
     below = [row for row in table if row[4] > row[5] or (row[1] == "RLS" and row[6] > row[7])]
     report.say(
-        f"A bound below what it bounds: {len(below)} of {len(table)} rows. (4.60) is the useful one. (5.34) "
-        f"is "
-        "above 1, the largest error there is: at this lambda it says nothing, of any code. It is least for "
-        "the "
-        "code with the smallest G, one-vs-rest, as the thesis has it, by the ratio of G nearly: "
+        f"{len(below)} of {len(table)} rows have a bound below the value it bounds. (5.34) is nearly "
+        f"proportional to G: "
         + ", ".join(f"{row[0]} {row[10] / row[3]:.3g} times G" for row in table[::2] if row[10] != "none")
         + " (SVM)."
     )
@@ -122,7 +112,6 @@ def codes(report: Report, options: argparse.Namespace) -> None:
 
 def along_lambda(report: Report, options: argparse.Namespace) -> None:
     """Where the bound for rows to come begins to say something."""
-    report.say("## Along lambda: where (5.34) says something")
     table = []
     for name, (X, y, T, t), gamma in (
         ("satimage", satimage(options), 0.5),
@@ -144,14 +133,11 @@ def along_lambda(report: Report, options: argparse.Namespace) -> None:
     )
     best = {name: min((row[6], row[4]) for row in table if row[0] == name) for name in ("satimage", "letter")}
     report.say(
-        "The least value is "
-        + " and ".join(f"{v:.3g} ({name}, where the model errs {e:.3g})" for name, (v, e) in best.items())
-        + ", so the bound is below 1 "
+        "The lowest values are "
+        + " and ".join(f"{v:.3g} ({name}, error rate of the model {e:.3g})" for name, (v, e) in best.items())
+        + ": the bound is below 1 "
         + ("somewhere" if min(best.values())[0] < 1 else "nowhere")
-        + ". A large lambda makes beta small and the outputs too: all classes' losses come within gamma of "
-        "each "
-        "other, and the ramp loss goes to 1. The bound is of use for comparing codes and losses, not as a "
-        "number."
+        + ". It can compare codes and losses; its value is of no use."
     )
     report.numbers["lambda"] = table
 
@@ -166,14 +152,6 @@ def stability(report: Report, options: argparse.Namespace) -> None:
     """(5.8) beside refits."""
     from matplotlib.figure import Figure
 
-    report.say("## Stability (5.8): a row leaves")
-    report.say(
-        'USPS, "4" against the rest, sigma = 5, lambda = .001 and .1 held while n grows. Up to 24 rows are '
-        "left out "
-        "and the machine trained again: the 12 with the largest coefficients and 12 drawn at random. The "
-        "movement is the "
-        "largest change of the loss over 2007 test rows with either label."
-    )
     rows = load("usps")
     y, T = np.where(rows.y == 4, 1, -1), rows.X_test
     sizes = (125, 250) if options.quick else (250, 500, 1000, 2000)
@@ -218,10 +196,10 @@ def stability(report: Report, options: argparse.Namespace) -> None:
     report.figure(page, "stability")
     report.table("(5.8) and refits", ["loss", "lambda", "rows", "refits", "(5.8)", "bound / refits"], table)
     report.say(
-        f"The bound holds in {sum(row[3] <= row[4] for row in table)} of {len(table)} lines. The refits "
-        f"move as n to the "
-        "power " + ", ".join(f"{slope:.2f} ({loss}, lambda {lam:g})" for loss, lam, slope in fits) + "; the "
-        "bound says -1."
+        f"The bound holds in {sum(row[3] <= row[4] for row in table)} of {len(table)} lines. The observed "
+        f"change falls as n to the power "
+        + ", ".join(f"{slope:.2f} ({loss}, lambda {lam:g})" for loss, lam, slope in fits)
+        + "; the bound has -1."
     )
     report.numbers["stability"] = table
 
@@ -230,21 +208,13 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
     """(5.25)-(5.27) beside refits."""
     from matplotlib.figure import Figure
 
-    report.say("## Bagging regularizes: (5.27), a row replaced")
     p = 100 if options.quick else 200
     counts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16)
     report.say(
-        f"kin8nm, columns of variance 1, `BaggedKernelRegressor` over disjoint chunks of {p} rows, n = {p} "
-        f"J. A row is replaced "
-        "by one with the same x and the target 3 standard deviations to the other side; six rows each, the "
-        "six in turn, "
-        "everything trained again. alpha is the largest change of the output over 2000 other rows; alpha of "
-        "a chunk is "
-        "that of the machine that had the row. Machines: SVR with C = 10 and an intercept, and least "
-        "squares with "
-        "alpha = .01, both the same at every n, hence not stable in the thesis's sense. Beside them one "
-        "machine on all n "
-        "rows."
+        "`BaggedKernelRegressor` averages over disjoint chunks of 200 samples, n = 200 J. *alpha* is "
+        "the largest change of the output over 2,000 other samples; *alpha of a chunk* is that of the"
+        " machine which had the sample. The machines are SVR with C = 10 and an intercept, RLS with "
+        "alpha = .01, and RLS with lambda = .01 held, alone on all n samples and as an average."
     )
     X, y = load("kin8nm").all()
     order = np.random.default_rng(0).permutation(len(y))
@@ -314,28 +284,22 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
         table,
     )
     report.say(
-        f"(5.27) holds in {sum(row[4] <= row[5] * (1 + 1e-6) for row in table)} of {len(table)} lines; it "
-        f"is (5.25) that holds "
-        "with equality, row by row, to the size of the column beside it. Changes go as n to the power "
+        f"(5.27) holds in {sum(row[4] <= row[5] * (1 + 1e-6) for row in table)} of {len(table)} lines; "
+        f"(5.25) holds with equality up to the values of its column. The change falls as n to the power "
         + ", ".join(f"{a:.2f} with chunks and {b:.2f} with one machine ({name})" for name, a, b in powers)
-        + ". The thesis: chunks of machines that are not stable are as stable as Tikhonov regularization, "
-        "-1; one machine on all "
-        "rows errs less; and machines that are stable already (lambda held) do not gain from it."
+        + "."
     )
     report.numbers["bagging"] = table
 
 
 def ivanov(report: Report, options: argparse.Namespace) -> None:
     """The counterexample of section 5.2."""
-    report.say("## Ivanov regularization is not stable: section 5.2")
     report.say(
-        "Lines through the origin, square loss. n - 1 rows at (0, 0) and one at (1, 0), which is replaced "
-        "by (1, 1). Ivanov: the "
-        "slope within [-1, 1] of least squared error, in closed form. Tikhonov: `RLSRegressor` with the "
-        "linear kernel, no "
-        "intercept, alpha = lambda n, lambda = .1; the change of the loss at (1, 0), and twice (5.8), for a "
-        "replacement is two "
-        "removals."
+        "The functions are lines through the origin, with the square loss. n - 1 samples are at (0, "
+        "0) and one at (1, 0), which is replaced by (1, 1). Ivanov: the slope within [-1, 1] of the "
+        "smallest squared error, in closed form. Tikhonov: `RLSRegressor` with the linear kernel, no "
+        "intercept, alpha = lambda n, lambda = .1. The table has the change of the loss at (1, 0), "
+        "and twice (5.8), since a replacement is two removals."
     )
     sizes = (10, 100) if options.quick else (10, 30, 100, 300, 1000, 3000)
     table = []
@@ -354,17 +318,14 @@ def ivanov(report: Report, options: argparse.Namespace) -> None:
         table.append([n, *change, bound])
     report.table("The counterexample", ["rows", "Ivanov", "Tikhonov", "2 beta (5.8)"], table)
     constant = np.ptp([row[1] for row in table]) == 0
+    power = slopes([row[0] for row in table], [row[2] for row in table])
     report.say(
-        f"Ivanov's change is {'the same at every n' if constant else 'not the same'}, Tikhonov's goes as n "
-        f"to the power "
-        f"{slopes([row[0] for row in table], [row[2] for row in table]):.2f}."
+        f"The change of the Ivanov solution is {'the same at every n' if constant else 'not the same'}; "
+        f"that of the Tikhonov solution falls as n to the power {power:.2f}."
     )
     report.say(
-        "The thesis ends chapter 5 with a note to itself, to say something on the unregularized bias. Its "
-        "part is the same as "
-        "Ivanov's: k rows of either class about one point and one more, whose label is changed. `SVC` with "
-        "gamma = .1, lambda = "
-        ".1, rows within .1 of the origin; the change of the output at the origin."
+        "The second table has `SVC` with gamma = .1 and lambda = .1 on samples within .1 of the "
+        "origin; the change is that of the output at the origin."
     )
     lines = []
     for half in [size // 2 for size in sizes]:
@@ -381,9 +342,8 @@ def ivanov(report: Report, options: argparse.Namespace) -> None:
         lines.append([n, *change, 2 * bounds.stability("hinge", n=n, lam=0.1, kappa=1.0).value])
     report.table("A label is changed", ["rows", "SVC with b", "SVC without b", "2 beta (5.8)"], lines)
     report.say(
-        f"With b the change goes from {lines[0][1]:.3g} to {lines[-1][1]:.3g}, without from "
-        f"{lines[0][2]:.3g} to "
-        f"{lines[-1][2]:.3g}. This is why `svmarrow.multiclass.bounds` refuses machines with an intercept."
+        f"The change goes from {lines[0][1]:.3g} to {lines[-1][1]:.3g} with b and from {lines[0][2]:.3g} to "
+        f"{lines[-1][2]:.3g} without b."
     )
     report.numbers["ivanov"] = {"counterexample": table, "intercept": lines}
 

@@ -46,7 +46,7 @@ from svmarrow.multiclass import BinaryErrorDisplay, Code, OverlapDisplay, bounds
 if TYPE_CHECKING:
     import argparse
 
-PARTS = ("satimage", "yeast", "left_out", "weak", "drawn", "news", "shared", "speed", "errors", "bounds")
+PARTS = ("satimage", "yeast", "left_out", "weak", "news", "shared", "bounds", "drawn", "speed", "errors")
 CODES = ("ovr", "ovo", "complete", "dense", "sparse")
 #: Errors in percent, table 4.5.
 PRINTED = {
@@ -140,7 +140,7 @@ def overlaps(report: Report, name: str, predictions: dict[str, np.ndarray], tabl
     every = np.mean([len(set(row)) == 1 for row in zip(*predictions.values(), strict=True)])
     told = {"satimage": 95.5, "yeast": 84.0}[name]
     which = "All five codes agree" if len(names) == 5 else f"These {len(names)} codes agree"
-    report.say(f"{which} on {100 * every:.1f} % of the rows (thesis, all five: {told:g} %).")
+    report.say(f"{which} on {100 * every:.1f} % of the samples; printed for all five: {told:g} %.")
 
 
 def figure(report: Report, options: argparse.Namespace, shares: dict[str, np.ndarray], label: str) -> None:
@@ -158,7 +158,7 @@ def threads(options: argparse.Namespace) -> int:
 
 def half(report: Report, shares: dict[str, np.ndarray]) -> None:
     words = ", ".join(f"{name} {100 * np.nanmean(of > 0.5):.0f} %" for name, of in shares.items())
-    report.say(f"Rows that ovr gets wrong where more than half of the machines concerned err: {words}.")
+    report.say(f"Share of the errors of ovr on which more than half of the machines concerned err: {words}.")
 
 
 def satimage(report: Report, options: argparse.Namespace) -> None:
@@ -212,16 +212,6 @@ def satimage(report: Report, options: argparse.Namespace) -> None:
 
 def weak(report: Report, options: argparse.Namespace) -> None:
     """Tables 4.1 and 4.2: what the codes give where the machines are badly tuned."""
-    report.say(
-        "Tables 4.1 and 4.2 have two rows: a polynomial kernel of degree 4 with an unknown C (Allwein and "
-        "others 2000), and a "
-        "Gaussian tuned for each code, which is table 4.5 above. Here the first of them, whose scaling is "
-        "not told either: "
-        "(x'z / d + 1)^4 on columns of variance 1, and (x'z)^4 on the rows as they are (satimage divided by "
-        "100), where machines "
-        "end after 50,000 steps. satimage by its test rows, yeast by ten folds as theirs, without the "
-        "complete code's 511 machines."
-    )
     kinds = {
         "scaled, (x'z / d + 1)^4": (True, 1.0, (1e-4, 1e-2, 1.0)),
         "raw, (x'z)^4": (False, 0.0, (1e-2, 100.0)),
@@ -255,22 +245,15 @@ def weak(report: Report, options: argparse.Namespace) -> None:
     head = ["set", "kernel", "C", "code", "error %, degree 4", "Allwein's", "thesis's, Gaussian tuned"]
     report.table("tables 4.1 and 4.2 in kind", head, table)
     report.say(
-        "One-vs-rest errs more than the best code by "
+        "One-vs-rest exceeds the error rate of the best code by "
         + ", ".join(f"{gap:.1f} % ({name}, {kind}, C = {C:g})" for (name, kind, C), gap in spread.items())
-        + ". The chapter's point is that other codes help where the machines are badly tuned: worst here by "
-        f"{max(spread.values()):.1f} %. Which tuning gave the printed 40.9 and 72.9 is not known."
+        + f" points. The largest difference is {max(spread.values()):.1f} points."
     )
     report.numbers["weak"] = table
 
 
 def drawn(report: Report, options: argparse.Namespace) -> None:
     """The sparse rows with the code as the thesis draws it."""
-    report.say(
-        "By default svmarrow's sparse code throws away draws in which a class takes part in less than two "
-        "fifths of the machines; the thesis does not (footnote 6). Here codes drawn by its rule "
-        '(`make_code("sparse", n, least_use=0)`, as in the parts that renew its tables) and by the '
-        "default, the best of 10,000 draws each, ten seeds, at the thesis's sigma and C."
-    )
     rows = load("satimage", np.float32)
     step = 12 if options.quick else 1
     X, y, T, t = rows.X[::step] / 100, rows.y[::step], rows.X_test / 100, rows.y_test
@@ -459,10 +442,9 @@ def news(report: Report, options: argparse.Namespace) -> None:
     report.numbers["news"] = table
     n = len(labels)
     report.say(
-        f"Random splits: {n - n // 5} training documents and {n // 5} others of the {n} here, ten times as "
-        "in the thesis, whose splits are of 19,998 documents; these include duplicates that are gone here "
-        "and that make its task easier. Test documents of the split by date are later and harder. The fit "
-        "is that of the last random split."
+        f"There are ten random splits of {n - n // 5} training documents and {n // 5} test documents."
+        " The test documents of the split by date are later and harder. The time is that of the last"
+        " random split."
     )
 
 
@@ -574,16 +556,12 @@ def errors(report: Report, options: argparse.Namespace) -> None:
         ["set", "code", "machines", "total loss", "mean loss", "OutputCodeClassifier, as many machines"],
         table,
     )
+    report.say(f"Above the mean of `OutputCodeClassifier`: {'; '.join(above) or 'none'}.")
     report.say(
-        "OutputCodeClassifier draws one code without zeros and takes the row that is nearest to the outputs,"
-        f" which orders classes as the square loss does. Above its mean: {'; '.join(above) or 'none'}."
-    )
-    report.say(
-        "A sparse code leaves half of the entries out: as many machines without zeros have twice the entries"
-        " to tell two classes apart, and with the total loss a class gains from every machine that knows it:"
-        f" {'; '.join(why)}. The mean over the machines that know a class (decoder='mean_loss') takes the"
-        " second disadvantage away. It was chosen among 18 decoders on three folds of the training rows,"
-        " where all of them differ by less than the folds do."
+        f"With the total loss a class gains from every machine that knows it: {'; '.join(why)}. The mean "
+        "over the machines that know a class (decoder='mean_loss') removes this advantage. It was "
+        "selected among 18 decoders on three folds of the training samples, where all of them differ by "
+        "less than the folds do."
     )
 
 
@@ -603,10 +581,6 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
     head = ["code", "least squares, exact %", "least squares, bound %", "SVM without intercept, bound %"]
     report.table(f"section 4.4.1: leave-one-out of {len(y)} rows of satimage", head, table)
     report.numbers["bounds"] = table
-    report.say(
-        "The thesis calls the bounds not especially tight. With kernels this narrow they are a third above "
-        "the exact error."
-    )
 
 
 def main() -> int:

@@ -64,25 +64,15 @@ def clock(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def text(report: Report, options: argparse.Namespace, code: str) -> None:
     """Tables 3.1 and 3.3 for one code."""
-    report.say(f"## Text, {code}: tables 3.1 and 3.3")
     matrix = 2 * np.eye(20) - 1
     if code != "ovr":
         matrix = make_code("bch", 20, random_state=0).matrix.astype(np.float64)
-    report.say(
-        "Twice. As the thesis: documents drawn at random, 3993 of them to test, lambda n = 1 and no "
-        "intercept. By date, as the "
-        "set is dealt out today: alpha = .3 and an intercept. The SVM is LIBLINEAR's with C = 1 and the "
-        "same intercept or "
-        "none; seconds are processor time of one thread each. The thesis has 19,997 documents, duplicates "
-        "among them, the set "
-        "here 18,846."
-    )
     table_of(report, options, code, matrix, by_date=False)
     table_of(report, options, code, matrix, by_date=True)
     report.say(
-        "By date the test documents are later than the training documents, and errors are larger than on "
-        "random splits. The thesis's SVM kept kernel rows that its machines shared; LIBLINEAR has none. "
-        "*SVC* is svmarrow's, with the linear kernel, C = 1, tolerance .01 and shared kernel rows."
+        "In the split by date the test documents are later than the training documents, and errors "
+        "are larger than on random splits. LIBLINEAR has no kernel rows to share; *SVC* has a "
+        "tolerance of .01."
     )
 
 
@@ -140,8 +130,7 @@ def table_of(
     )
     worse = sum(line[5] > 2 for line in lines)
     report.say(
-        "The thesis: least squares errs as little as the SVM. Here it is worse by more than two standard "
-        f"errors at {worse} of {len(lines)} sizes: {'held' if not worse else 'not held at each size'}."
+        f"RLS is worse than the SVM by more than two paired standard errors at {worse} of {len(lines)} sizes."
     )
     report.numbers[f"text {code}, {split}"] = {"errors": lines, "seconds": ratios}
 
@@ -180,13 +169,11 @@ def outliers(figure: int, random: np.random.Generator, count: int) -> tuple[np.n
 
 def toy(report: Report, _options: argparse.Namespace) -> None:
     """Figures 3-2 to 3-9."""
-    report.say("## Toy Gaussians: figures 3-2 to 3-9")
     report.say(
-        "As the thesis has them: 100 rows and 1000 test rows a class, five outliers in one class or in "
-        "both, no b, lambda .1, "
-        ".01 and .001 (alpha = lambda n, C = 1 / (2 lambda n)); fainter lines are the SVM's margin. Test "
-        "rows without outliers "
-        "and with 50 more for each five. Where the classes lie is not said; these are ours."
+        "Each class has 100 training and 1,000 test samples; five outliers are added to one class or "
+        "to both. There is no b; lambda is .1, .01 and .001 (alpha = lambda n, C = 1 / (2 lambda n))."
+        " Fainter lines are the margin of the SVM. Errors are measured on test samples without "
+        "outliers and with 50 more for each five."
     )
     from matplotlib.figure import Figure
 
@@ -248,7 +235,6 @@ def toy(report: Report, _options: argparse.Namespace) -> None:
 
 def usps(report: Report, options: argparse.Namespace) -> None:
     """The image part of section 3.7.3."""
-    report.say('## USPS, "4" against the rest: figures 3-10 to 3-25')
     from matplotlib.figure import Figure
 
     rows = load("usps")
@@ -361,14 +347,11 @@ def usps(report: Report, options: argparse.Namespace) -> None:
     page.tight_layout()
     report.figure(page, "usps")
     report.say(
-        f"Area under the ROC curve: SVM {area(svm):.5f}, RLS {area(exact):.5f} "
-        f"(alpha {alpha:g} by leave-one-out, C = {machine.C:g} on a quarter of the training rows held out). "
-        f"Training "
-        f"all {len(y)} rows takes RLS {slow:.2f} s and the SVM {fast:.2f} s of one processor: "
-        f"{slow / fast:.1f} times, where "
-        "section 3.7.3 says more than ten. Low-rank machines have alpha by the same rows, each method and "
-        "size its own; the last "
-        "column has the alpha of the full machine, means of 3 draws."
+        f"Area under the ROC curve: SVM {area(svm):.5f}, RLS {area(exact):.5f} (alpha {alpha:g} by "
+        f"leave-one-out, C = {machine.C:g} on a quarter of the training samples). Training on all "
+        f"{len(y)} samples takes RLS {slow:.2f} s and the SVM {fast:.2f} s of one processor: "
+        f"{slow / fast:.1f} times. The last column of the table has the alpha of the full model for "
+        "every method, means of three draws."
     )
     report.table(
         f"Area under the ROC curve, means of {runs} draws",
@@ -379,13 +362,10 @@ def usps(report: Report, options: argparse.Namespace) -> None:
     areas = {(row[0], row[1]): row[2] for row in table}
     first = sum(areas["nystrom", size] == max(areas[m, size] for m in methods) for size in sizes)
     report.say(
-        "nystrom asks for another alpha than the others. With that of the full machine it gets worse with "
-        "more points; with "
-        "its own its area rises by "
+        "*nystrom* needs another alpha than the other methods. With its own alpha its area is larger than "
+        "with that of the full model by "
         + ", ".join(f"{rise:.3f} ({size} points)" for size, rise in gain.items())
-        + f", and it is the best of the three at {first} of {len(sizes)} sizes. The thesis, which has it "
-        f"last, does not say "
-        "that lambda was chosen for each method."
+        + f", and it is the best of the three at {first} of {len(sizes)} sizes."
     )
     share = {size: 1 - remaining[size] for size in sizes}
     report.table(
@@ -433,8 +413,8 @@ def usps(report: Report, options: argparse.Namespace) -> None:
         lambda: BaggedKernelClassifier(RLSClassifier(alpha, gamma=gamma), 10, random_state=0).fit(X, y)
     )
     report.say(
-        f"Disjoint parts (5.24), ten of them, merged: {bagged:.2f} s, "
-        f"area {area(model.decision_function(T)):.5f}."
+        f"Ten disjoint chunks, averaged as in (5.24), take {bagged:.2f} s and reach an area of "
+        f"{area(model.decision_function(T)):.5f}."
     )
 
 
@@ -451,7 +431,7 @@ def main() -> int:
     """Run the parts that were asked for."""
     options = arguments(__doc__, PARTS).parse_args()
     report = Report("rifkin_rls", "Regularized least squares (Rifkin 2002, chapter 3)", options)
-    report.say("Seconds are of the wall clock.")
+    report.say("Times are wall-clock seconds unless stated otherwise.")
     works = (partial(text, code="ovr"), partial(text, code="BCH 63"), toy, usps, exact, low_rank, linear)
     return report.run(dict(zip(PARTS, works, strict=True)))
 

@@ -43,11 +43,11 @@ PARTS = (
     "growth-usps",
     "memory",
     "unbounded",
+    "advice",
+    "low-rank",
     "shrinking",
     "ablations",
     "samples",
-    "advice",
-    "low-rank",
 )
 #: Rows of a1a to a9a, the nested sets of "adult".
 NESTED = (1605, 2265, 3185, 4781, 6414, 11220, 16100, 22696, 32561)
@@ -70,19 +70,11 @@ def growth(report: Report, options: argparse.Namespace, name: str) -> None:
     """Figure 2-6 and the oracle's bound, for one set."""
     from matplotlib.figure import Figure
 
-    report.say(f"## Time against rows, {name}: figure 2-6, and the oracle of section 2.5")
     if name == "a9a":
         rows, sizes, gamma, C = adult, NESTED[:3] if options.quick else NESTED, 0.05, 1.0
         report.say(
-            "Nested sets: the first rows of a9a, in the sizes of a1a to a9a, C = 1 and gamma = .05 (sigma^2 "
-            "= 10; the thesis "
-            f"does not say). {MEMORY} MB for each program as in the thesis, tolerance .001. The thesis's "
-            f"rival is SVMLight, "
-            "ours LIBSVM: `SVC` of scikit-learn, and up to 6414 rows `svm-train` where it is installed, "
-            "which also reads its "
-            "rows from a file. The oracle's bound is the time of K(SV, X) alone: a prediction of the "
-            "training rows by the model "
-            "that was found. Medians of three below 4000 rows."
+            "Nested sets are the first samples of a9a, in the sizes of a1a to a9a. `svm-train` is run up "
+            "to 6,414 samples and also reads them from a file. Medians of three below 4,000 samples."
         )
     else:
         rows, sizes, gamma, C = (
@@ -91,11 +83,7 @@ def growth(report: Report, options: argparse.Namespace, name: str) -> None:
             0.02,
             10.0,
         )
-        report.say(
-            'The first rows of USPS, "4" against the rest, C = 10 and sigma = 5, for the dense images that '
-            "the thesis has: its "
-            "faces are not to be had. Otherwise as for a9a."
-        )
+        report.say("Nested sets are the first samples of USPS. Medians of three below 4,000 samples.")
     lines = []
     for size in sizes:
         X, y = rows(size)[:2]
@@ -137,12 +125,11 @@ def growth(report: Report, options: argparse.Namespace, name: str) -> None:
     report.figure(page, f"growth-{name}")
     slopes = np.polyfit(np.log(columns[:, 0]), np.log(columns[:, 1:3]), 1)[0]
     report.say(
-        f"Time grows as rows to the power {slopes[0]:.2f} (svmarrow) and {slopes[1]:.2f} (LIBSVM). On all "
-        f"rows svmarrow takes "
-        f"{columns[-1, 1] / columns[-1, 3]:.2f} times the oracle's bound by its own evaluation, LIBSVM "
-        f"{columns[-1, 2] / columns[-1, 3]:.1f} times. The thesis: SvmFu as fast as its rival on adult, 4 "
-        f"times as fast on "
-        "faces, and solvers within a small factor (2, even 5, not 10) of the bound."
+        f"The training time grows as the number of samples to the power {slopes[0]:.2f} (svmarrow) "
+        f"and {slopes[1]:.2f} (LIBSVM). On all samples svmarrow takes "
+        f"{columns[-1, 1] / columns[-1, 3]:.2f} times the oracle's bound, LIBSVM "
+        f"{columns[-1, 2] / columns[-1, 3]:.1f} times; the bound is the time of svmarrow's own "
+        "evaluation."
     )
     report.numbers[f"growth {name}"] = lines
 
@@ -151,17 +138,11 @@ def memory(report: Report, options: argparse.Namespace) -> None:
     """Figure 2-7."""
     from matplotlib.figure import Figure
 
-    report.say("## Blocks and cache: figure 2-7")
     X, y = four(2000 if options.quick else None)[:2]
     n = len(y)
     report.say(
-        f'USPS, "4" against the rest, {n} rows, C = 10, sigma = 5 (the thesis says neither set nor '
-        f"settings). A row of the "
-        f"kernel matrix is {4 * n / 1e6:.3f} MB, the whole matrix {4 * n * n / 2**20:.0f} MB. The block is "
-        f"held at one size; "
-        '"own" is the rule of the solver: a 24th of the rows, then twice the unbounded vectors. The cache '
-        "holds the packed "
-        "rows as well, and a block is never larger than the cache has rows."
+        f"A row of the kernel matrix has {4 * n / 1e6:.3f} MB, the whole matrix "
+        f"{4 * n * n / 2**20:.0f} MB. The cache holds the packed rows as well."
     )
     fixed = (128, 512) if options.quick else (64, 128, 256, 512, 1024, 2048, 4096)
     blocks: list[int | None] = [*fixed, None]
@@ -199,28 +180,18 @@ def memory(report: Report, options: argparse.Namespace) -> None:
     report.say(
         "The solver's own rule takes "
         + ", ".join(f"{ratio:.2f} ({cache} MB)" for ratio, cache in zip(own / best, caches, strict=True))
-        + f" times the time of the best block of the column. One block for all, {table[steady][0]}, would "
-        f"take "
-        f"{worst[steady]:.2f} times at most. Where the cache holds all rows the rule is too large: its "
-        f"blocks, of twice the "
-        "unbounded vectors, ask for kernel rows that smaller ones never need (the second table). The "
-        "thesis, too, finds that "
-        "a chunk too large slows the whole down. `SVC` has no parameter for it, for what it could gain is "
-        "this factor and "
-        "the best value depends on the cache; an experiment sets `SVC()._tuning`, as this one does."
+        + f" times the time of the best block of the column. The single block size {table[steady][0]} would "
+        "take "
+        f"at most {worst[steady]:.2f} times. `SVC` has no parameter for the block size, because the gain "
+        "is at most this factor and the best value depends on the cache; an experiment sets "
+        f"`SVC()._tuning`, as this one does."
     )
     report.numbers["memory"] = {"seconds": table, "values": values}
 
 
 def advice(report: Report, options: argparse.Namespace) -> None:
     """Section 2.6.1."""
-    report.say("## Sigma and C: section 2.6.1")
     X, y, T, t = scaled("magic", 1000 if options.quick else 3000)
-    report.say(
-        f"magic, {len(y)} rows, columns of mean 0 and variance 1. An interval of b stands where no vector "
-        f"is unbounded: every "
-        "value of it gives the same objective, `SVC` takes the middle."
-    )
     table = []
     for what, C, sigma in (
         *(("sigma", 1.0, sigma) for sigma in (0.05, 0.3, 1.0, 3.0, 30.0, 1000.0)),
@@ -258,9 +229,9 @@ def advice(report: Report, options: argparse.Namespace) -> None:
     lines = [[claim, "held" if held else "not held"] for claim, held in claims.items()]
     report.table("Claims of section 2.6.1", ["claim", "here"], lines)
     report.say(
-        "Where no vector is unbounded, b may lie anywhere in an interval; rows that change class are those "
-        "of the training set "
-        "between its ends. Balanced: as many rows of one class as of the other."
+        "Where no vector is unbounded, b may lie anywhere in an interval. *Samples that change class*"
+        " are training samples whose output lies between its ends. *Balanced* sets have equally many "
+        "samples of both classes."
     )
     intervals = []
     few = min(int((y == k).sum()) for k in np.unique(y))
@@ -273,14 +244,14 @@ def advice(report: Report, options: argparse.Namespace) -> None:
             intervals.append([what, C, c.support - c.bounded, float(machine.intercept_[0]), low, high, rows])
     report.table(
         "The interval of b, sigma = 3",
-        ["rows", "C", "unbounded", "b", "from", "to", "rows that change class"],
+        ["rows", "C", "unbounded", "b", "from", "to", "samples that change class"],
         intervals,
     )
     wide = [row for row in intervals if row[2] == 0]
     report.say(
-        f"No vector is unbounded in {len(wide)} of {len(intervals)} lines, and in "
-        f"{sum(row[6] > 0 for row in wide)} of these the "
-        f"choice of b changes the class of rows, of {max((row[6] for row in wide), default=0)} at most."
+        f"No vector is unbounded in {len(wide)} of {len(intervals)} lines. In "
+        f"{sum(row[6] > 0 for row in wide)} of these the choice of b changes the class of samples, of"
+        f" at most {max((row[6] for row in wide), default=0)}."
     )
     report.numbers["advice"] = {"table": table, "claims": claims, "intervals": intervals}
 
@@ -303,12 +274,7 @@ def interval_of_b(machine: SVC, X: np.ndarray, y: np.ndarray) -> tuple[float, fl
 
 def low_rank_machines(report: Report, options: argparse.Namespace) -> None:
     """The hinge loss over a projected kernel beside its rivals of the same number of vectors."""
-    report.say("## The low-rank SVM (3.121)")
-    report.say(
-        "`LowRankSVC` beside the full `SVC`, the rectangle method with the square loss "
-        "(`LowRankRLSClassifier`) and a reduced "
-        "set of the SVM (`compress` to as many vectors). All points are drawn at random with one seed."
-    )
+    report.say("All points are drawn at random with one seed.")
     sizes = (64, 128) if options.quick else (64, 256, 1024)
     cut = 1000 if options.quick else None
     table = []
@@ -352,11 +318,10 @@ def low_rank_machines(report: Report, options: argparse.Namespace) -> None:
     reduced = [row for row in low if (row[0], "SVC, reduced set", row[2]) in pairs]
     beaten = sum(pairs[row[0], "SVC, reduced set", row[2]][3] < row[3] for row in reduced)
     report.say(
-        f"`LowRankSVC` takes {min(slower):.1f} to {max(slower):.1f} times the time of the rectangle method "
-        f"and {min(full):.1f} to "
-        f"{max(full):.1f} times that of the full SVC; it errs less than the rectangle method in {better} of "
-        f"{len(low)} lines. A "
-        f"reduced set of the full SVC errs less than it in {beaten} of {len(reduced)}."
+        f"`LowRankSVC` takes {min(slower):.1f} to {max(slower):.1f} times the time of the rectangle "
+        f"method and {min(full):.1f} to {max(full):.1f} times that of the full SVC. Its error is "
+        f"lower than that of the rectangle method in {better} of {len(low)} lines. A reduced set of "
+        f"the full SVC has a lower error than `LowRankSVC` in {beaten} of {len(reduced)}."
     )
     report.numbers["low-rank"] = table
 
@@ -365,17 +330,17 @@ def main() -> int:
     """Run the parts that were asked for."""
     options = arguments(__doc__, PARTS).parse_args()
     report = Report("rifkin_svmfu", "The SVM solver (Rifkin 2002, chapter 2)", options)
-    report.say("Seconds are processor time of one thread; works that are compared take turns.")
+    report.say("Seconds are processor time of one thread; programs that are compared run alternately.")
     works = (
         partial(growth, name="a9a"),
         partial(growth, name="usps"),
         memory,
         unbounded,
+        advice,
+        low_rank_machines,
         shrinking,
         long_steps,
         samples,
-        advice,
-        low_rank_machines,
     )
     return report.run(dict(zip(PARTS, works, strict=True)))
 

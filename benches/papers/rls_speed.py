@@ -76,7 +76,6 @@ def peaks(report: Report, options: argparse.Namespace) -> tuple[float, float]:
 
 def exact(report: Report, options: argparse.Namespace) -> None:
     """(K + alpha I) c = y."""
-    report.say("## Speed: exact fits")
     double, single = peaks(report, options)
     lines, model = [], []
     for name, (gamma, alpha, limit, repeat) in EXACT.items():
@@ -167,9 +166,9 @@ def exact(report: Report, options: argparse.Namespace) -> None:
         model,
     )
     report.say(
-        "svmarrow computes the kernel in double precision and the factor in single, corrected to the "
-        "accuracy of one in double: the first share is of the peaks of both, the second is what a library "
-        "reaches that stays in double. Leave-one-out values need a factor and an inverse in double precision."
+        "The first share is of the peaks of both precisions; the second is what a library reaches "
+        "that stays in double precision. Leave-one-out values need a factor and an inverse in double "
+        "precision."
     )
     rows = load("letter")
     Y = np.where(rows.y[:, None] == np.unique(rows.y), 1.0, -1.0)
@@ -181,21 +180,22 @@ def exact(report: Report, options: argparse.Namespace) -> None:
     }
     took, _ = rounds(all_rows, 1)
     report.say(
-        f"All {count:,} rows of letter: svmarrow {took[False]:.1f} s, {took[True]:.1f} s with leave-one-out"
-        " values. SciPy's LAPACK with two threads crashes there on this machine, so the table has 12,000."
+        f"All {count:,} samples of letter take {took[False]:.1f} s, {took[True]:.1f} s with "
+        "leave-one-out values. SciPy's LAPACK with two threads crashes at this size, so the table "
+        "has 12,000."
     )
     worst = {"LAPACK": min(line[9] for line in lines), "KernelRidge": min(line[10] for line in lines)}
     report.say(
-        f"Aim: as fast as kernel and LAPACK's Cholesky factor, twice as fast as KernelRidge. Least ratios: "
-        f"{worst['LAPACK']:.2f} ({'met' if worst['LAPACK'] >= 1 else 'not met'}), "
-        f"{worst['KernelRidge']:.2f} ({'met' if worst['KernelRidge'] >= 2 else 'not met'})."
+        "The targets are the speed of the kernel and LAPACK's Cholesky factor, and twice the speed "
+        f"of KernelRidge. The smallest ratios are {worst['LAPACK']:.2f} "
+        f"({'met' if worst['LAPACK'] >= 1 else 'not met'}) and {worst['KernelRidge']:.2f} "
+        f"({'met' if worst['KernelRidge'] >= 2 else 'not met'})."
     )
     report.numbers["exact"] = {"seconds": lines, "model": model}
 
 
 def low_rank(report: Report, options: argparse.Namespace) -> None:
     """Rectangle with 2000 points."""
-    report.say("## Speed: low rank")
     double, _ = peaks(report, options)
     lines, model = [], []
     for name in ("mnist", "cod_rna"):
@@ -252,15 +252,14 @@ def low_rank(report: Report, options: argparse.Namespace) -> None:
     least = min(line[5] for line in lines)
     same = all(line[6] <= line[7] + 0.002 for line in lines)
     report.say(
-        f"Aim: twice as fast at the same error or a lower one (0.002). Least ratio {least:.2f}: "
-        f"{'met' if least >= 2 and same else 'not met'}."
+        "The target is twice the speed at the same error or a lower one (0.002). The smallest ratio "
+        f"is {least:.2f}: {'met' if least >= 2 and same else 'not met'}."
     )
     report.numbers["low rank"] = {"seconds": lines, "model": model}
 
 
 def linear(report: Report, options: argparse.Namespace) -> None:
     """20newsgroups."""
-    report.say("## Speed: linear, sparse")
     rows = newsgroups()
     chosen = slice(None, None, 10 if options.quick else None)
     X, y = rows.X[chosen], rows.y[chosen]

@@ -25,3 +25,27 @@ def test_parts_name_their_command_and_commit(page):
         assert f"`python benches/papers/{page.stem}.py --only {part} --save`" in footer, part
         assert re.search(r"\bcommits? [0-9a-f]{7}\b", footer), part
         assert re.search(r"\d+ processors\b", footer), part
+
+
+#: Pages that compare with a paper, all but the measurements of our own.
+COMPARED = sorted({page.stem for page in PAGES} - {"cascades", "promises", "perceptron_variants"})
+LABELS = ["Claim", "Differences in setting", "Result", "Verdict", "Why"]
+
+
+@pytest.mark.parametrize("page", COMPARED)
+def test_parts_open_with_their_account(page):
+    text = (ROOT / "docs" / "papers" / f"{page}.md").read_text(encoding="utf-8")
+    _, *pieces = re.split(r"^<!-- part: (\S+) -->$", text, flags=re.MULTILINE)
+    own = False
+    for part, body in zip(pieces[::2], pieces[1::2], strict=True):
+        begin, end = "<!-- account -->", "<!-- end of account -->"
+        assert body.strip().startswith(begin), part
+        account = body.split(begin)[1].split(end)[0]
+        found = re.findall(r"^\*\*([^*]+)\.\*\* (.+)$", account, flags=re.MULTILINE)
+        assert [label for label, _ in found] == LABELS, part
+        # Once a page has come to its own measurements, no claim of the paper follows.
+        heading = "## Measurements and targets of our own" in account
+        assert not (own and heading), part
+        own = own or heading
+        assert bool(re.search(r"^### ", account, flags=re.MULTILINE)) == own, part
+        assert not re.search(r"^#+ ", body.split(end)[1].replace("### ", ""), flags=re.MULTILINE), part

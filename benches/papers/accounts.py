@@ -1,0 +1,355 @@
+"""The account of each part of the papers' pages: claim, differences in setting, result, verdict, why.
+
+``rows.py`` writes them at the head of the parts, in this order; result and verdict follow from the rows. The
+parts of a page that no paper has a counterpart for come last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from judging import number, numbers, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from judging import Row
+
+NO_CLAIM = "The paper makes no such claim; this is a measurement of our own."
+NO_VERDICT = "There is nothing in the paper to compare with."
+
+
+@dataclass(frozen=True)
+class Account:
+    """The fixed sentences of a part; ``result`` computes the result where the rows alone do not give it."""
+
+    title: str
+    claim: str
+    differences: str
+    why: str
+    result: Callable[[list[Row]], str] | None = None
+    verdict: str = NO_VERDICT
+    own: bool = False
+
+
+def own(
+    title: str, differences: str, result: Callable[[list[Row]], str] | str, why: str, claim: str = NO_CLAIM
+) -> Account:
+    """Return the account of a measurement of our own."""
+    said = result if callable(result) else lambda _rows, text=result: text
+    return Account(title, claim, differences, why, said, own=True)
+
+
+def span(page: str, title: str, column: str, at: int = 0) -> str:
+    """Return the range of a column of a table."""
+    values = [number(row[column]) for row in table(page, title, at) if numbers(row[column])]
+    return f"{min(values):.3g} to {max(values):.3g}"
+
+
+def targets_met(_rows: list[Row]) -> str:
+    """Return how many targets of the construction are met."""
+    lines = table("compressed_svm", "Test error of one-vs-rest RBF")
+    met = sum(row["met"] == "yes" for row in lines)
+    return f"{met} of {len(lines)} targets are met."
+
+
+def kmp_speed(_rows: list[Row]) -> str:
+    """Return the speed of pre-fitting beside two peers."""
+    lines = {row[""]: row["times"] for row in table("kmp", "500 of 7291 functions")}
+    omp = lines["OrthogonalMatchingPursuit on the matrix"]
+    plain = next(value for name, value in lines.items() if name.startswith("NumPy"))
+    peer = "`OrthogonalMatchingPursuit`"
+    return f"Pre-fitting is {omp} times as fast as {peer} and {plain} times as fast as NumPy."
+
+
+def kmp_losses(_rows: list[Row]) -> str:
+    """Return which loss has the lowest error on each set."""
+    lines = table("kmp", "Test errors in percent with standard errors")
+    best = {
+        name: min(lines, key=lambda row, key=name: number(row[key]))["loss"] for name in list(lines[0])[1:]
+    }
+    return "The lowest errors: " + ", ".join(f"{name} {loss}" for name, loss in best.items()) + "."
+
+
+def svmarrow_times(page: str, title: str, column: str, what: str) -> Callable[[list[Row]], str]:
+    """Return a sentence with the range of a column."""
+    return lambda _rows: f"{what}: {span(page, title, column)}."
+
+
+def drawn_codes(_rows: list[Row]) -> str:
+    """Return the errors of the sparse codes by both rules."""
+    lines = table("rifkin_multiclass", "The sparse rows of table 4.5")
+    return (
+        "; ".join(f"{row['set']}, {row['draws']}: {row['error %']} % ({row['range']})" for row in lines) + "."
+    )
+
+
+ACCOUNTS: dict[str, Account] = {
+    "tr132/figure1": Account(
+        "Figure 1: a linear SVM on two clouds in ten dimensions",
+        "The number of support vectors grows linearly with the number of training samples. Any reduced set "
+        "method needs 10 vectors and loses no accuracy.",
+        "The paper shows l0 minimisation with lambda = 0. We also run the rank method, the pursuit and the "
+        "basic pursuit without back-fitting, which the paper does not run here. The value of C is not "
+        "printed; we use C = 1.",
+        "A linear function in ten dimensions is a combination of any ten independent vectors. The basic "
+        "pursuit never solves for its coefficients again and therefore needs more vectors.",
+    ),
+    "tr132/two-class": Account(
+        "Tables 2 and 3, figures 2 and 3: two classes",
+        "The three methods perform similarly. The pursuit has a slightly lower test error at high "
+        "compression on Waveform and Image, a lower training error and objective on Waveform, and is 9 to "
+        "68 times as fast for ten levels of compression.",
+        "The paper draws ten splits of the sizes in its table 1; ours have the same sizes and are drawn "
+        "independently. The table also has the first ten original splits of Raetsch, which have fewer "
+        "training samples. Our l1 follows the exact path, and each of the ten levels is a run of its own, "
+        "as in the paper. The paper's programs are written in Matlab.",
+        "The times differ in both directions: our l1 solves the same problem by an exact path, which is "
+        "faster than a quadratic program, and our l0 gains less from a compiled language than the pursuit "
+        "does. On Image l0 and the pursuit change places with the size. German has 1,000 samples, and an "
+        "error over ten splits of 300 test samples depends on which splits are drawn.",
+    ),
+    "tr132/multi-class": Account(
+        "Table 2, figure 4, section 4.3: many classes",
+        "Selecting vectors for all outputs at once needs far fewer kernel evaluations than selecting for "
+        "each output. Among the separate methods the pursuit is better than l1 at high compression. An "
+        "earlier joint l1 (Schoelkopf and others, 1999) had an error rate of 5.5 % with 570 vectors, "
+        "where separate l1 had 10.8 %.",
+        "The paper tries parameters until its error rates match published ones. For USPS we read its "
+        "width as gamma = 1/128, for Letter as gamma = 1/32 on standardised features. A vector counts "
+        "once for all classes. All thresholds are chosen again on the training samples. The separate "
+        "pursuits of the paper have as many vectors for each output as its l1; ours have the same number "
+        "for every output. We did not run a joint l1, nor l1 on Letter.",
+        "The SVM of the paper on USPS has far fewer support vectors, so probably its preprocessing or "
+        "width differs from ours. Separate l1 selects the vectors of an output's own class first, at a "
+        "pace that differs from class to class; at some sizes one class loses most of its samples to the "
+        "others. The table of scales below shows this. Joint selection and joint refitting have no such "
+        "sizes.",
+    ),
+    "tr132/regression": Account(
+        "Table 2, figure 5: kernel ridge regression",
+        "Ridge regression has a mean squared error of .410 on Abalone and .6187 on Kin-32nm, and the pursuit "
+        "with 59 random candidates a step compresses it much, since its solution is not sparse.",
+        "The paper has one split, chooses its parameters on the test samples and does not describe the "
+        "scaling of the features. Kin-32nm is not available; kin8nm is another problem. We choose gamma "
+        "and alpha on a quarter of the training samples, and also run all readings of the paper's "
+        "parameters.",
+        "The error on Abalone varies between splits by more than the difference from the paper.",
+    ),
+    "tr132/growth": own(
+        "Growth of the pursuit's time",
+        "An SVM on USPS with ten outputs, and random vectors for the chunks.",
+        svmarrow_times("tr132", "USPS, ten outputs", "seconds", "Seconds by pool and number of vectors"),
+        "Each step of the pursuit updates one product for each vector of the pool. The target was less than "
+        "half a second for 800 of 2,641 vectors.",
+    ),
+    "tr132/mnist": own(
+        "MNIST",
+        "An SVM with C = 10 and gamma = 0.02 on all 60,000 training samples.",
+        svmarrow_times("tr132", "The pursuit; ", "seconds", "Seconds for 800 vectors"),
+        "This is the largest pool of the page. The target was less than 20 seconds.",
+    ),
+    "compressed_svm/figure2": Account(
+        "Figure 2: a ring around a cloud",
+        "The full SVM has 80 support vectors, 8 of which are kept. The boundary of LARS-SVM is a poor "
+        "approximation; after 2,560 iterations of moving the vectors it is very close to the full one.",
+        "The radius and the noise of the ring, C and the width are not printed; ours are our own choice. "
+        "We move vectors by Adam, the paper by conjugate gradients. Our LARS-SVM solves for the "
+        "coefficients again on the chosen vectors and chooses the threshold on the training samples; the "
+        "paper keeps the coefficients of the path. Agreement is measured on a grid over the picture, most "
+        "of which has no samples.",
+        "The number of support vectors depends on the noise and on C, which we had to choose.",
+    ),
+    "compressed_svm/targets": own(
+        "Targets for the default settings",
+        "One-vs-rest SVMs with an RBF kernel, means over seeds in both precisions, one thread. Every run "
+        "is in [compressed_svm.json](../benchmarks/compressed_svm.json).",
+        targets_met,
+        "The targets were set before the measurement. Those that are missed are missed by at most two tenths "
+        "of a point.",
+    ),
+    "compressed_svm/starts": own(
+        "Where the vectors start",
+        "USPS, 50 vectors, 20,000 steps; started from LARS, from the pursuit and from cluster centres.",
+        svmarrow_times(
+            "compressed_svm",
+            "usps, 50 vectors, 20,000",
+            "default loss",
+            "Test errors in percent after moving",
+        ),
+        "The start matters much before the vectors are moved and little afterwards.",
+    ),
+    "compressed_svm/path": own(
+        "The sizes of a path",
+        "Letter, one-vs-rest, 20,000 steps for each size; every size is constructed independently.",
+        svmarrow_times("compressed_svm", "letter, one-vs-rest", "error", "Test errors in percent"),
+        "A construction of one size does not start from that of another.",
+    ),
+    "compressed_svm/bytes": own(
+        "Coefficients of one byte",
+        "Files of the full model, of the constructed one, and of the same with coefficients of one byte.",
+        svmarrow_times(
+            "compressed_svm",
+            "Files of the full machine",
+            "labels changed, %",
+            "Predictions that change, in percent",
+        ),
+        "The rounding of the coefficients is small compared with the margin of most samples.",
+    ),
+    "compressed_svm/room": own(
+        "A model in a given number of bytes",
+        "One-vs-rest SVMs on Letter in 8 KiB and on MNIST in 64 KiB.",
+        svmarrow_times(
+            "compressed_svm",
+            "One-vs-rest machines; made",
+            "error, % 3",
+            "Test errors of the rounded models in percent",
+        ),
+        "The coefficients are tuned again after the vectors are rounded.",
+    ),
+    "compressed_svm/optimiser": own(
+        "Conjugate gradients and Adam",
+        "USPS, 50 vectors, half the squared distance between outputs at the support vectors. The paper uses "
+        "conjugate gradients.",
+        svmarrow_times("compressed_svm", "usps, 50 vectors: half", "loss", "Loss at the end of the six runs"),
+        "A likely reason is that the function has many local minima and stochastic steps leave the "
+        "shallow ones.",
+    ),
+    "compressed_svm/search": own(
+        "Size and parameters together",
+        "satimage; the smallest model within half a point of the best, by cross-validation.",
+        svmarrow_times("compressed_svm", "satimage: the smallest", "error, %", "Test errors in percent"),
+        "The paper suggests a constrained joint search and does not run one.",
+    ),
+}
+
+FIGURE3_CLAIM = (
+    "The compressed model keeps close to the same accuracy with a tenth of the support vectors, and CVM "
+    "significantly improves over all baselines (Reduced-SVM and LARS-SVM)."
+)
+FIGURE3_DIFFERENCES = (
+    "The figure has curves without numbers. Our CVM starts from LARS-SVM as the paper's and matches "
+    "outputs at the support vectors, but moves vectors by Adam on batches; conjugate gradients are run "
+    "once, at a tenth. Our LARS-SVM solves for the coefficients again on the chosen vectors and chooses "
+    "its thresholds on the training samples; the paper keeps the coefficients of the path. Reduced-SVM "
+    "selects its vectors at random in one step, the paper's in several steps by a heuristic. "
+)
+ACCOUNTS |= {
+    "compressed_svm_figure3/mnist": Account(
+        "MNIST",
+        FIGURE3_CLAIM,
+        FIGURE3_DIFFERENCES + "We train on the first 10,000 samples, the paper on 60,000.",
+        "Moving the vectors pays most where few of them are kept; at a tenth the full accuracy is reached.",
+    ),
+    "compressed_svm_figure3/magic": Account(
+        "Magic",
+        FIGURE3_CLAIM,
+        FIGURE3_DIFFERENCES
+        + "The split is our own; C and gamma are chosen on a fifth of the training samples.",
+        "A likely reason: C is large here, so the outputs at the support vectors are large as well, and "
+        "matching them by squared error spends the vectors where no decision changes. Reduced-SVM trains "
+        "on the labels instead and has the lower error at most sizes. *default* is our own method, which "
+        "matches decisions.",
+    ),
+    "compressed_svm_figure3/page_blocks": Account(
+        "Pageblocks",
+        FIGURE3_CLAIM,
+        FIGURE3_DIFFERENCES
+        + "The split is our own and has all five classes; the paper's table 1 lists two. C and gamma are "
+        "chosen on a fifth of the training samples.",
+        "The full SVM has few vectors, so a tenth of them is a small number, and the test set has few "
+        "errors.",
+    ),
+    "compressed_svm_figure3/path": Account(
+        "Letters, 20news and DMOZ: not run",
+        FIGURE3_CLAIM,
+        "The path of LARS for the 325 outputs of Letters and the 190 of 20news had not selected a tenth "
+        "of the vectors after 450 seconds of one processor, so neither set was run. DMOZ is not "
+        "available. The table has the cost for fewer classes.",
+        "Every step of the path concerns all outputs, and the number of outputs grows with the square of "
+        "the number of classes.",
+    ),
+    "kmp/table1": Account(
+        "Table 1: USPS, each digit against the others",
+        "With as many vectors as the SVM, squared-error KMP performs as well as the SVM, unlike an RBF "
+        "network with k-means centres; with half of the vectors the loss is slight.",
+        "The paper's digits are preprocessed in a way it does not describe. We smooth them by a Gaussian of "
+        "width .75, which gives an SVM (C = 10, gamma = 1/128) about as many vectors as the paper's; "
+        "without it the SVM has twice as many. Our KMP has no intercept, as the paper's dictionary of "
+        "kernels. Our k-means network fits its weights by least squares with alpha = .001; that of the "
+        "paper was trained by gradient descent (Schoelkopf and others, 1997). The test samples are the same.",
+        "The numbers of vectors differ because preprocessing and C are not printed. The remaining "
+        "differences in errors lie within what two models of one method have.",
+    ),
+    "kmp/table2": Account(
+        "Table 2: Mushrooms by the number of training samples",
+        "KMP needs fewer vectors than the SVM, and no difference of error rates is significant.",
+        "The paper uses the splits of Delve; ours have the same sizes and are drawn at random. The paper "
+        "does not print its grids. We choose gamma and the size of KMP by 10-fold cross-validation: the "
+        "smallest size of the lowest error. A second choice, by the lowest loss, has at most 200 vectors "
+        "and no counterpart in the paper. Our KMP has an intercept; the paper names the constant function "
+        "as an option and does not say whether it was used here.",
+        "The cross-validated error is zero for many sizes once the training set is large, and the "
+        "smallest of them is too small for the test samples: so our KMP has fewer vectors and more errors "
+        "at 512 and 1,024. Our SVM has fewer vectors than the paper's because of another width or C.",
+    ),
+    "kmp/table3": Account(
+        "Table 3: four sets of the UCI repository",
+        "Error rates do not differ significantly, and KMP needs far fewer vectors than the SVM; the loss "
+        "after tanh gives no significant improvement.",
+        "The 50 random splits are our own. The paper does not describe the scaling of Wisconsin and Pima; we "
+        "standardise their features. Our KMP has an intercept; the paper does not say whether its KMP has "
+        "one. The size is the smallest with the lowest validation error.",
+        "The numbers of vectors depend on how the size is stopped, which the paper describes only as "
+        "early stopping on the validation set. KMP-tanh on Sonar stops at far fewer vectors in the paper "
+        "than here, which goes with its higher error.",
+    ),
+    "kmp/figure5": Account(
+        "Figure 5: losses against the margin",
+        "The figure draws the losses of boosting and of SVMs beside the squared error and the squared "
+        "error after tanh. It has no experiment.",
+        "We also minimise each loss on the sets of table 3: steepest descent selects the functions, all "
+        "coefficients are fitted again every five steps, and the size has the lowest validation error. "
+        "The models of this part have no intercept. The corner of the soft margin is replaced by a "
+        "parabola from m = .9 on.",
+        "The errors below are our own and extend the figure.",
+        kmp_losses,
+    ),
+    "kmp/figure6": Account(
+        "Figure 6: three kinds of pursuit in two dimensions",
+        "After 100 iterations the basic pursuit does not separate the samples; back-fitting and "
+        "pre-fitting do with 7 vectors, as many as the SVM has.",
+        "The samples of the paper are not printed. We chose ours, and the width, among 36 settings so "
+        "that they show the effect; with narrower kernels the basic pursuit separates its samples as well.",
+        "The basic pursuit returns to vectors it already has in order to correct their weights.",
+    ),
+    "kmp/figure7": Account(
+        "Figure 7: a cluster far on its own side",
+        "Squared error misclassifies samples near the line; the SVM and the squared error after tanh do not.",
+        "The samples of the paper are not printed; ours were drawn to show the effect.",
+        "Squared error penalises large margins and follows the far cluster.",
+    ),
+    "kmp/speed": own(
+        "Speed of pre-fitting",
+        "500 of 7,291 functions on USPS; `OrthogonalMatchingPursuit` is given the kernel matrix, and the "
+        "NumPy version of the paper's figure 3 is timed on its first steps.",
+        kmp_speed,
+        "The number of multiply-adds is N M l in any order of the work, and most of them are bound by "
+        "memory. The matching pursuit forms the Gram matrix once, which is bound by arithmetic. The "
+        "target was five times the speed of both.",
+    ),
+    "kmp/peer": own(
+        "Processor time on one thread",
+        "Our time includes the kernel values; the peer is given its matrix, and the last two columns add the "
+        "time of that matrix. Back-fitting is the same algorithm as the peer's.",
+        svmarrow_times("kmp", "One thread, processor seconds", "back-fitting, with", "Peer's time / ours"),
+        "Our pursuit does not form the Gram matrix of the dictionary.",
+    ),
+    "kmp/growth": own(
+        "Growth with functions, candidates and samples",
+        "MNIST; N functions, M candidates, l samples, each doubled in turn.",
+        svmarrow_times("kmp", "Growth on MNIST", "ns", "Nanoseconds for each of N M l"),
+        "The time is nearly proportional to the product of the three.",
+    ),
+}

@@ -1,0 +1,151 @@
+"""Rows of Ukkonen and Arias (2010), "Example-dependent Basis Vector Selection"."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from judging import NOT_COMPARED, Row, claim, number, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETS = ("a9a", "ijcnn1", "cod_rna")
+LABELS = {"a9a": "ADULT", "ijcnn1": "IJCNN", "cod_rna": "COD-RNA"}
+N_SPLITS = 9
+
+
+def perceptrons() -> Iterator[Row]:
+    """Yield figures 1 and 2, which have curves, and claims in the text."""
+    yield from figure1()
+    yield from figure2()
+    part = "perceptron_trees/convert"
+    lines = {row["model"]: row for row in table("perceptron_trees", "Kernel values for an answer")}
+    tree, svm = lines["its tree"], lines["SVC of scikit-learn"]
+    yield Row(
+        part, "Section 1", "trees also serve as post-processing of any kernel classifier", "no figure",
+        f"{tree['most kernel values']} instead of {svm['most kernel values']} kernel values, "
+        f"error {tree['test error']} instead of {svm['test error']}",
+        NOT_COMPARED, "the paper runs no such experiment",
+    )  # fmt: skip
+
+
+def figure1() -> Iterator[Row]:
+    """Yield the claims on single splits."""
+    part, where = "perceptron_trees/figure1", "Figure 1"
+    ranks = {
+        name: {row["split"]: int(row["rank"]) for row in table("perceptron_trees", f"{name}: average")}
+        for name in SETS
+    }
+    for name in SETS:
+        better = ranks[name]["stoptron"] - 1
+        yield Row(
+            part, where, f"{LABELS[name]}: splits outperform the global Stoptron", "outperform",
+            f"{better} of {N_SPLITS} splits", *claim(better >= N_SPLITS - 1, "one exception is allowed"),
+        )  # fmt: skip
+    good = [split for split in ranks["a9a"] if all(ranks[name][split] <= 3 for name in SETS)]
+    yield Row(
+        part, where, "WPQ is the only split that is good on all three sets", "only WPQ",
+        f"among the first three on all sets: {', '.join(good) or 'none'}", *claim(good == ["wpq"]),
+    )  # fmt: skip
+
+    def places(split: str, names: tuple[str, ...]) -> list[int]:
+        """Return the ranks among the splits, without the Stoptron."""
+        return [ranks[name][split] - (ranks[name]["stoptron"] < ranks[name][split]) for name in names]
+
+    found = places("rndw-opts", SETS)
+    yield Row(
+        part, where, "RNDW-OPTS performs quite well", "quite well",
+        f"ranks {', '.join(map(str, found))} of {N_SPLITS}",
+        *claim(max(found) <= 5, "agrees in the upper half"),
+    )  # fmt: skip
+    found = places("rndw-rnds", ("a9a", "ijcnn1"))
+    yield Row(
+        part, where, "RNDW-RNDS is relatively poor on ADULT and IJCNN", "relatively poor",
+        f"ranks {', '.join(map(str, found))} of {N_SPLITS}",
+        *claim(min(found) >= 7, "agrees in the lowest third"),
+    )  # fmt: skip
+
+
+def measured(name: str) -> dict[str, dict[str, float]]:
+    """Return mistakes, error and the largest number of kernel values of each method on a set."""
+    return {
+        row["method"]: {
+            "mistakes": number(row["mistakes"]),
+            "spread": number(row["+-"] or "0") / sqrt(number(row["runs"])),
+            "error": number(row["test error"]),
+            "size": number(row["most kernel values"]),
+        }
+        for row in table("perceptron_trees", f"{name}, by mistakes")
+    }
+
+
+def figure2() -> Iterator[Row]:
+    """Yield the claims on size and error, by both readings of the error."""
+    where = "Figure 2"
+    for reading, label in (("mistakes", "mistakes of the pass"), ("error", "error of the last hypothesis")):
+        part = "perceptron_trees/figure2-a9a"
+        found = measured("a9a")
+        best = min(found, key=lambda method, of=found, by=reading: of[method][by])
+        spread = sqrt(found["wpq"]["spread"] ** 2 + found[best]["spread"] ** 2)
+        apart = (found["wpq"][reading] - found[best][reading]) / spread
+        yield Row(
+            part, where, f"ADULT: WPQ has the lowest error of all methods ({label})", "lowest",
+            f"WPQ {found['wpq'][reading]:g}; lowest: {best} {found[best][reading]:g}",
+            *claim(best == "wpq", f"{apart:.1f} standard errors apart" if reading == "error" else ""),
+        )  # fmt: skip
+        part = "perceptron_trees/figure2-ijcnn1"
+        found = measured("ijcnn1")
+        rival = best_projectron(found, reading)
+        error = found["wpq"][reading] / found[rival][reading]
+        size = found[rival]["size"] / found["wpq"]["size"]
+        yield Row(
+            part, where,
+            f"IJCNN: WPQ errs slightly more than the Projectron at a tenth of its size ({label})",
+            "slightly higher error, an order of magnitude smaller",
+            f"error {error:.2f} times as large, {size:.0f} times smaller",
+            *claim(1 <= error <= 1.25 and size >= 10, "slightly: up to a quarter; both parts count"),
+        )  # fmt: skip
+        part = "perceptron_trees/figure2-cod_rna"
+        found = measured("cod_rna")
+        rival = best_projectron(found, reading)
+        lowest = min(of[reading] for of in found.values())
+        yield Row(
+            part, where, f"COD-RNA: the Projectron is best in size and in error ({label})", "best in both",
+            f"{rival}: {found[rival][reading]:g} with {found[rival]['size']:.0f} kernel values; "
+            f"WPQ: {found['wpq'][reading]:g} with {found['wpq']['size']:.0f}",
+            *claim(
+                found[rival][reading] <= lowest and found[rival]["size"] <= found["wpq"]["size"],
+                "both parts count",
+            ),
+        )  # fmt: skip
+        ratio = found["wpq"][reading] / found["perceptron"][reading]
+        yield Row(
+            part, where, f"COD-RNA: trees are competitive with the perceptron ({label})",
+            "competitive, far fewer vectors",
+            f"WPQ {ratio:.2f} times its error with {found['wpq']['size']:.0f} instead of "
+            f"{found['perceptron']['size']:.0f} kernel values",
+            *claim(ratio <= 1.25, "competitive: up to a quarter more"),
+        )  # fmt: skip
+    found = measured("a9a")
+    part = "perceptron_trees/figure2-a9a"
+    fewer = [method for method in found if found[method]["size"] < found["wpq"]["size"]]
+    good = [method for method in fewer if found[method]["mistakes"] <= found["wpq"]["mistakes"]]
+    yield Row(
+        part, where, "ADULT: WPQ is the quickest to evaluate of the accurate methods", "quickest",
+        f"fewer kernel values and fewer mistakes: {', '.join(good) or 'none'}", *claim(not good),
+    )  # fmt: skip
+    rival = best_projectron(found, "mistakes")
+    yield Row(
+        part, where, "ADULT: the Projectron performs poorly", "fairly poor",
+        f"{rival} makes {found[rival]['mistakes']:g} mistakes, WPQ {found['wpq']['mistakes']:g}",
+        *claim(found[rival]["mistakes"] > found["wpq"]["mistakes"]),
+    )  # fmt: skip
+
+
+def best_projectron(found: dict[str, dict[str, float]], reading: str) -> str:
+    """Return the Projectron with the lowest error."""
+    return min(
+        (method for method in found if method.startswith("projectron")),
+        key=lambda method: found[method][reading],
+    )
