@@ -83,7 +83,7 @@ pub(super) struct Crawl {
 
 /// Steps of a machine of `n` variables before which no fit crawls.
 fn many_steps(n: usize) -> u64 {
-    100_000_000.max(1000 * n as u64)
+    200_000_000.max(1000 * n as u64)
 }
 
 impl Crawl {
@@ -148,7 +148,7 @@ mod tests {
             // Halved in less than the steps so far, after a time in which it grew.
             assert!(!closing.is_after(steps, 1e12 / (steps as f64).powf(1.1)), "{steps}");
         }
-        assert_eq!(found, Some(100_000_000));
+        assert_eq!(found, Some(200_000_000));
         let mut large = Crawl::new(1_000_000);
         assert!((1..1000).all(|look| !large.is_after(look * 1_000_000, 1.0)));
         assert!(large.is_after(1_000_000_000, 1.0));
