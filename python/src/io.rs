@@ -55,7 +55,7 @@ pub(crate) fn write_svmlight(
 }
 
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
-/// `class_counts`, `had_probability` and `is_zero_based`.
+/// `class_counts` and `had_probability`.
 #[pyfunction]
 #[pyo3(signature = (path, n_features))]
 pub(crate) fn read_libsvm_model(
@@ -69,7 +69,6 @@ pub(crate) fn read_libsvm_model(
     result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
     result.set_item("class_counts", index_array(py, model.class_counts))?;
     result.set_item("had_probability", model.had_probability)?;
-    result.set_item("is_zero_based", model.is_zero_based)?;
     Ok(result)
 }
 

@@ -73,8 +73,6 @@ pub struct LibsvmModel {
     pub class_counts: Vec<usize>,
     /// The file also had probability parameters (`svm-train -b 1`). They are not read, and `write` has none.
     pub had_probability: bool,
-    /// The columns of the file count from 0. `write` counts from 1.
-    pub is_zero_based: bool,
 }
 
 /// Output of the pair a < b among k classes.

@@ -183,11 +183,7 @@ impl<T: Element + FromStr> SparseBuilder<T> {
             if index <= previous {
                 let how = if index == previous { "appears twice" } else { "comes after a larger one" };
                 let token = excerpt(token);
-                return Err(format!(
-                    "index {index} {how}, at {token}: indices must increase, sort them (svm-predict leaves out what is not in \
-                     order)"
-                )
-                .into());
+                return Err(format!("index {index} {how}, at {token}: indices must increase").into());
             }
             previous = index;
             let value = finite(right).map_err(|message| format!("{message}, in {}", excerpt(token)))?;

@@ -22,8 +22,7 @@ use crate::memory::zeros;
 
 /// Reads a model file.
 ///
-/// `n_features` sets the number of columns, which the file does not know; without it the largest index decides. Columns
-/// count from 1; from 0 if an index 0 occurs, as `svm-train` writes them for data that does.
+/// `n_features` sets the number of columns, which the file does not know; without it the largest index decides.
 ///
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that is missing, repeated,
@@ -48,7 +47,7 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
     let width = layout.classes.max(2) - 1;
     let mut vectors = SparseBuilder::<f64>::new();
     let mut listed = Vec::new(); // (m, width), as in the file; grows with the file, not with its header
-    let (mut largest, mut largest_at, mut is_zero_based) = (0, 0, false);
+    let mut largest = 0;
     while lines.advance()? {
         let mut tokens = lines.text()?.split_ascii_whitespace().peekable();
         if tokens.peek().is_none() {
@@ -73,19 +72,17 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
                     .error("a vector of a precomputed kernel is 0:number, the number of its training row"));
             }
         } else if let Some((low, high)) = span {
-            is_zero_based |= low == 0;
+            if low == 0 {
+                return Err(lines.error("index 0: the columns of a LIBSVM model count from 1"));
+            }
             if let Some(columns) = n_features.filter(|&n| high as usize > n) {
                 let beyond = format!("index {high} is beyond the {columns} features asked for");
                 return Err(lines.error(beyond));
             }
-            if high as usize > largest {
-                (largest, largest_at) = (high as usize, lines.number());
-            }
+            largest = largest.max(high as usize);
         }
         if !lines.is_complete() {
-            return Err(lines.error(
-                "the file ends within this line: it may be cut off; if it is whole, end its last line by a line feed",
-            ));
+            return Err(lines.error("the file ends within this line"));
         }
     }
     let found = vectors.indptr.len() - 1;
@@ -94,23 +91,14 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
         return Err(lines.error(format!("the file ends after {found} support vectors; total_sv is {total}")));
     }
 
-    if let Some(columns) = n_features.filter(|&n| is_zero_based && largest >= n) {
-        let beyond =
-            format!("index {largest}, which counts from 0, is beyond the {columns} features asked for");
-        return Err(lines.error_at(largest_at, beyond));
-    }
-
     let coefficients = layout.spread(listed).map_err(|trouble| lines.error_at(0, trouble))?;
     let owned = if layout.kernel == Kernel::Precomputed {
         let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
         Array1::from(data).insert_axis(Axis(1)).into()
     } else {
-        if !is_zero_based {
-            vectors.shift();
-        }
+        vectors.shift();
         let SparseBuilder { indptr, indices, values } = vectors;
-        let cols = n_features.unwrap_or(largest + usize::from(is_zero_based));
-        OwnedRows::CsrF64 { indptr, indices, values, cols }
+        OwnedRows::CsrF64 { indptr, indices, values, cols: n_features.unwrap_or(largest) }
     };
     Ok(LibsvmModel {
         svm_type: layout.svm_type,
@@ -118,7 +106,6 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
         labels: layout.labels,
         class_counts: layout.counts,
         had_probability: layout.probability,
-        is_zero_based,
     })
 }
 
