@@ -307,7 +307,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
             raise refuse("class_kernels", self.class_kernels, f"a dict of classes, not {sorted(unknown)!r}")
         parts: list[Part] = []
         for number, label in enumerate(self.classes_.tolist()):
-            own = self.class_kernels.get(label, {})
+            own: Any = self.class_kernels.get(label, {})
             if not isinstance(own, Mapping):
                 rule = "a dict from class to a dict of its kernel's parameters"
                 raise refuse("class_kernels", self.class_kernels, rule)
