@@ -87,7 +87,7 @@ struct Lanes {
     /// (d, lanes).
     values: Vec<f64>,
     /// A multiple of [`LANE_MULTIPLE`].
-    lanes: usize,
+    count: usize,
     /// Equal weights that add up to 1, then zeros, (lanes,).
     weights: Vec<f64>,
 }
@@ -102,7 +102,7 @@ impl Lanes {
         for row in 0..n {
             rows.for_each_in_row(row, |column, value| values[column * lanes + row] = value);
         }
-        Ok(Self { values, lanes, weights })
+        Ok(Self { values, count: lanes, weights })
     }
 }
 
@@ -282,7 +282,7 @@ impl Problem<'_> {
         let (sample_blocks, vector_blocks) =
             (open.len().div_ceil(SAMPLES_PER_TASK), m.div_ceil(VECTORS_PER_TASK));
         let size = SAMPLES_PER_TASK * (players + TOTALS) * q;
-        let work = SAMPLES_PER_TASK * VECTORS_PER_TASK * self.absent.lanes * players * (nodes.len() + 4);
+        let work = SAMPLES_PER_TASK * VECTORS_PER_TASK * self.absent.count * players * (nodes.len() + 4);
         let tasks = sample_blocks * vector_blocks;
         let mut watch = Watch::new(monitor, "explain", tasks);
         let together =
@@ -323,7 +323,7 @@ impl Problem<'_> {
         part: &mut [f64],
     ) -> Result<()> {
         let (players, q) = (self.params.players, self.expansion.outputs());
-        let (d, lanes) = (self.params.player_of.len(), self.absent.lanes);
+        let (d, lanes) = (self.params.player_of.len(), self.absent.count);
         let what = "the factors of a product kernel";
         let mut scratch = Scratch {
             absent: memory::filled(what, players.saturating_mul(lanes), 1.0)?,

@@ -93,7 +93,7 @@ pub(crate) fn factors(
     player_of: &[usize],
     out: &mut [f64],
 ) {
-    assert!(lanes > 0 && lanes % LANE_MULTIPLE == 0 && out.len() % lanes == 0);
+    assert!(lanes > 0 && lanes.is_multiple_of(LANE_MULTIPLE) && out.len().is_multiple_of(lanes));
     assert!(samples.len() == lanes * vector.len() && player_of.len() == vector.len());
     if gamma == 0.0 {
         // Without this, a distance that overflows would be multiplied by 0.
@@ -188,8 +188,12 @@ impl Operation for Integrals<'_> {
 /// If the shapes contradict each other.
 pub(crate) fn integrals(task: Integrals<'_>) -> f64 {
     let (players, lanes) = (task.present.len(), task.weights.len());
-    assert!(lanes % LANE_MULTIPLE == 0 && task.absent.len() == players * lanes && task.out.len() == players);
-    assert!(task.space.len() >= Integrals::space(players) && task.nodes.len() % NODES_TOGETHER == 0);
+    assert!(
+        lanes.is_multiple_of(LANE_MULTIPLE)
+            && task.absent.len() == players * lanes
+            && task.out.len() == players
+    );
+    assert!(task.space.len() >= Integrals::space(players) && task.nodes.len().is_multiple_of(NODES_TOGETHER));
     // SAFETY: lanes are whole vectors, and all lengths were checked.
     unsafe { run(task) }
 }
