@@ -19,7 +19,7 @@ use super::newton::Patience;
 use super::params::Tuning;
 use super::problem::{DualProblem, Survey};
 use super::shrinking::Variables;
-use super::stall::{Change, Crawl, Stall, rise};
+use super::stall::{Change, Stall, rise};
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::training::{Training, beyond};
 use super::working_set::WorkingSet;
@@ -56,7 +56,6 @@ pub(super) struct Machine<'a> {
     tuning: Tuning,
     patience: Patience,
     stall: Stall,
-    crawl: Crawl,
     /// b, rho and certificate of a machine that was stopped before it had exact gradients.
     settled: Option<(f64, f64, Certificate)>,
 }
@@ -105,7 +104,6 @@ impl<'a> Machine<'a> {
         let variables = Variables::new(problem, rows.collect());
         let (problem, tuning) = (&variables.problem, training.params.tuning);
         let set = WorkingSet::new(tuning.first_block(problem.len()).min(room(&parts, columns)));
-        let crawl = Crawl::new(problem.len());
         let (survey, exact) = (problem.survey(), exact || problem.beta.iter().all(|b| *b == 0.0));
         let mut machine = Self {
             variables,
@@ -118,7 +116,6 @@ impl<'a> Machine<'a> {
             tuning,
             patience: if tuning.direct { Patience::new() } else { Patience::endless() },
             stall: Stall::new(),
-            crawl,
             settled: None,
         };
         if !exact {
@@ -133,7 +130,7 @@ impl<'a> Machine<'a> {
         self.survey = problem.survey();
         self.variables.problem = problem;
         (self.iterations, self.rounds, self.stop) = (0, 0, None);
-        (self.stall, self.crawl) = (Stall::new(), Crawl::new(self.variables.problem.len()));
+        self.stall = Stall::new();
     }
 
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.
@@ -430,7 +427,7 @@ impl<'a> Machine<'a> {
         } else {
             0
         };
-        if idle >= patience || self.crawl.is_after(self.iterations, self.survey.violation()) {
+        if idle >= patience {
             self.stop = Some(StopReason::Stalled);
         }
         // A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
