@@ -44,6 +44,7 @@ pub mod control;
 pub mod data;
 pub mod error;
 pub mod expansion;
+pub mod explain;
 pub mod io;
 mod kernel;
 pub mod kernels;

@@ -26,6 +26,7 @@ MODULES = (
     "svmarrow.exceptions",
     "svmarrow.expansion",
     "svmarrow.export",
+    "svmarrow.inspection",
     "svmarrow.interop",
     "svmarrow.io",
     "svmarrow.least_squares",
@@ -123,6 +124,12 @@ SECTIONS = (
             "svmarrow",
             "KernelExpansion ExpansionClassifier ExpansionRegressor ExpansionDetector as_expansion",
         ),
+    ),
+    Section(
+        "Explanations",
+        "What each feature adds to a prediction.",
+        "explaining",
+        _names("svmarrow.inspection", "shapley_values ShapleyValues ShapleyDisplay"),
     ),
     Section(
         "Files",

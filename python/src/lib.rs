@@ -22,6 +22,7 @@ mod array;
 mod dict;
 mod error;
 mod expansion;
+mod explain;
 mod function;
 mod io;
 mod kernels;
@@ -48,6 +49,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::expansion::{Expansion, linear_weights};
+    #[pymodule_export]
+    use crate::explain::shapley_values;
     #[pymodule_export]
     use crate::io::{
         read_libsvm_model, read_model, read_svmlight, stored_bytes, write_libsvm_model, write_model,

@@ -181,7 +181,14 @@ impl Single {
                 let scores = run(py, 1, Cost::About(0), None, |monitor, _| {
                     multiclass::scores(view, code, decoder, monitor, Par::Sequential)
                 })?;
-                Ok(PyFloat::new(py, scores[(0, 1)] - scores[(0, 0)]).into_any())
+                let difference = scores[(0, 1)] - scores[(0, 0)];
+                if difference.is_finite() {
+                    return Ok(PyFloat::new(py, difference).into_any());
+                }
+                Err(PyValueError::new_err(
+                    "the scores of the row are not allowed: their difference must stay within double precision: scale \
+                     the rows",
+                ))
             }
         }
     }

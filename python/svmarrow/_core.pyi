@@ -4,7 +4,7 @@
 # shape)`` of a CSR matrix. A kernel is ``(name, gamma, coef0, degree)``.
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 import numpy as np
@@ -156,6 +156,23 @@ class Single:
 
 def linear_weights(vectors: _Rows, coefficients: _Floats, n_jobs: int) -> _Floats: ...
 def gram(x: _Rows, z: _Rows | None, kernel: _Kernel, n_jobs: int) -> _Floats: ...
+
+class _Shapley(TypedDict):
+    values: NDArray[np.float64]
+    base: _Floats
+    additivity_error: _Floats
+    nodes: int
+
+def shapley_values(
+    expansion: _Expansion,
+    x: _Rows,
+    background: _Rows,
+    game: str,
+    player_of: Sequence[int],
+    players: int,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _Shapley: ...
 
 class _Tuning(TypedDict):
     block: int

@@ -4,11 +4,11 @@
 //! target's name; a rename within one directory is atomic. Whatever fails before (a full disk, a crash, the
 //! writer itself), the old file is as it was and the temporary file is gone (after a crash: left as `.svmarrow-*`).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::watched::Watched;
+use super::watched::{Opened, Watched};
 use crate::control::Monitor;
 use crate::error::{Error, Result};
 
@@ -46,14 +46,14 @@ fn replace(
     monitor: &dyn Monitor,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let existing = match OpenOptions::new().write(true).open(path) {
+    let existing = match Opened::to_write(path, monitor) {
         // Opening without truncation asks the system whether the old file may be written at all; the rename
         // below would not.
         Ok(file) => Some(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let kept = existing.as_ref().map(File::metadata).transpose()?;
+    let kept = existing.as_ref().map(|opened| opened.file().metadata()).transpose()?;
     if let Some(file) = existing.filter(|_| kept.as_ref().is_some_and(|m| !m.is_file())) {
         return finish(file, monitor, write).map(drop);
     }
@@ -84,11 +84,11 @@ fn replace(
     Ok(())
 }
 
-fn finish(
-    file: File,
+fn finish<S: Write>(
+    file: S,
     monitor: &dyn Monitor,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<File> {
+) -> io::Result<S> {
     let mut out = BufWriter::with_capacity(1 << 16, Watched::new(file, "write", None, monitor));
     let written = write(&mut out).and_then(|()| out.flush());
     // After a failure the rest of the buffer must not be tried again when it is dropped.

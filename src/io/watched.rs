@@ -1,9 +1,10 @@
 //! Streams that ask the monitor before every block, so that Ctrl-C ends the reading and writing of large files.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::control::{Monitor, Progress};
 use crate::data::Rows;
@@ -11,6 +12,8 @@ use crate::error::{Error, Result};
 
 /// Bytes between two looks at the monitor.
 const BLOCK: usize = 1 << 16;
+/// Time between two looks at the monitor while a pipe is awaited.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A stream that fails when the monitor says so.
 pub(super) struct Watched<'a, S> {
@@ -72,15 +75,141 @@ pub(super) fn check_finite(rows: Rows<'_>, what: &'static str, monitor: &dyn Mon
     Ok(())
 }
 
+/// Direction in which a pipe is awaited.
+#[derive(Clone, Copy)]
+enum Direction {
+    Read,
+    Write,
+}
+
+/// An open file or pipe. Waiting for the other end of a pipe asks the monitor ten times a second.
+pub(super) struct Opened<'a> {
+    file: File,
+    is_pipe: bool,
+    monitor: &'a dyn Monitor,
+}
+
+impl<'a> Opened<'a> {
+    fn new(file: File, monitor: &'a dyn Monitor) -> io::Result<Self> {
+        let is_pipe = !file.metadata()?.is_file();
+        Ok(Self { file, is_pipe, monitor })
+    }
+
+    /// Opens an existing file or pipe to be written, without truncation; a pipe without a reader is awaited.
+    pub(super) fn to_write(path: &Path, monitor: &'a dyn Monitor) -> io::Result<Self> {
+        loop {
+            match without_blocking(OpenOptions::new().write(true)).open(path) {
+                Err(error) if is_pipe_without_reader(path, &error) => {
+                    go_on(monitor)?;
+                    std::thread::sleep(LOOK);
+                }
+                file => return Self::new(file?, monitor),
+            }
+        }
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Repeats `work` until it does not ask to wait.
+    fn waiting<T>(
+        &mut self,
+        direction: Direction,
+        mut work: impl FnMut(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            if self.is_pipe {
+                while !is_ready(&self.file, direction)? {
+                    go_on(self.monitor)?;
+                }
+            }
+            match work(&mut self.file) {
+                Err(error) if self.is_pipe && error.kind() == ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Read for Opened<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.waiting(Direction::Read, |file| file.read(buffer))
+    }
+}
+
+impl Write for Opened<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting(Direction::Write, |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn go_on(monitor: &dyn Monitor) -> io::Result<()> {
+    monitor.go_on("wait", 0, 0).map_err(io::Error::other)
+}
+
+/// Opens a pipe at once, whether or not it has another end; regular files are as ever.
+#[cfg(unix)]
+fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+}
+
+#[cfg(not(unix))]
+fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(unix)]
+fn is_pipe_without_reader(path: &Path, error: &io::Error) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
+        && path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe_without_reader(_: &Path, _: &io::Error) -> bool {
+    false
+}
+
+/// Waits for at most [`LOOK`] until a pipe can be read or written.
+#[cfg(unix)]
+fn is_ready(file: &File, direction: Direction) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let flags = match direction {
+        Direction::Read => PollFlags::IN,
+        Direction::Write => PollFlags::OUT,
+    };
+    let limit = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    match poll(&mut [PollFd::new(file, flags)], Some(&limit)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn is_ready(_: &File, _: Direction) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// Opens a file to be read, and tells its length; a pipe has 0.
-pub(super) fn open<'a>(path: &Path, monitor: &'a dyn Monitor) -> Result<(Watched<'a, File>, u64)> {
+pub(super) fn open<'a>(path: &Path, monitor: &'a dyn Monitor) -> Result<(Watched<'a, Opened<'a>>, u64)> {
     let failed = |source| Error::io(path, source);
-    let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
+    let file = without_blocking(OpenOptions::new().read(true)).open(path).map_err(failed)?;
+    let file = Opened::new(file, monitor).map_err(failed)?;
+    let length = file.file.metadata().map_err(failed)?.len();
     Ok((Watched::new(file, "read", (length > 0).then_some(length), monitor), length))
 }
 
 /// As [`open`], for text.
-pub(super) fn open_text<'a>(path: &Path, monitor: &'a dyn Monitor) -> Result<BufReader<Watched<'a, File>>> {
+pub(super) fn open_text<'a>(
+    path: &Path,
+    monitor: &'a dyn Monitor,
+) -> Result<BufReader<Watched<'a, Opened<'a>>>> {
     Ok(BufReader::with_capacity(BLOCK, open(path, monitor)?.0))
 }

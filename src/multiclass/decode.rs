@@ -154,11 +154,17 @@ impl Decoder {
     }
 }
 
+/// What scores must be.
+const FINITE: &str = "such that sums of the machines' outputs and losses stay within double precision: scale the rows, or \
+                      train with a smaller C or a larger alpha";
+/// The largest sum of outputs whose triple is finite.
+const LARGEST_SUM: f64 = 1e300;
+
 /// Scores (n, N) of outputs (n, F).
 ///
 /// # Errors
 /// [`Error::Shape`] where outputs and code disagree, [`Error::Param`] for the dag of a code that is not that of all
-/// pairs, [`Error::Cancelled`] where the monitor says so.
+/// pairs and for sums that leave double precision, [`Error::Cancelled`] where the monitor says so.
 pub fn scores(
     outputs: ArrayView2<'_, f64>,
     code: &CodeMatrix,
@@ -172,7 +178,10 @@ pub fn scores(
     let values = all.as_slice_mut().expect("made row-major");
     decoding
         .in_blocks(values, classes, monitor, par, |outputs, scores| decoding.table.fill(outputs, scores))?;
-    Ok(all)
+    match values.iter().position(|score| !score.is_finite()) {
+        Some(at) => Err(Error::param("X", format!("row {}", at / classes), FINITE)),
+        None => Ok(all),
+    }
 }
 
 /// The class of each row of outputs (n, F).
@@ -194,9 +203,16 @@ pub fn winners(
         decoding.table.fill(outputs, &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
             *winner = largest(scores.iter().copied());
+            // Losses that overflow may lose; where the best of them does, nothing is known.
+            if !scores[*winner].is_finite() {
+                *winner = usize::MAX;
+            }
         }
     })?;
-    Ok(all)
+    match all.iter().position(|&winner| winner == usize::MAX) {
+        Some(row) => Err(Error::param("X", format!("row {row}"), FINITE)),
+        None => Ok(all),
+    }
 }
 
 /// Outputs that fit their code, and the table they are put in.
@@ -290,7 +306,11 @@ impl<'a> Table<'a> {
             if self.decoder == Decoder::Confidence {
                 let itself = |f: f64| (f, -f);
                 self.sums(outputs, &mut table, itself, |lane, class, sum| {
-                    scores[lane * classes + class] += sum / (3.0 * (sum.abs() + 1.0));
+                    scores[lane * classes + class] += match sum.abs() {
+                        size if size <= LARGEST_SUM => sum / (3.0 * (size + 1.0)),
+                        f64::INFINITY => f64::NAN,
+                        _ => sum.signum() / 3.0,
+                    };
                 });
             }
         }

@@ -21,6 +21,7 @@
 //! | `panel` | register tiles and triangles of the dense factorisations |
 //! | `place` | dense rows on their way into a frame |
 //! | `scan` | the decomposition solver's pair selection |
+//! | `shapley` | factors of product kernels, and their Shapley integrals |
 
 #![allow(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub(crate) mod micro;
 pub(crate) mod panel;
 pub(crate) mod place;
 pub(crate) mod scan;
+pub(crate) mod shapley;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

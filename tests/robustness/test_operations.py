@@ -46,7 +46,8 @@ def public():
                 function = getattr(function, "__func__", function)
                 own = inspect.isfunction(function) and function.__module__.startswith("svmarrow")
                 if own and not method.startswith("_") and method != "as_expansion":
-                    found[function.__qualname__] = function.__code__
+                    # Decorated methods share the code of their decorator.
+                    found[function.__qualname__] = inspect.unwrap(function).__code__
     return found
 
 

@@ -61,7 +61,10 @@ class Code:
     _distances: tuple[float, float]
 
     def __init__(self, matrix: ArrayLike) -> None:
-        given = np.asarray(matrix)
+        try:
+            given = np.asarray(matrix)
+        except Exception:  # lists of different lengths; what makes an array is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+            given = np.empty(0)
         if given.ndim != 2 or given.size == 0 or given.dtype.kind not in "biuf":
             raise refuse("code", matrix, "a matrix of a row for each class and a column for each machine")
         entries = np.array(given, dtype=np.int8, order="C")

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 __all__ = [
     "CLASS_WEIGHT",
+    "ESTIMATOR",
     "KERNELS",
     "MAX_ITER",
     "MAX_TIME",
@@ -39,6 +40,8 @@ __all__ = [
     "seed_of",
 ]
 
+#: The largest integer that the extension module takes.
+_LARGEST = 2**63 - 1
 #: scikit-learn's names of the kernels.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")
 #: Those that are computed from rows.
@@ -52,16 +55,33 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
 
+#: Characters of a value that an error repeats.
+_LONGEST = 300
+
+
 def refuse(name: str, value: object, rule: str) -> ValueError:
     """The error for a parameter outside its rule."""
-    return ValueError(f"{name}={value!r} is not allowed: it must be {rule}")
+    return ValueError(f"{name}={_shown(value)} is not allowed: it must be {rule}")
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it, shortened; its type where it cannot be shown."""
+    if isinstance(value, Integral) and abs(int(value)) >= 2**1000:
+        return f"{'-' * (value < 0)}2**{int(abs(int(value))).bit_length() - 1} and more"
+    try:
+        text = repr(value)
+    except Exception:  # the class is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def check(values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
     """Raises ``ValueError`` for the first parameter outside its rule."""
     for name, rule in rules.items():
-        if not rule.holds(values[name]):
-            raise refuse(name, values[name], rule.text)
+        value = values[name]
+        if not rule.holds(value):
+            is_large = isinstance(value, Integral) and abs(int(value)) > _LARGEST
+            raise refuse(name, value, rule.text + (" and below 2**63" if is_large else ""))
 
 
 def _is_bool(value: object) -> bool:
@@ -74,13 +94,17 @@ def real(*, above: float | None = None, least: float | None = None, most: float 
     text = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
 
     def holds(value: object) -> bool:
+        if not isinstance(value, Real) or _is_bool(value):
+            return False
+        try:
+            number = float(value)
+        except (ArithmeticError, TypeError, ValueError):  # an integer or a fraction beyond double precision
+            return False
         return (
-            isinstance(value, Real)
-            and not _is_bool(value)
-            and math.isfinite(value)
-            and (above is None or float(value) > above)
-            and (least is None or float(value) >= least)
-            and (most is None or float(value) <= most)
+            math.isfinite(number)
+            and (above is None or number > above)
+            and (least is None or number >= least)
+            and (most is None or number <= most)
         )
 
     return Rule(f"a finite number {text}".rstrip(), holds)
@@ -95,6 +119,7 @@ def integer(*, least: int | None = None, most: int | None = None, text: str | No
         return (
             isinstance(value, Integral)
             and not _is_bool(value)
+            and abs(int(value)) <= _LARGEST
             and (least is None or int(value) >= least)
             and (most is None or int(value) <= most)
         )
@@ -125,6 +150,10 @@ none = Rule("None", lambda value: value is None)
 mapping = Rule("a dict from class to weight", lambda value: isinstance(value, Mapping))
 
 
+#: ``estimator`` of what wraps one.
+ESTIMATOR = Rule(
+    "an estimator, which has fit", lambda value: hasattr(value, "fit") and not isinstance(value, type)
+)
 #: ``n_jobs`` everywhere.
 THREADS = either(none, Rule("an integer other than 0", lambda value: integer().holds(value) and value != 0))
 #: ``max_iter`` of what can go on until it converges.
@@ -140,7 +169,7 @@ VERBOSE = either(boolean, integer(least=0))
 def _is_random_state(value: object) -> bool:
     try:
         check_random_state(value)
-    except (ValueError, TypeError):
+    except Exception:  # its message shows the value, whose class is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
         return False
     return True
 

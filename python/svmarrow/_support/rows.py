@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CoreRows",
     "any_weighted",
+    "as_points",
     "as_rows",
     "cache_bytes",
     "canonical",
@@ -37,6 +39,7 @@ __all__ = [
     "class_weights",
     "core_rows",
     "default_gamma",
+    "is_matrix",
     "moments",
     "parts_at_once",
     "rows_of",
@@ -115,7 +118,7 @@ def parts_at_once(n_jobs: int | None) -> int | None:
 def cache_bytes(megabytes: float | None) -> int:
     """The byte budget for kernel rows, at most what can be had; ``None`` is a share of the free memory."""
     share = int(_core.available_memory() * _CACHE_SHARE)
-    return share if megabytes is None else min(int(megabytes * 2**20), 2 * share)
+    return share if megabytes is None else int(min(float(megabytes) * 2.0**20, 2.0 * share))
 
 
 def validated(
@@ -173,6 +176,29 @@ def as_rows(X: Any, name: str = "X") -> Any:
     kinds = [kind.type for kind in _DENSE]
     with np.errstate(over="ignore", invalid="ignore"):
         return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
+
+
+def is_matrix(value: Any) -> bool:
+    """Whether a parameter looks like rows of its own: two sizes, whatever it holds."""
+    if isinstance(value, str | None) or callable(value):
+        return False
+    try:
+        return len(value.shape if hasattr(value, "shape") else np.shape(value)) == 2
+    except Exception:  # lists of different lengths; what makes an array is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+        return False
+
+
+def as_points(value: Any, name: str, columns: int) -> Any:
+    """Rows that are a parameter, as `as_rows` has them; errors name the parameter."""
+    try:
+        points = as_rows(value, name)
+    except (ValueError, TypeError) as error:
+        if name in str(error):
+            raise
+        raise refuse(name, value, f"an array of numbers of shape (m, {columns}): {error}") from error
+    if points.shape[1] != columns:
+        raise ValueError(f"{name} has {points.shape[1]} columns: X has {columns}")
+    return points
 
 
 def _is_finite(X: NDArray[Any]) -> bool:
@@ -373,7 +399,14 @@ def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     check_kinds(sample_weight=sample_weight)
-    weights: NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights: NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
+    except MemoryError:
+        raise
+    except Exception as error:  # what converts a number is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+        raise refuse(
+            "sample_weight", sample_weight, f"one number, or ({n},) numbers, one a row: {error}"
+        ) from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -418,11 +451,24 @@ def class_weights(
         there = np.count_nonzero(totals) * totals
         by_class = np.divide(totals.sum(), there, out=np.zeros_like(totals), where=totals > 0.0)
     else:
-        by_class = compute_class_weight(class_weight, classes=classes, y=classes[labels])
+        by_class = compute_class_weight(_numbers_of(class_weight), classes=classes, y=classes[labels])
     if not np.isfinite(by_class).all() or (by_class < 0.0).any():
         raise refuse("class_weight", class_weight, f"finite and not negative, not {by_class.tolist()}")
     rows: NDArray[np.float64] = by_class[labels]
     return by_class, rows if weights is None else rows * weights
+
+
+def _numbers_of(class_weight: Any) -> Any:
+    """A class weight whose values are floats; a ``ValueError`` where one is no number."""
+    if not isinstance(class_weight, Mapping):
+        return class_weight
+    weights = {}
+    for label, weight in class_weight.items():
+        try:
+            weights[label] = float(weight)
+        except Exception:  # the class of a weight is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+            raise refuse("class_weight", class_weight, "a dict from class to a finite number") from None
+    return weights
 
 
 def check_every_class(

@@ -21,6 +21,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -33,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.atomic import snapshot
 from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
-from svmarrow._support.parameters import Rule, check
+from svmarrow._support.parameters import Rule, check, refuse
 from svmarrow._support.stored import check_room
 from svmarrow.exceptions import FormatError
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Savable", "load", "savable", "save"]
+__all__ = ["Savable", "check_name", "load", "savable", "save"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -67,6 +68,8 @@ PLAIN: dict[str, Any] = {
     "tuple": tuple,
     "dict": dict,
 }
+#: Suffixes that the name of a model file may have.
+SUFFIXES = ("", ".safetensors")
 #: Most numbers of a range, which takes no room in a file.
 MOST_STEPS = 10**6
 #: Arrays of a CSR matrix.
@@ -97,6 +100,7 @@ class Savable:
 
         See `svmarrow.save` for what is raised.
         """
+        check_name(path)
         save(self, path)
 
     def _to_save(self) -> Any:
@@ -135,6 +139,18 @@ def savable(kind: Kind) -> Kind:
     """Register a class under its name: a decorator for what is only saved as a part of something."""
     KINDS[kind.__name__] = kind
     return kind
+
+
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a file name that says another format."""
+    suffix = Path(path).suffix
+    if suffix.lower() not in SUFFIXES:
+        raise refuse(
+            "path",
+            os.fspath(path),
+            "a name that ends in .safetensors or has no suffix, as the file is one of safetensors: "
+            "svmarrow.export writes ONNX (.onnx) and C (.h), svmarrow.io.save_libsvm_model LIBSVM's text",
+        )
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -251,12 +267,12 @@ class Writer:
         return self._object(value, name)
 
     def _array(self, array: NDArray[Any], name: str) -> Any:
-        if array.dtype == object and array.ndim == 1 and all(type(item) is str for item in array):
-            return {"strings": array.tolist()}
+        if array.dtype == object and array.ndim == 1 and all(isinstance(item, str) for item in array):
+            return {"strings": [str(item) for item in array]}
         form, kept = "array", np.ascontiguousarray(array).reshape(array.shape)
         if array.dtype.kind == "U" and array.dtype.itemsize:
             # The characters' numbers: the width is then one of the sizes that the container checks.
-            form, kept = "text", kept.astype("<U")[..., np.newaxis].view("<u4")
+            form, kept = "text", kept.astype(kept.dtype.newbyteorder("<"))[..., np.newaxis].view("<u4")
         dtype = kept.dtype.newbyteorder("<")
         if dtype not in NAMES or type(array) not in (np.ndarray, np.memmap):
             raise TypeError(

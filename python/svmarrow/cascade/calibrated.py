@@ -49,7 +49,8 @@ POINTS = 200
 def _is_sizes(value: object) -> bool:
     rule = integer(least=1)
     if isinstance(value, (list, tuple, range, np.ndarray)):
-        return len(value) > 0 and all(rule.holds(size) for size in value)
+        is_flat = not isinstance(value, np.ndarray) or value.ndim == 1
+        return is_flat and len(value) > 0 and all(rule.holds(size) for size in value)
     return rule.holds(value)
 
 
@@ -353,7 +354,7 @@ class CalibratedCascade(Cascade):
 
 def rows_needed(epsilon: float, delta: float) -> int:
     """Fewest rows that show anything: without a disagreement among n the bound is 1 - delta^(1/n)."""
-    return math.ceil(math.log(delta) / math.log1p(-epsilon))
+    return math.ceil(min(math.log(delta) / math.log1p(-epsilon), 2.0**62))
 
 
 def upper_bound(disagreements: int, n: int, delta: float) -> float:

@@ -35,7 +35,9 @@ SURVEYED_ROWS = 1500
 def _stages_text(value: object) -> bool:
     if isinstance(value, str):
         return value == "auto"
-    if not isinstance(value, (list, tuple, range, np.ndarray)):
+    if not isinstance(value, (list, tuple, range, np.ndarray)) or (
+        isinstance(value, np.ndarray) and value.ndim != 1
+    ):
         return False
     return all(
         integer(least=1).holds(stage) or (isinstance(stage, tuple) and len(stage) == 2) for stage in value

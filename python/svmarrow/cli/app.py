@@ -14,10 +14,11 @@ from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.convert import convert
-from svmarrow.cli.data import DataOptions, check_writable
+from svmarrow.cli.data import IMAGES, DataOptions, check_writable
 from svmarrow.cli.demo import run
-from svmarrow.cli.models import read_model_and_data, write_model
+from svmarrow.cli.models import model_format, read_model_and_data, write_model
 from svmarrow.cli.options import (
+    DATA_OPTIONS,
     DATA_PANEL,
     Candidates,
     DataFormat,
@@ -29,6 +30,7 @@ from svmarrow.cli.options import (
     Scoring,
     SinglePrecision,
     Target,
+    refuse_ignored,
 )
 from svmarrow.cli.predict import predict
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
@@ -109,6 +111,7 @@ app.command()(train)
 @app.command()
 @fail_cleanly
 def compress(
+    context: typer.Context,
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
     ],
@@ -234,10 +237,17 @@ def compress(
     if candidates is Candidates.rows and data is None:
         raise typer.BadParameter("--candidates rows needs --data, the rows to choose from")
 
+    if validation is None:
+        refuse_ignored(context, ("validation_test",), "without --validation")
+        if data is None:
+            refuse_ignored(context, DATA_OPTIONS, "without --data or --validation")
+    if method not in (Method.auto, Method.gradient):
+        refuse_ignored(context, ("random_state",), f"with --method={method.value}, which draws nothing")
+    model_format(output, model_format_.value)
+    check_writable(output)
+    if curve is not None:
+        check_writable(curve, "--curve", IMAGES)
     axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
-    for written in (output, curve):
-        if written is not None:
-            check_writable(written)
     options = DataOptions(data_format.value, target, header, single_precision=float32)
     files = [(path, options) for path in (data,) if path is not None]
     if validation is not None:

@@ -76,7 +76,7 @@ def npz_rows(path: Path, by_role: dict[str, NDArray[Any]], options: DataOptions)
     y = by_role.get("y")
     if y is not None and (y.ndim != 1 or len(y) != X.shape[0]):
         raise FormatError(f"{path}: y has shape {y.shape}, there are {X.shape[0]} rows")
-    if y is not None and y.dtype.kind in "iu":
+    if y is not None and y.dtype.kind in "iu" and int(y.max(initial=0)) < 2**63:
         y = y.astype(np.int64)
     return Data(X, None if y is None else whole(y))
 

@@ -11,7 +11,16 @@ from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.data import DataOptions, check_writable
 from svmarrow.cli.models import c_name, model_format, read_model, read_model_and_data, write_model
-from svmarrow.cli.options import DataFormat, Format, Header, ModelFormat, Numbers, Target, TestKeys
+from svmarrow.cli.options import (
+    DataFormat,
+    Format,
+    Header,
+    ModelFormat,
+    Numbers,
+    Target,
+    TestKeys,
+    refuse_ignored,
+)
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.export import to_c, to_onnx
 
@@ -20,6 +29,7 @@ __all__ = ["convert"]
 
 @fail_cleanly
 def convert(
+    context: typer.Context,
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
     ],
@@ -64,6 +74,8 @@ def convert(
         raise typer.BadParameter(f"--dtype is for ONNX and C, {output} is written as {kind}")
     if (prefix is not None or data is not None) and kind != "c":
         raise typer.BadParameter(f"--prefix and --data are for C, {output} is written as {kind}")
+    if data is None:
+        refuse_ignored(context, ("data_format", "target", "header", "test"), "without --data")
     check_writable(output)
     rows = None
     if data is None:

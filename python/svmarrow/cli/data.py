@@ -118,8 +118,18 @@ def _read_packed(path: Path, options: DataOptions, progress: ProgressCallback | 
             raise FormatError(str(error).replace(str(plain), str(path))) from None
 
 
-def check_writable(path: Path) -> None:
-    """Refuse an output that cannot be written before hours of work, not after."""
+#: Suffixes of files of text, one answer a line.
+TEXT = ("", ".txt", ".csv", ".labels", ".scores", ".pred", ".predict", ".predictions", ".out", ".dat")
+#: Suffixes of images.
+IMAGES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps", ".ps")
+
+
+def check_writable(path: Path, option: str = "", suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse an output that cannot be written, or whose name says another format, before the work begins."""
+    # A pipe or a device is called as it is called.
+    if suffixes and path.suffix.lower() not in suffixes and (path.is_file() or not path.exists()):
+        known = ", ".join(suffix or "no suffix" for suffix in suffixes)
+        raise ValueError(f"{option}={path} is not allowed: its name must end in one of {known}")
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not path.absolute().parent.is_dir():

@@ -14,7 +14,8 @@ from svmarrow.cli.rows import Data, DataOptions, with_columns
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop import as_expansion
 from svmarrow.interop.libsvm_reader import is_libsvm_model
-from svmarrow.io import load, load_libsvm_model, save, save_libsvm_model
+from svmarrow.io import load, load_libsvm_model, save_libsvm_model
+from svmarrow.io.model import save_as
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 
@@ -38,17 +39,32 @@ __all__ = [
     "write_model",
 ]
 
-EXPORTS = {".onnx": "onnx", ".h": "c"}
-LIBSVM_EXTENSIONS = {".model", ".libsvm", ".txt"}
+#: Formats of model files by the last part of their names.
+FORMATS = {
+    "": "safetensors",
+    ".safetensors": "safetensors",
+    ".onnx": "onnx",
+    ".h": "c",
+    ".model": "libsvm",
+    ".libsvm": "libsvm",
+    ".txt": "libsvm",
+}
 
 
 def model_format(path: Path, asked: str) -> str:
-    """Format of a model file that is to be written: "safetensors", "libsvm", "onnx" or "c"."""
+    """Format of a model file that is to be written: "safetensors", "libsvm", "onnx" or "c".
+
+    A ValueError where the name says none of them.
+    """
     if asked != "auto":
         return asked
-    if path.suffix.lower() in EXPORTS:
-        return EXPORTS[path.suffix.lower()]
-    return "libsvm" if path.suffix.lower() in LIBSVM_EXTENSIONS else "safetensors"
+    if path.suffix.lower() not in FORMATS:
+        known = ", ".join(suffix for suffix in FORMATS if suffix)
+        raise ValueError(
+            f"--output={path} is not allowed: its name must end in one of {known}, or have no suffix "
+            "(safetensors); give --model-format for any other name"
+        )
+    return FORMATS[path.suffix.lower()]
 
 
 def c_name(path: Path) -> str:
@@ -95,7 +111,7 @@ def write_model(model: Any, path: Path, asked: str = "auto") -> None:
         case "c":
             to_c(model, path, prefix=c_name(path))
         case _:
-            save(model, path)
+            save_as(model, path)
 
 
 def read_model_and_data(

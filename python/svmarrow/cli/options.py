@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
+    "DATA_OPTIONS",
     "DATA_PANEL",
     "Candidates",
     "DataFormat",
@@ -26,6 +30,7 @@ __all__ = [
     "Target",
     "Task",
     "TestKeys",
+    "refuse_ignored",
 ]
 
 
@@ -121,6 +126,8 @@ class Candidates(StrEnum):
 
 
 DATA_PANEL = "Reading data"
+#: Parameters of the commands that say how data are read.
+DATA_OPTIONS = ("data_format", "target", "header", "float32")
 Format = Annotated[
     DataFormat,
     typer.Option("--format", help="Format of data files; auto goes by the name.", rich_help_panel=DATA_PANEL),
@@ -166,3 +173,16 @@ Jobs = Annotated[
     int | None,
     typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use."),
 ]
+
+
+def refuse_ignored(context: typer.Context, names: Iterable[str], rule: str) -> None:
+    """Refuse options that were given and would be ignored; the rule ends the sentence "not allowed ..."."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        option = next(one for one in context.command.params if one.name == name)
+        value = context.params[name]
+        flag = max((*option.opts, *option.secondary_opts) if value is False else option.opts, key=len)
+        shown = "" if isinstance(value, bool) else f"={getattr(value, 'value', value)}"
+        raise ValueError(f"{flag}{shown} is not allowed {rule}: it would be ignored, leave it out")

@@ -15,7 +15,7 @@ import typer
 from svmarrow._support.files import new_file
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.data import DataOptions, check_writable
+from svmarrow.cli.data import TEXT, DataOptions, check_writable
 from svmarrow.cli.models import answers_of, model_and_pieces, scores_of
 from svmarrow.cli.options import DataFormat, Format, Header, Jobs, Piece, SinglePrecision, Target, TestKeys
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
@@ -75,7 +75,7 @@ def predict(
     if decision and probability:
         raise typer.BadParameter("--decision and --probability: give one of them")
     if output is not None and output != Path("-"):
-        check_writable(output)
+        check_writable(output, "--output", TEXT)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     pieces = model_and_pieces(model, data, options, piece)
     labelled, seconds, n = Labelled(), 0.0, 0
@@ -84,6 +84,12 @@ def predict(
         raise ValueError(
             f"{model} has no probabilities: svmarrow compress --probability fits sigmoids on --validation, "
             "model.calibrated(X, y) in Python"
+        )
+    if output is None and rows.y is not None and (decision or probability):
+        option = "--decision" if decision else "--probability"
+        raise ValueError(
+            f"{option} is not allowed without --output where the rows have labels, since only the accuracy "
+            "is reported: give --output, '-' for standard output"
         )
     to_stdout = output == Path("-") or (output is None and rows.y is None)
     to_file = None if output is None or to_stdout else output

@@ -187,15 +187,22 @@ def _target_column(path: Path, names: list[str] | None, width: int, options: Dat
 
 
 def labels_of(path: Path, cells: list[str], first: int = 0, as_text: bool = False) -> NDArray[Any]:
-    """Labels of cells: whole numbers if all are, numbers if all are, else text."""
+    """Labels of cells: whole numbers if all are, numbers if all are and stay different, else text."""
     if "" in cells:
         raise ValueError(f"{path}: row {first + cells.index('') + 1} has no label")
     if as_text:
         return np.array(cells)
     try:
-        return np.array([int(cell) for cell in cells], dtype=np.int64)
-    except (ValueError, OverflowError):
-        numbers = [_number(cell) for cell in cells]
-        if any(number is None for number in numbers):
-            return np.array(cells)
-        return whole(np.array(numbers, dtype=np.float64))
+        integers = [int(cell) for cell in cells]
+    except ValueError:
+        integers = []
+    if integers:
+        least, largest = min(integers), max(integers)
+        if least >= -(2**63) and largest < 2**63:
+            return np.array(integers, dtype=np.int64)
+        if least >= 0 and largest < 2**64:
+            return np.array(integers, dtype=np.uint64)
+    numbers = [_number(cell) for cell in cells]
+    if any(number is None for number in numbers) or len(set(integers)) > len(set(numbers)):
+        return np.array(cells)  # text keeps apart what double precision does not
+    return whole(np.array(numbers, dtype=np.float64))

@@ -14,9 +14,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.data import DataOptions, check_writable, read_data
+from svmarrow.cli.data import IMAGES, DataOptions, check_writable, read_data
 from svmarrow.cli.low_rank import fit_low_rank
-from svmarrow.cli.models import write_model
+from svmarrow.cli.models import model_format, write_model
 from svmarrow.cli.options import (
     DataFormat,
     Format,
@@ -31,6 +31,7 @@ from svmarrow.cli.options import (
     Target,
     Task,
     TestKeys,
+    refuse_ignored,
 )
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop import as_expansion
@@ -64,15 +65,37 @@ OF_MACHINES = (
 OF_LOW_RANK = ("alpha", "random_state", "piece")
 
 
-def _check_options(context: typer.Context, low_rank: int | None) -> None:
+#: Options of kernels, and the kernels that have them.
+OF_KERNELS = {
+    "gamma": tuple(kernel for kernel in Kernel if kernel is not Kernel.linear),
+    "degree": (Kernel.poly,),
+    "coef0": (Kernel.poly, Kernel.sigmoid),
+}
+
+
+def _check_options(
+    context: typer.Context, low_rank: int | None, kernel: Kernel, task: Task, *, tune: bool
+) -> None:
     """Refuse options that would not be looked at."""
-    ignored, where = (OF_LOW_RANK, "goes with --low-rank alone") if low_rank is None else (
-        OF_MACHINES, "does not go with --low-rank, least squares in pieces"
-    )  # fmt: skip
-    for name in ignored:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ValueError(f"--{name.replace('_', '-')} {where}")
+    if low_rank is None:
+        refuse_ignored(context, OF_LOW_RANK, "without --low-rank")
+    else:
+        refuse_ignored(
+            context, OF_MACHINES, "with --low-rank: it does not go with --low-rank, least squares in pieces"
+        )
+    if tune:
+        refuse_ignored(context, ("C", "gamma"), "with --tune, which chooses it")
+    else:
+        refuse_ignored(
+            context, ("racing", "tune_plot"), "without --tune: it is about a search, give --tune too"
+        )
+    for name, kernels in OF_KERNELS.items():
+        if kernel not in kernels:
+            refuse_ignored(context, (name,), f"with --kernel={kernel.value}, which has none")
+    if task is Task.regression:
+        refuse_ignored(context, ("multi_class", "balanced"), "with --task=regression, which has no classes")
+    else:
+        refuse_ignored(context, ("epsilon",), "without --task=regression")
 
 
 @fail_cleanly
@@ -105,7 +128,7 @@ def train(
         bool, typer.Option("--balanced", help="Small classes weigh as much as large ones.")
     ] = False,
     tune: Annotated[
-        bool, typer.Option("--tune", help="Choose C and gamma over five folds; --C and --gamma are not used.")
+        bool, typer.Option("--tune", help="Choose C and gamma over five folds; not with --C or --gamma.")
     ] = False,
     racing: Annotated[
         bool, typer.Option("--racing", help="With --tune: drop points that are worse with confidence.")
@@ -163,12 +186,11 @@ def train(
       svmarrow train train.svm -o for-svm-predict.model
     """
     width = _gamma(gamma)
-    _check_options(context, low_rank)
+    _check_options(context, low_rank, kernel, task, tune=tune)
+    model_format(output, model_format_.value)
     check_writable(output)
-    if not tune and (racing or tune_plot is not None):
-        raise ValueError("--racing and --tune-plot are about a search: give --tune too")
     if tune_plot is not None:
-        check_writable(tune_plot)
+        check_writable(tune_plot, "--tune-plot", IMAGES)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
     kernel_of: dict[str, Any] = {"kernel": kernel.value, "gamma": width, "degree": degree, "coef0": coef0}
     if low_rank is not None:

@@ -29,7 +29,7 @@ from svmarrow._support.parameters import (
     one_of,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.rows import as_points, core_rows, is_matrix, threads
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -42,9 +42,7 @@ CANDIDATES = 59
 
 POINT_RULES = {
     "n_vectors": integer(least=1),
-    "selection": either(
-        one_of(*SELECTIONS), Rule("an array of points", lambda value: not isinstance(value, str | None))
-    ),
+    "selection": either(one_of(*SELECTIONS), Rule("an array of points, (m, n_features)", is_matrix)),
     **kernel_rules(*ROW_KERNELS),
     "random_state": RANDOM_STATE,
     "n_jobs": THREADS,
@@ -95,10 +93,7 @@ def choose_points(
         Trace of K - L L' after each point, for "ic" and "trace".
     """
     if not isinstance(selection, str):
-        points = as_rows(selection, "selection")
-        if points.shape[1] != X.shape[1]:
-            raise ValueError(f"selection has {points.shape[1]} columns: X has {X.shape[1]}")
-        return points, None, None
+        return as_points(selection, "selection", int(X.shape[1])), None, None
     n = int(X.shape[0])
     if n_vectors > n:
         warnings.warn(f"n_vectors={n_vectors} is more than the {n} rows: every row is a point", stacklevel=4)

@@ -9,6 +9,7 @@ import numpy as np
 
 from svmarrow._support.decoding import pair_matrix
 from svmarrow.export.c_kernels import number, table
+from svmarrow.export.reading import check_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,16 +177,24 @@ def labels_text(labels: NDArray[Any], prefix: str) -> str:
     """``PREFIX_label``: from the number of a class to its label."""
     k, values = len(labels), labels.tolist()
     if labels.dtype.kind in "iub":
-        wide = any(not -(2**31) < int(value) < 2**31 for value in values)
-        kind, texts = ("long long" if wide else "long"), [str(int(value)) for value in values]
-        texts = [f"{text}{'LL' if wide else ''}" for text in texts]
-    elif labels.dtype.kind == "f":
+        whole = [int(value) for value in values]
+        if max(whole) >= 2**63:
+            kind, texts = "unsigned long long", [f"{value}ULL" for value in whole]
+        elif any(not -(2**31) < value < 2**31 for value in whole):
+            # C has no literal of the least one: a sign is an operator.
+            kind = "long long"
+            texts = [f"{value}LL" if value > -(2**63) else f"(-{2**63 - 1}LL - 1)" for value in whole]
+        else:
+            kind, texts = "long", [str(value) for value in whole]
+    elif labels.dtype.kind == "f" and (labels.astype(np.float64) == labels).all():
         kind, texts = "double", [repr(float(value)) for value in values]
-    elif all(isinstance(value, str) for value in values):
+    elif labels.dtype.kind != "f" and all(isinstance(value, str) for value in values):
+        check_text(labels)
         kind, texts = "const char *", [_quoted(value) for value in values]
     else:
         raise ValueError(
-            f"classes of type {labels.dtype} cannot be exported: they must be numbers or strings"
+            f"classes of type {labels.dtype} cannot be exported: they must be numbers in double precision or "
+            "strings"
         )
     held = kind if kind.endswith("*") else f"{kind} "
     rows = ",\n".join(f"        {text}" for text in texts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow._support.decoding import pairs
+from svmarrow.export.reading import check_text
 from svmarrow.models.calibration import LEAST
 
 if TYPE_CHECKING:
@@ -356,14 +357,18 @@ def _coupled(text: _Text, k: int) -> None:
 def label_type(labels: NDArray[Any]) -> str:
     """ONNX's name of the type of labels."""
     if labels.dtype.kind in "iu":
-        return "int64"
+        # Only what 64 bits with a sign cannot hold is without one.
+        return "int64" if int(labels.max(initial=0)) < 2**63 else "uint64"
     if labels.dtype.kind == "b":
         return "bool"
-    if labels.dtype.kind == "f":
+    if labels.dtype.kind == "f" and (labels.astype(np.float64) == labels).all():
         return "double"
-    if all(isinstance(label, str) for label in labels.tolist()):
+    if labels.dtype.kind != "f" and all(isinstance(label, str) for label in labels.tolist()):
+        check_text(labels)
         return "string"
-    raise ValueError(f"classes of type {labels.dtype} cannot be exported: they must be numbers or strings")
+    raise ValueError(
+        f"classes of type {labels.dtype} are not allowed: they must be numbers in double precision or strings"
+    )
 
 
 def _finished(

@@ -145,7 +145,9 @@ def _tensor(name: str, array: NDArray[Any], dtype: str) -> Any:
         if kind == "string":
             array = np.array([str(label) for label in array.tolist()], dtype=object)
         else:
-            array = array.astype({"int64": np.int64, "bool": np.bool_, "double": np.float64}[kind])
+            array = array.astype(
+                {"int64": np.int64, "uint64": np.uint64, "bool": np.bool_, "double": np.float64}[kind]
+            )
     elif array.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             array = np.ascontiguousarray(array, dtype=dtype)

@@ -16,7 +16,7 @@ from svmarrow.models.reading import Reading
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["dense_vectors", "facts", "kernel_columns", "linear_weights", "reading_of"]
+__all__ = ["check_text", "dense_vectors", "facts", "kernel_columns", "linear_weights", "reading_of"]
 
 
 def reading_of(model: Any) -> Reading:
@@ -40,6 +40,17 @@ def reading_of(model: Any) -> Reading:
     precomputed = expansion.kernel == "precomputed"
     columns = int(expansion.vectors.max(initial=-1)) + 1 if precomputed else expansion.vectors.shape[1]
     return Reading(expansion, "outputs", columns)
+
+
+def check_text(labels: NDArray[Any]) -> None:
+    """Refuse labels that are no Unicode text."""
+    for label in labels.tolist():
+        try:
+            label.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"class {label!a} cannot be exported: it must be Unicode text, without single surrogates"
+            ) from None
 
 
 def dense_vectors(expansion: KernelExpansion) -> NDArray[np.float64]:

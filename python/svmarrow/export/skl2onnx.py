@@ -62,10 +62,11 @@ def _shapes(operator: Any) -> None:
         FloatTensorType,
         Int64TensorType,
         StringTensorType,
+        UInt64TensorType,
     )
 
     kinds = {1: FloatTensorType, 7: Int64TensorType, 8: StringTensorType, 9: BooleanTensorType}
-    kinds[11] = DoubleTensorType
+    kinds |= {11: DoubleTensorType, 13: UInt64TensorType}
     made = to_onnx(operator.raw_operator, dtype=_dtype(operator))
     for output, result in zip(operator.outputs, _results(made.graph), strict=False):
         tensor = result.type.tensor_type

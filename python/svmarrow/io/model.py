@@ -14,7 +14,7 @@ from svmarrow.io.info import bytes_one_vs_rest, note_of_size
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["load", "save"]
+__all__ = ["load", "save", "save_as"]
 
 #: How many times as large a file may be as it could be without a word, and how many bytes larger.
 WORTH_A_WORD = 2
@@ -33,12 +33,15 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         svmarrow: an `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector` or a
         `KernelExpansion`. So does a pipeline that ends in one: what it does to a row is kept as numbers.
     path : str or path-like
-        The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
+        The file; its name ends in ``.safetensors`` or has no suffix. An existing one is replaced when the new
+        one is complete, and stays as it is on any error.
 
     Raises
     ------
     OSError
         If the system cannot write the file.
+    ValueError
+        If the name has another suffix.
     TypeError
         If the model, its labels or a parameter cannot be stored as plain data: a kernel that is a Python
         function, an estimator of another package inside one of svmarrow's.
@@ -65,6 +68,12 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.predict(X) == svc.predict(X)).all())
     True
     """
+    saving.check_name(path)
+    save_as(model, path)
+
+
+def save_as(model: Any, path: str | PathLike[str]) -> None:
+    """`save` under any name."""
     model = model if isinstance(model, Savable) else as_expansion(model)
     saving.save(model, path)
     _tell_of_size(model)
@@ -74,4 +83,4 @@ def _tell_of_size(model: Any) -> None:
     """Warn where the machines for pairs of classes of a shared pool of vectors are most of a file."""
     found = bytes_one_vs_rest(model)
     if found is not None and found[0] >= max(WORTH_A_WORD * found[1], found[1] + WORTH_BYTES):
-        warnings.warn(f"{note_of_size(model)}: train with multi_class='ovr'", SizeWarning, stacklevel=3)
+        warnings.warn(f"{note_of_size(model)}: train with multi_class='ovr'", SizeWarning, stacklevel=4)

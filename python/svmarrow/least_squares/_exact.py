@@ -64,7 +64,7 @@ ITERATION_RULES = {
 def _are_penalties(value: Any) -> bool:
     try:
         alphas = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # what converts a number is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
         return False
     return alphas.ndim == 1 and alphas.size > 0 and bool(np.isfinite(alphas).all() and (alphas >= 0.0).all())
 

@@ -17,7 +17,7 @@ from svmarrow._support.blas import product
 from svmarrow._support.callbacks import without
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.rows import as_points, as_rows, default_gamma, threads, validated, weights_differ
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
@@ -280,7 +280,8 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
 
     def _bytes(self, functions: int, rows: int, size: int, outputs: int) -> int:
         most, single = dictionary_bytes(self.cache_size), self.precision == "single"
-        return bytes_of(functions, rows, size, outputs, single=single, sample=self.sample_size, most=most)
+        sample = None if self.sample_size is None else int(self.sample_size)
+        return bytes_of(functions, rows, int(size), outputs, single=single, sample=sample, most=most)
 
     def estimate_memory(self, X: Any, y: Any = None) -> int:
         """What `fit` would take, without fitting.
@@ -350,11 +351,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         if precomputed:
             rule = "None, a number or a share of rows with kernel='precomputed'"
             raise refuse("candidates", chosen, rule)
-        points = as_rows(chosen, "candidates")
-        if points.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"candidates have {points.shape[1]} columns, X has {self.n_features_in_}: they must agree"
-            )
+        points = as_points(chosen, "candidates", self.n_features_in_)
         self._check_domain(points)
         return points, np.arange(points.shape[0])
 

@@ -17,7 +17,9 @@ WAITING = 2**26
 
 def dictionary_bytes(cache_size: float | None) -> int:
     """What the values of a dictionary may take."""
-    return min(cache_bytes(None), KEPT) if cache_size is None else int(cache_size * 2**20)
+    return (
+        min(cache_bytes(None), KEPT) if cache_size is None else int(min(float(cache_size) * 2.0**20, 2.0**62))
+    )
 
 
 def bytes_of(

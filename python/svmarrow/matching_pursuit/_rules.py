@@ -19,6 +19,7 @@ from svmarrow._support.parameters import (
     one_of,
     real,
 )
+from svmarrow._support.rows import is_matrix
 
 __all__ = ["RULES"]
 
@@ -37,6 +38,12 @@ def _several(rule: Rule, what: str) -> Rule:
 RULES: dict[str, Rule] = {
     **kernel_rules(),
     "n_vectors": integer(least=1),
+    "candidates": either(
+        none,
+        integer(least=1),
+        real(above=0.0, most=1.0),
+        Rule("an array of points, (m, n_features)", is_matrix),
+    ),
     "variant": one_of("auto", "prefit", "backfit", "basic"),
     "max_iter": MAX_ITER,
     "backfit_every": integer(least=1),

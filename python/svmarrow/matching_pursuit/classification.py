@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.fitted import FittedClassifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -306,7 +307,11 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
             raise refuse("class_kernels", self.class_kernels, f"a dict of classes, not {sorted(unknown)!r}")
         parts: list[Part] = []
         for number, label in enumerate(self.classes_.tolist()):
-            own = dict(self.class_kernels.get(label, {}))
+            own: Any = self.class_kernels.get(label, {})
+            if not isinstance(own, Mapping):
+                rule = "a dict from class to a dict of its kernel's parameters"
+                raise refuse("class_kernels", self.class_kernels, rule)
+            own = dict(own)
             values = {name: own.pop(name, getattr(self, name)) for name in _OF_KERNEL}
             if own:
                 raise refuse("class_kernels", self.class_kernels, f"about {', '.join(_OF_KERNEL)} alone")

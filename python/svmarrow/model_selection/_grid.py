@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,26 +28,33 @@ _SAMPLE = 1000
 _SQUARE = 64
 
 
+#: Points that a range may have.
+_MOST_POINTS = 10_000
+
+
 def _numbers(rule: Rule, text: str) -> Rule:
     """A rule for a sequence of different numbers, each by a rule of its own."""
 
     def holds(value: Any) -> bool:
-        if isinstance(value, (str, bytes)) or np.ndim(value) != 1:
+        if isinstance(value, np.ndarray):
+            values = value.tolist() if value.ndim == 1 else []
+        elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+            values = list(value)
+        else:
             return False
-        values = list(value)
-        return bool(values) and all(rule.holds(one) for one in values) and len(set(values)) == len(values)
+        return bool(values) and all(map(rule.holds, values)) and len(set(map(float, values))) == len(values)
 
     return Rule(text, holds)
 
 
 #: ``Cs``.
 COSTS = either(
-    integer(least=1, text="a number of points"),
+    integer(least=1, most=_MOST_POINTS, text=f"a number of points, at most {_MOST_POINTS}"),
     _numbers(real(above=0.0), "different finite numbers above 0"),
 )
 #: ``gammas``.
 GAMMAS = either(
-    integer(least=1, text="a number of points"),
+    integer(least=1, most=_MOST_POINTS, text=f"a number of points, at most {_MOST_POINTS}"),
     _numbers(real(least=0.0), "different finite numbers, none negative"),
 )
 
@@ -65,7 +73,7 @@ def costs(given: Any, X: Any, kernel: Any, gamma: float, coef0: float, degree: i
     distances: what C weighs is the loss against 1/2 ||w||^2, whose unit is that of the kernel.
     """
     if not isinstance(given, (int, np.integer)):
-        return np.sort(np.asarray(given, dtype=np.float64))
+        return np.sort(np.array([float(value) for value in given]))
     low, high = COST_RANGE
     return _spaced(low, high, int(given)) / _mean_diagonal(X, kernel, gamma, coef0, degree)
 
@@ -100,7 +108,7 @@ def gammas(given: Any, X: Any, kernel: Any) -> NDArray[np.float64] | None:
     if callable(kernel) or kernel not in WITH_GAMMA:
         return None
     if not isinstance(given, (int, np.integer)):
-        return np.sort(np.asarray(given, dtype=np.float64))
+        return np.sort(np.array([float(value) for value in given]))
     scale = default_gamma("scale", X, kernel=kernel)
     low, high = GAMMA_RANGE
     return _spaced(low * scale, high * scale, int(given))

@@ -43,7 +43,7 @@ from svmarrow.model_selection._spread import searched, spread
 from svmarrow.models.fitted import FittedExpansion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,6 +58,9 @@ SEARCH_RULES = {
     "search": one_of("full", "racing"),
     "alpha": Rule("a number between 0 and 1", lambda value: real(above=0.0).holds(value) and value < 1.0),
     "refit": boolean,
+    "scoring": either(
+        none, Rule("the name of a score or a scorer", lambda value: isinstance(value, str) or callable(value))
+    ),
     **{name: rule for name, rule in kernel_rules().items() if name != "gamma"},
     "kernel": either(kernel_rules()["kernel"], function),
     "tol": real(above=0.0),
@@ -182,6 +185,7 @@ class Search(Scored, FittedExpansion):
         if not own.any():
             raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
         target = self._target(y, own)
+        sample_weight = None if sample_weight is None else own
         split, judged = self._routed(sample_weight, groups)
         parts = self._parts(X, y, target, own, split)
         self.gammas_ = gammas(self.gammas, X, self.kernel)
@@ -222,15 +226,16 @@ class Search(Scored, FittedExpansion):
         return router if self.scoring is None else router.add(scorer=self._scorer(), method_mapping=to_score)
 
     def _scorer(self) -> Any:
-        return check_scoring(self._machine(1.0, None), self.scoring or self._default_scoring())
+        try:
+            return check_scoring(self._machine(1.0, None), self.scoring or self._default_scoring())
+        except (TypeError, ValueError) as error:
+            raise refuse("scoring", self.scoring, f"the name of a score or a scorer: {error}") from error
 
     def _parts(
         self, X: Any, y: Any, target: Any, own: NDArray[np.float64], split: dict[str, Any]
     ) -> list[Part]:
-        splitter = check_cv(self.cv, y, classifier=self.__sklearn_tags__().estimator_type == "classifier")
         parts = []
-        for train, test in splitter.split(X, y, **split):
-            rows, held = np.arange(own.size)[train], np.arange(own.size)[test]
+        for rows, held in self._folds(X, y, own.size, split):
             # Balanced classes count all rows, as in a fit to them.
             weights = self._weights_of(target, rows, own[rows])
             # A row that is named twice has twice the weight.
@@ -244,6 +249,21 @@ class Search(Scored, FittedExpansion):
         if not parts:
             raise refuse("cv", self.cv, "such that there is a fold")
         return parts
+
+    def _folds(self, X: Any, y: Any, n: int, split: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+        """Rows to learn from and rows to judge by, fold after fold."""
+        rows = np.arange(n)
+        try:
+            is_classifier = self.__sklearn_tags__().estimator_type == "classifier"
+            for train, test in check_cv(self.cv, y, classifier=is_classifier).split(X, y, **split):
+                if np.ndim(train) != 1 or np.ndim(test) != 1:
+                    raise ValueError("the rows of a fold are a vector of indices")
+                yield rows[train], rows[test]
+        except MemoryError:
+            raise
+        except Exception as error:  # a splitter may be the caller's own
+            rule = "a number of folds, a splitter or pairs of rows that fit the data"
+            raise refuse("cv", self.cv, f"{rule}: {error}") from error
 
     def _run(
         self, X: Any, y: Any, target: Any, parts: list[Part], judged: dict[str, Any]

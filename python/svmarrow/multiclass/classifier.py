@@ -17,6 +17,7 @@ from svmarrow._support.estimator import Estimator
 from svmarrow._support.kinds import check_kinds
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
+    ESTIMATOR,
     RANDOM_STATE,
     THREADS,
     Rule,
@@ -213,7 +214,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         MemoryError
             If what the machines cannot do without is more than this process may take.
         """
-        check(self.get_params(deep=False), self._rules)
+        check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
         check_kinds(X=X, y=y)
         with fitting(self, X, y, sample_weight):
             validate_data(self, X, y, skip_check_array=True)
@@ -367,7 +368,8 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
     def _decoder(self) -> str:
         """The decoder by its own name."""
         own = ("loss", "mean_loss")
-        if self.decoder not in (*own, *DECODERS):
+        decoder: Any = self.decoder
+        if not isinstance(decoder, str) or decoder not in (*own, *DECODERS):
             raise refuse("decoder", self.decoder, f"one of {', '.join(map(repr, (*own, *DECODERS)))}")
         if self.decoder not in own:
             return self.decoder

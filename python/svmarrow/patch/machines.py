@@ -94,7 +94,7 @@ class Machine(DropIn):
     certificate_: Certificate
     shape_fit_: tuple[int, ...]
     # Attributes of a fit under scikit-learn's names, which a refit must not keep.
-    support_: NDArray[np.int32]
+    support_: NDArray[Any]
     support_vectors_: Any
     dual_coef_: Any
     intercept_: NDArray[np.float64]

@@ -42,7 +42,8 @@ class KernelRidgeTrainer(RLSRegressor, stored=False):
         if kernel == "chi2" and self.gamma is None:
             raise ValueError("gamma=None is not allowed: kernel='chi2' needs a number")
         # pairwise_kernels leaves None to the kernels, which take 1 / n_features.
-        gamma = 1.0 / float(X.shape[1]) if self.gamma is None else float(self.gamma)
+        given: Any = self.gamma
+        gamma = 1.0 / float(X.shape[1]) if given is None else float(given)
         return kernel, gamma, float(self.coef0), int(self.degree)
 
 

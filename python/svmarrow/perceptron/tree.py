@@ -241,7 +241,7 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     def _children(self) -> int:
         """Most vectors that a side of a split begins with."""
-        return max(1, self.budget // 2) if self.child_budget is None else int(self.child_budget)
+        return max(1, int(self.budget) // 2) if self.child_budget is None else int(self.child_budget)
 
     def _bytes(self, X: Any, outputs: int) -> int:
         return self._sizes(X, outputs).whole(int(X.shape[0]), self.n_epochs)
@@ -254,7 +254,8 @@ class PerceptronTreeClassifier(StreamClassifier):
         )
 
     def _sizes(self, X: Any, outputs: int) -> TreeSizes:
-        own = (self.budget, self._children(), self.sample_size, self.max_leaves, self.split, self.eta > 0)
+        leaves = None if self.max_leaves is None else int(self.max_leaves)
+        own = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split, self.eta > 0)
         return TreeSizes(Rows(X), outputs, *own)
 
     def _after_load(self) -> None:

@@ -15,6 +15,7 @@ from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     MAX_TIME,
     RANDOM_STATE,
+    Rule,
     check,
     either,
     integer,
@@ -57,7 +58,7 @@ RULES = {
     "n_vectors": either(none, integer(least=1)),
     "method": one_of(*METHODS),
     "candidates": one_of("vectors", "rows"),
-    "tol": real(least=0.0),
+    "tol": Rule("a number at least 0 and below 1", lambda v: real(least=0.0).holds(v) and float(v) < 1.0),
     "random_state": RANDOM_STATE,
     "max_time": MAX_TIME,
 }

@@ -14,7 +14,7 @@ from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
-from svmarrow._support.parameters import check
+from svmarrow._support.parameters import ESTIMATOR, check
 from svmarrow._support.routing import RoutesFit, check_takes_weights
 from svmarrow._support.rows import as_rows, sample_weights, weights_differ
 from svmarrow.interop.convert import as_expansion
@@ -67,7 +67,7 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
             If what the estimator cannot do without is more than this process may take, and before the
             compression if that is, see `estimate_memory`.
         """
-        check(self.get_params(deep=False), self._rules)
+        check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
         with fitting(self, X, y, sample_weight):
             self._refuse_beyond_memory(X, y)
             self._fit(X, y, self._for_estimator(sample_weight, metadata))
@@ -97,7 +97,7 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
         >>> ExactCascade(SVC(), 100).estimate_memory(X, y) >= SVC().estimate_memory(X, y).total
         True
         """
-        check(self.get_params(deep=False), self._rules)
+        check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
         rows = as_rows(X)
         classes = 2 if y is None else int(np.unique(np.asarray(y)).size)
         pairs = getattr(self.estimator, "multi_class", "ovr") == "ovo"

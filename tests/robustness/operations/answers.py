@@ -33,6 +33,7 @@ from svmarrow import (
     RLSRegressor,
     as_expansion,
 )
+from svmarrow.inspection import shapley_values
 from svmarrow.multiclass import (
     BinaryErrorDisplay,
     Code,
@@ -326,3 +327,16 @@ def drawing(settings: Settings) -> Run:
         lambda whole: DecisionVectorsDisplay.from_estimator(whole, X, y, grid_resolution=600),
         lambda _: model,
     )
+
+
+@operation("shapley_values", 3000, 100)
+def _shapley_values(settings: Settings) -> Run:
+    expansion = _expansion(settings, "plain", outputs=2)
+    X = data("plain two", 60 * 8, 2)[0]
+
+    def work(whole: KernelExpansion) -> None:
+        found = shapley_values(whole, X, X[:64], n_jobs=settings.n_jobs)
+        assert found.importances.shape == found.values.shape[1:]
+        found.plot("bar")
+
+    return Run(work, lambda _: expansion)

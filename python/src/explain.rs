@@ -1,0 +1,47 @@
+//! `svmarrow::explain`: Shapley values.
+
+use numpy::{PyArray1, PyArray2, PyArray3};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use svmarrow::Error;
+use svmarrow::explain::{Game, ShapleyParams};
+
+use crate::array::RowsArg;
+use crate::error::to_python;
+use crate::expansion::ExpansionArg;
+use crate::run::{Cost, run};
+
+/// Shapley values of every output for the rows of `x`, whose columns belong to the players `player_of`, numbered from 0.
+///
+/// Returns a dict: `values` (n, players, q), `base` (q,), `additivity_error` (n, q) and `nodes`.
+#[pyfunction]
+#[pyo3(signature = (expansion, x, background, game, player_of, players, progress, n_jobs))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn shapley_values<'py>(
+    py: Python<'py>,
+    expansion: ExpansionArg<'py>,
+    x: RowsArg<'py>,
+    background: RowsArg<'py>,
+    game: &str,
+    player_of: Vec<usize>,
+    players: usize,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (view, rows, background) = (expansion.view()?, x.view()?, background.view()?);
+    let game = match game {
+        "interventional" => Game::Interventional,
+        "kernel" => Game::ProductKernel,
+        other => return Err(to_python(Error::param("game", other, "one of interventional, kernel"))),
+    };
+    let params = ShapleyParams { game, player_of: &player_of, players };
+    let found = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
+        svmarrow::explain::shapley_values(&view, rows, background, &params, monitor, par)
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("values", PyArray3::from_owned_array(py, found.values))?;
+    dict.set_item("base", PyArray1::from_vec(py, found.base))?;
+    dict.set_item("additivity_error", PyArray2::from_owned_array(py, found.additivity_error))?;
+    dict.set_item("nodes", found.nodes)?;
+    Ok(dict)
+}

@@ -1,0 +1,151 @@
+"""Pictures of Shapley values: `ShapleyDisplay`. It knows numbers only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from svmarrow._support.parameters import check, integer, one_of
+from svmarrow._support.plotting import new_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ShapleyDisplay"]
+
+_COLOUR = "#1f5f8b"
+#: Half the height of a row of points, where a row is 1.
+_MAX_OFFSET = 0.38
+#: Number of bins of equal width in which the points of a row are counted.
+_BINS = 60
+_RULES = {"kind": one_of("bar", "beeswarm"), "max_display": integer(least=1)}
+
+
+class ShapleyDisplay:
+    """Shapley values of many samples, the players that matter most at the top.
+
+    ``ShapleyValues.plot`` makes one of its own numbers; the constructor takes any.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_players)
+        Shapley values of one output.
+    feature_names : sequence of str
+        Names of the players.
+    data : array-like of shape (n_samples, n_players), default=None
+        The players' own values, which colour the points.
+    output_name : str, default=""
+        Name of the output.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure around it.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from svmarrow.inspection import ShapleyDisplay
+    >>> display = ShapleyDisplay([[0.1, -2.0], [0.3, 1.0]], ["width", "length"]).plot("bar")
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['length', 'width']
+    """
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        feature_names: Sequence[str],
+        data: ArrayLike | None = None,
+        *,
+        output_name: str = "",
+    ) -> None:
+        self.values: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+        self.feature_names = list(feature_names)
+        self.data = None if data is None else np.asarray(data)
+        self.output_name = output_name
+
+    def plot(
+        self, kind: Literal["bar", "beeswarm"] = "beeswarm", *, max_display: int = 10, ax: Any = None
+    ) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        kind : {"bar", "beeswarm"}, default="beeswarm"
+            Mean absolute values, or a point for each sample.
+        max_display : int, default=10
+            Maximum number of players.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ShapleyDisplay
+            Itself.
+        """
+        check({"kind": kind, "max_display": max_display}, _RULES)
+        means = np.abs(self.values).mean(axis=0)
+        order = np.argsort(-means, kind="stable")[:max_display]
+        self.ax_ = new_axes(ax, size=(6.4, 1.4 + 0.34 * order.size))
+        self.figure_ = self.ax_.figure
+        of = f" of {self.output_name}" if self.output_name else ""
+        if kind == "bar":
+            self.ax_.barh(np.arange(order.size), means[order], color=_COLOUR)
+            self.ax_.set_xlabel(f"mean |Shapley value|{of}")
+        else:
+            self._points(order)
+            self.ax_.axvline(0.0, color="#6b6b6b", linewidth=0.8, zorder=0)
+            self.ax_.set_xlabel(f"Shapley value{of}")
+        self.ax_.set_yticks(np.arange(order.size), [self.feature_names[player] for player in order])
+        self.ax_.invert_yaxis()
+        for side in ("top", "right", "left"):
+            self.ax_.spines[side].set_visible(False)
+        self.ax_.tick_params(axis="y", length=0)
+        return self
+
+    def _points(self, order: NDArray[np.intp]) -> None:
+        points = None
+        for row, player in enumerate(order):
+            values = self.values[:, player]
+            heights = row + _offsets(values)
+            own = None if self.data is None else _ranks(self.data[:, player])
+            if own is None:
+                self.ax_.scatter(values, heights, s=9, color="#6b6b6b", linewidths=0)
+            else:
+                points = self.ax_.scatter(
+                    values, heights, s=9, c=own, cmap="viridis", vmin=0.0, vmax=1.0, linewidths=0
+                )
+        if points is not None:
+            bar = self.figure_.colorbar(points, ax=self.ax_, ticks=[0.0, 1.0], aspect=30)
+            bar.ax.set_yticklabels(["low", "high"])
+            bar.set_label("value of the feature")
+            bar.outline.set_visible(False)
+
+
+def _offsets(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Places across a row: points with similar values lie beside each other, symmetrically."""
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    bins = np.floor((values - low) / max(high - low, np.finfo(float).tiny) * _BINS).astype(int)
+    order = np.argsort(bins, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(bins[order]) != 0])
+    counts = np.diff(np.r_[starts, order.size])
+    place = np.arange(order.size) - np.repeat(starts, counts)
+    signed = np.where(place % 2 == 0, place // 2, -(place + 1) // 2)
+    offsets = np.empty(order.size)
+    offsets[order] = signed / max(1, counts.max(initial=1) // 2) * _MAX_OFFSET
+    return offsets
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Ranks of numbers between 0 and 1, ties shared; None where there are gaps."""
+    if np.isnan(values).any():
+        return None
+    unique, places = np.unique(values, return_inverse=True)
+    return places / max(1, unique.size - 1)

@@ -1,0 +1,299 @@
+"""Exact Shapley values of kernel expansions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from svmarrow import _core
+from svmarrow._support.blas import product
+from svmarrow._support.parameters import THREADS, boolean, check, one_of, refuse
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.inspection.display import ShapleyDisplay
+from svmarrow.inspection.players import Players, players_of
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.classifier import ExpansionClassifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["ShapleyValues", "shapley_values"]
+
+_PRODUCT_KERNELS = ("rbf", "laplacian", "chi2")
+_RULES = {
+    "game": one_of("interventional", "kernel"),
+    "output": one_of("decision_function", "machines"),
+    "verbose": boolean,
+    "n_jobs": THREADS,
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapleyValues:
+    """Shapley values of some samples, as `shapley_values` returns them.
+
+    Attributes
+    ----------
+    values : ndarray of float64 of shape (n_samples, n_players) or (n_samples, n_players, n_outputs)
+        What each player adds to the output; without the last axis where there is one output.
+    base_values : float or ndarray of float64 of shape (n_outputs,)
+        The value of the empty coalition: for the interventional game the mean output over the background.
+    data : ndarray of shape (n_samples, n_players) or None
+        The samples, for players of one column each; NaN for groups of columns. None where X holds no numbers.
+    feature_names : list of str
+        Names of the players.
+    output_names : list of str
+        Names of the outputs.
+    additivity_error : ndarray of float64 of shape (n_samples,) or (n_samples, n_outputs)
+        |base_values + sum of values - output|, the error of the quadrature and of rounding.
+    n_nodes : int
+        Largest number of quadrature nodes that a sample needed; 0 for the linear kernel, which needs none.
+    """
+
+    values: NDArray[np.float64]
+    base_values: Any
+    data: NDArray[Any] | None
+    feature_names: list[str]
+    output_names: list[str]
+    additivity_error: NDArray[np.float64]
+    n_nodes: int
+
+    @property
+    def importances(self) -> NDArray[np.float64]:
+        """Mean absolute values over the samples, (n_players,) or (n_players, n_outputs)."""
+        means: NDArray[np.float64] = np.abs(self.values).mean(axis=0)
+        return means
+
+    def to_shap(self) -> Any:
+        """The same as a ``shap.Explanation``, for the plots of shap.
+
+        Raises
+        ------
+        ImportError
+            If shap is not installed (the extra ``explain``).
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("to_shap needs shap: pip install 'svmarrow[explain]'") from error
+        base = np.broadcast_to(self.base_values, (len(self.values), *np.shape(self.base_values)))
+        return shap.Explanation(
+            values=self.values,
+            base_values=np.array(base),
+            data=self.data,
+            feature_names=self.feature_names,
+            output_names=self.output_names if self.values.ndim == 3 else None,
+        )
+
+    def plot(
+        self,
+        kind: Literal["bar", "beeswarm"] = "beeswarm",
+        *,
+        output: int = 0,
+        max_display: int = 10,
+        ax: Any = None,
+    ) -> ShapleyDisplay:
+        """Draw the players that matter most.
+
+        Parameters
+        ----------
+        kind : {"bar", "beeswarm"}, default="beeswarm"
+            Mean absolute values, or a point for each sample, coloured by the player's own value.
+        output : int, default=0
+            Which output, where there are several.
+        max_display : int, default=10
+            Maximum number of players.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ShapleyDisplay
+        """
+        n_outputs = len(self.output_names)
+        if not 0 <= output < n_outputs:
+            raise refuse("output", output, f"the number of an output, from 0 to {n_outputs - 1}")
+        values = self.values[:, :, output] if self.values.ndim == 3 else self.values
+        display = ShapleyDisplay(values, self.feature_names, self.data, output_name=self.output_names[output])
+        return display.plot(kind, max_display=max_display, ax=ax)
+
+    def __repr__(self) -> str:
+        shape = (
+            f"{len(self.values)} samples, {len(self.feature_names)} players, {len(self.output_names)} outputs"
+        )
+        return f"<ShapleyValues: {shape}>"
+
+
+def shapley_values(
+    model: Any,
+    X: Any,
+    background: Any,
+    *,
+    groups: Mapping[str, Sequence[Any]] | None = None,
+    game: Literal["interventional", "kernel"] = "interventional",
+    output: Literal["decision_function", "machines"] = "decision_function",
+    verbose: bool = False,
+    n_jobs: int | None = None,
+) -> ShapleyValues:
+    """Exact Shapley values of a kernel machine's output.
+
+    The value of a coalition of columns for a sample x is the mean output over samples that have these
+    columns from x and the others from a background sample (the *interventional* game). For a kernel that is
+    a product over columns, each vector's share is the integral of a polynomial (Owen, 1972), which
+    Gauss-Legendre quadrature computes exactly; no coalition is sampled. The time is proportional to the
+    numbers of samples, vectors, background samples and columns: `compress` the model first, and draw some
+    hundred background samples.
+
+    Parameters
+    ----------
+    model : object
+        What `as_expansion` takes, with the kernel "rbf", "laplacian", "chi2" or "linear". The columns in
+        front of a pipeline's scalers, imputers and encoders are the players.
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        The samples to explain.
+    background : {array-like, sparse matrix, data frame} of shape (n_background, n_features)
+        Samples that absent columns are taken from. The game "kernel" does not use their values.
+    groups : mapping of str to sequence of str or int, default=None
+        Columns that act as one player, by names or numbers, such as the one-hot columns of a category.
+        Columns in no group are players of their own, after the groups.
+    game : {"interventional", "kernel"}, default="interventional"
+        "kernel" leaves out the factors of absent columns instead (the product-kernel game of PKeX-Shapley,
+        2025).
+    output : {"decision_function", "machines"}, default="decision_function"
+        What is explained: the decision values, or for any model the outputs of its binary machines.
+        Decision values that are votes or another nonlinear decoding of the machines' outputs are refused.
+    verbose : bool, default=False
+        Whether to show the progress on stderr.
+    n_jobs : int, default=None
+        Threads; None is all cores. The result does not depend on it.
+
+    Returns
+    -------
+    ShapleyValues
+
+    Raises
+    ------
+    TypeError
+        If the model is not a kernel expansion.
+    ValueError
+        For another kernel, a pipeline that mixes columns (PCA), a nonlinear decoding, and groups that
+        overlap.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from svmarrow import SVR
+    >>> from svmarrow.inspection import shapley_values
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> svr = SVR(C=100).fit(X, y)
+    >>> found = shapley_values(svr, X[:5], X[::10])
+    >>> found.values.shape
+    (5, 10)
+    >>> bool(abs(found.base_values + found.values.sum(axis=1) - svr.predict(X[:5])).max() < 1e-8)
+    True
+    """
+    check({"game": game, "output": output, "verbose": verbose, "n_jobs": n_jobs}, _RULES)
+    converted = as_expansion(model)
+    expansion, step, names = converted, None, None
+    if not isinstance(converted, KernelExpansion):
+        expansion, step = converted.expansion, converted.preparation
+        names = getattr(converted, "feature_names_in_", None)
+    _check_kernel(expansion, game)
+    if names is None and hasattr(X, "columns"):
+        names = list(X.columns)
+    n_columns = expansion.vectors.shape[1] if step is None else step.n_in
+    players = players_of(step, n_columns, names, groups)
+    take = as_rows if isinstance(converted, KernelExpansion) else converted.validated
+    rows, others = take(X), take(background)
+    if expansion.kernel == "linear":
+        parts = _linear(expansion, rows, others, players, n_jobs)
+    else:
+        with progress(verbose) as shown:
+            found = _core.shapley_values(
+                expansion.core_parts,
+                core_rows(rows),
+                core_rows(others),
+                game,
+                players.of_kernel_column.tolist(),
+                len(players.names),
+                shown.callback,
+                threads(n_jobs),
+            )
+        parts = found["values"], found["base"], found["additivity_error"], found["nodes"]
+    output_names = _output_names(converted, expansion, output)
+    return _result(*parts, players, output_names, _data(X, players))
+
+
+def _check_kernel(expansion: KernelExpansion, game: str) -> None:
+    allowed = _PRODUCT_KERNELS if game == "kernel" else ("linear", *_PRODUCT_KERNELS)
+    if expansion.kernel not in allowed:
+        kernel = "a Python function" if callable(expansion.kernel) else expansion.kernel
+        raise refuse("kernel", kernel, f"one of {', '.join(allowed)} for game={game!r}")
+
+
+def _output_names(converted: Any, expansion: KernelExpansion, output: str) -> list[str]:
+    """Names of the outputs; a ValueError where decision values are not these outputs."""
+    numbered = [str(k) for k in range(expansion.n_outputs)]
+    if not isinstance(converted, ExpansionClassifier):
+        return numbered
+    labels = [str(label) for label in converted.classes_.tolist()]
+    if converted.decoding == "binary":
+        return labels[1:]
+    if converted.decoding == "ovr":
+        return labels
+    pairs = [f"{a} or {b}" for i, a in enumerate(labels) for b in labels[i + 1 :]]
+    if converted.decoding == "ovo" and (output == "machines" or converted.decision_function_shape == "ovo"):
+        return pairs
+    if output == "machines":
+        return numbered
+    raise refuse(
+        "output",
+        output,
+        f"'machines' for a model of {len(labels)} classes whose decision values are votes or another "
+        "nonlinear decoding of binary machines; or train one machine for each class against the rest, for "
+        "example OneVsRestClassifier(SVC())",
+    )
+
+
+def _linear(
+    expansion: KernelExpansion, X: Any, background: Any, players: Players, n_jobs: int | None
+) -> tuple[Any, Any, Any, int]:
+    """(x_j - mean of b_j) w_j for every column, summed over the columns of each player."""
+    weights = _core.linear_weights(core_rows(expansion.vectors), expansion.coefficients, threads(n_jobs))
+    mean = np.asarray(background.astype(np.float64).mean(axis=0)).ravel()
+    dense = X.toarray() if sparse.issparse(X) else X
+    terms = (dense.astype(np.float64) - mean)[:, :, np.newaxis] * weights.T
+    values = np.zeros((terms.shape[0], len(players.names), terms.shape[2]))
+    for column, player in enumerate(players.of_kernel_column):
+        values[:, player] += terms[:, column]
+    base = product(weights, mean) + expansion.intercepts
+    outputs = expansion._evaluate(X, n_jobs)
+    return values, base, np.abs(values.sum(axis=1) + base - outputs), 0
+
+
+def _data(X: Any, players: Players) -> NDArray[np.float64] | None:
+    """The values of players of one column, NaN for groups."""
+    try:
+        matrix = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    data = np.full((matrix.shape[0], len(players.names)), np.nan)
+    for player, columns in enumerate(players.columns):
+        if columns.size == 1:
+            data[:, player] = matrix[:, columns[0]]
+    return data
+
+
+def _result(
+    values: Any, base: Any, error: Any, nodes: int, players: Players, names: list[str], data: Any
+) -> ShapleyValues:
+    if len(names) == 1:
+        values, base, error = values[:, :, 0], float(base[0]), error[:, 0]
+    return ShapleyValues(values, base, data, players.names, names, error, nodes)
