@@ -7,7 +7,7 @@ use ndarray::ArrayView2;
 
 use crate::control::Monitor;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use crate::watch::Watch;
 
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
@@ -150,7 +150,7 @@ pub fn joint(scores: ArrayView2<'_, f64>, labels: &[usize], monitor: &dyn Monito
             watch.spend(16 * labels.len() as u64)?;
             let shift = contest.best_shift(j)?;
             if shift != 0.0 {
-                contest.shift(j, shift);
+                contest.shift(j, shift)?;
                 moved = true;
             }
         }
@@ -190,7 +190,7 @@ impl<'a> Contest<'a> {
             rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).try_collect_vec()?;
         let guard = try_vec![0.0; rows.len()]?;
         let mut contest = Self { scores, rows, starts, columns, shifts, leaders, guard, wrong: Vec::new() };
-        contest.set_guard();
+        contest.set_guard()?;
         Ok(contest)
     }
 
@@ -198,7 +198,7 @@ impl<'a> Contest<'a> {
         self.columns[output * self.rows.len() + row] + self.shifts[output]
     }
 
-    fn set_guard(&mut self) {
+    fn set_guard(&mut self) -> Result<()> {
         self.wrong.clear();
         for label in 0..self.shifts.len() {
             for row in self.starts[label]..self.starts[label + 1] {
@@ -206,13 +206,14 @@ impl<'a> Contest<'a> {
                     self.guard[row] = self.value(row, label);
                 } else {
                     self.guard[row] = f64::INFINITY;
-                    self.wrong.push((row, label));
+                    self.wrong.try_push((row, label))?;
                 }
             }
         }
+        Ok(())
     }
 
-    fn shift(&mut self, j: usize, shift: f64) {
+    fn shift(&mut self, j: usize, shift: f64) -> Result<()> {
         let q = self.shifts.len();
         self.shifts[j] += shift;
         for row in 0..self.rows.len() {
@@ -223,7 +224,8 @@ impl<'a> Contest<'a> {
                 self.leaders[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
             }
         }
-        self.set_guard();
+        self.set_guard()?;
+        Ok(())
     }
 
     /// The shift of output j with the fewest errors. Above `needed` a row is given to j; that matters where the row is
@@ -238,12 +240,12 @@ impl<'a> Contest<'a> {
             let [first, second] = self.leaders[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
-                near.push((at, 1.0));
+                near.try_push((at, 1.0))?;
             }
         }
         for &(row, label) in &self.wrong {
             if self.leaders[row] == [j, label] {
-                near.push((needed(row, label), -1.0));
+                near.try_push((needed(row, label), -1.0))?;
             }
         }
         if near.is_empty() {
@@ -258,7 +260,7 @@ impl<'a> Contest<'a> {
             for (&top, &score) in self.guard[part.clone()].iter().zip(&column[part]) {
                 let at = top - score - self.shifts[j];
                 if at <= high {
-                    near.push((at, -1.0));
+                    near.try_push((at, -1.0))?;
                 } else if at < f64::INFINITY {
                     above = match above {
                         (first, gain) if first == at => (first, gain - 1.0),
@@ -277,7 +279,7 @@ impl<'a> Contest<'a> {
                 lowest = lowest.min(at);
                 highest = highest.max(at);
                 if at >= low {
-                    near.push((at, 1.0));
+                    near.try_push((at, 1.0))?;
                 } else {
                     under += 1.0;
                     below = match below {
