@@ -21,7 +21,7 @@ pub(crate) fn threshold_binary(
     same_length("positive (one for each score)", scores.len(), positive.len())?;
     finite_scores(scores, 1).map_err(to_python)?;
     let cost = Cost::of(scores.len(), 1, 32);
-    run(py, 1, cost, None, |_, _| Ok(threshold::binary(scores, positive, None)))
+    run(py, 1, cost, None, |_, _| threshold::binary(scores, positive, None))
 }
 
 /// The shifts (q,) of scores (n, q), decoded by their largest, with the fewest errors found.
