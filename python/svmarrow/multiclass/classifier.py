@@ -367,18 +367,14 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
 
     def _decoder(self) -> str:
         """The decoder by its own name."""
-        own = ("loss", "mean_loss")
-        decoder: Any = self.decoder
-        if not isinstance(decoder, str) or decoder not in (*own, *DECODERS):
+        own, decoder = ("loss", "mean_loss"), str(self.decoder)
+        if decoder not in (*own, *DECODERS):
             raise refuse("decoder", self.decoder, f"one of {', '.join(map(repr, (*own, *DECODERS)))}")
         if self.decoder not in own:
             return self.decoder
-        loss = loss_of(self.estimator)
-        if loss is None:
-            raise ValueError(
-                f"decoder={self.decoder!r} needs the loss of {type(self.estimator).__name__}, which is not "
-                "known: name one, such as decoder='hinge', or take 'hamming'"
-            )
+        if (loss := loss_of(self.estimator)) is None:
+            rule = f"a loss such as 'hinge', or 'hamming': {type(self.estimator).__name__} has no known loss"
+            raise refuse("decoder", self.decoder, rule)
         return loss if self.decoder == "loss" else f"mean_{loss}"
 
     @consistent
