@@ -11,11 +11,12 @@ use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use svmarrow::Error;
 use svmarrow::control::{Monitor, Par, Progress, StopReason};
+use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction};
 
 use crate::error::to_python;
 use crate::params::KernelArg;
-use crate::run::run_and_keep;
+use crate::run::{Cost, run_and_keep};
 
 /// The kernel of a fit, from the tuple of [`KernelArg`] or from a function.
 pub(crate) enum FunctionArg {
@@ -52,15 +53,22 @@ impl FunctionArg {
         }
     }
 
+    /// What a fit to these rows takes at least: every kernel value once.
+    pub(crate) fn cost(&self, rows: &Rows<'_>) -> Cost {
+        let columns = if matches!(self, Self::BuiltIn(Kernel::Precomputed)) { 1 } else { rows.cols() };
+        Cost::of(rows.rows(), rows.rows(), columns)
+    }
+
     /// Runs a fit as [`run_and_keep`] does; what the function raised is the error.
     pub(crate) fn run<R: Send>(
         &self,
         py: Python<'_>,
         n_jobs: usize,
+        cost: Cost,
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(KernelFunction<'_>, &dyn Monitor, Par) -> svmarrow::Result<R> + Send,
     ) -> PyResult<(R, Option<PyErr>)> {
-        let outcome = run_and_keep(py, n_jobs, progress, |monitor, par| {
+        let outcome = run_and_keep(py, n_jobs, cost, progress, |monitor, par| {
             work(self.function(), &WithKernel { monitor, kernel: self }, par)
         });
         if let Self::Function(function) = self

@@ -12,6 +12,7 @@ use svmarrow::least_squares::{
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
 use crate::dict::{fields, records};
 use crate::function::FunctionArg;
+use crate::run::Cost;
 use crate::svm::duration;
 
 /// What is to be fitted: targets (n, q) at rows (n, d), squares with weights (n,) or None.
@@ -37,7 +38,9 @@ impl<'py> ProblemArg<'py> {
         let (rows, targets, kernel) = (self.x.view()?, matrix_view(&self.targets)?, &self.kernel);
         let weights = self.weights.as_ref().map(vector).transpose()?;
         let fit_intercept = self.fit_intercept;
-        let (solution, raised) = kernel.run(py, n_jobs, progress, |kernel, monitor, par| {
+        // The matrix, and its factor or as many products with it.
+        let cost = Cost::of(rows.rows(), rows.rows(), rows.cols().saturating_add(rows.rows()));
+        let (solution, raised) = kernel.run(py, n_jobs, cost, progress, |kernel, monitor, par| {
             let (rows, targets) = (rows.reborrow(), targets.reborrow());
             work(&Problem { kernel, rows, targets, fit_intercept, weights }, monitor, par)
         })?;

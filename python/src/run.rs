@@ -6,7 +6,9 @@
 //! makes the monitor ask the work to stop, and is raised once the work has let go of the caller's buffers. A
 //! callback that answers true asks for the same stop, and nothing is raised: what there is by then is the result.
 //!
-//! Short work skips all this: a thread costs more than it. Tiny work does not even release the lock.
+//! Short work skips all this: a thread costs more than it. Tiny work does not even release the lock. Where work is
+//! short by all that is known beforehand but may turn out long (a fit whose steps do not end), it stays on the calling
+//! thread, and the monitor takes the lock for the same looks.
 //!
 //! Invariant: no panic passes this gate, and no other file detaches from the interpreter (a test reads the files).
 
@@ -15,7 +17,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -30,6 +32,9 @@ use crate::reserve;
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Multiplications below which work is done on the calling thread: about a millisecond.
 const SHORT: u64 = 2_000_000;
+/// Multiplications of kernel values below which a fit is done on the calling thread: up to 1,000 rows of few columns, where
+/// starting and waking threads takes longer than two of them save.
+const SHORT_FIT: u64 = 8_000_001;
 /// Multiplications below which the lock is kept: as long as it takes to hand the lock over and back.
 const TINY: u64 = 100_000;
 
@@ -102,12 +107,49 @@ impl<R: Send> Watch<R> {
         outcome.is_some()
     }
 
-    /// Whether the callback asks for an end.
-    fn look(&self, py: Python<'_>, callback: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        py.check_signals()?;
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (Some(callback), Some(p)) = (callback, latest) else { return Ok(false) };
-        callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?.is_truthy()
+    /// The progress since the last call.
+    fn latest(&self) -> Option<Progress> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Raises what signals raise, and tells the progress; whether the callback asks for an end.
+fn look(py: Python<'_>, callback: Option<&Bound<'_, PyAny>>, latest: Option<Progress>) -> PyResult<bool> {
+    py.check_signals()?;
+    let (Some(callback), Some(p)) = (callback, latest) else { return Ok(false) };
+    callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?.is_truthy()
+}
+
+/// The monitor of work on the calling thread.
+struct OnCaller {
+    callback: Option<Py<PyAny>>,
+    state: Mutex<CallerState>,
+}
+
+struct CallerState {
+    next_look: Instant,
+    stop: bool,
+    is_short: bool,
+    raised: Option<PyErr>,
+}
+
+impl Monitor for OnCaller {
+    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory::is_short() {
+            (state.is_short, state.stop) = (true, true);
+        }
+        if !state.stop && Instant::now() >= state.next_look {
+            let answer = Python::attach(|py| {
+                look(py, self.callback.as_ref().map(|callback| callback.bind(py)), Some(*progress))
+            });
+            state.stop = answer.unwrap_or_else(|error| {
+                state.raised = Some(error);
+                true
+            });
+            state.next_look = Instant::now() + HEARTBEAT;
+        }
+        if state.stop { ControlFlow::Break(StopReason::Interrupted) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -123,22 +165,26 @@ pub(crate) fn run<R: Send>(
     match cost {
         Cost::About(cost) if cost < TINY => result_of(alone(work)),
         Cost::About(cost) if cost < SHORT => result_of(detached(py, || alone(work))),
-        _ => match run_and_keep(py, n_jobs, progress, work)? {
+        _ => match run_and_keep(py, n_jobs, Cost::Unknown, progress, work)? {
             (result, None) => Ok(result),
             (_, Some(raised)) => Err(raised),
         },
     }
 }
 
-/// Runs long work as [`run`] does, and gives what there is of its result beside the exception that ended it early.
-/// Where the work has no result, that exception is the error.
+/// Runs work that may be long as [`run`] does, and gives what there is of its result beside the exception that ended it
+/// early. Where the work has no result, that exception is the error. `cost` is what it takes where nothing goes wrong.
 pub(crate) fn run_and_keep<R: Send>(
     py: Python<'_>,
     n_jobs: usize,
+    cost: Cost,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
-    let (outcome, raised) = watched(py, n_jobs, progress, work)?;
+    let (outcome, raised) = match cost {
+        Cost::About(cost) if cost < SHORT_FIT => on_caller(py, progress, work)?,
+        _ => watched(py, n_jobs, progress, work)?,
+    };
     match (result_of(outcome), raised) {
         (Ok(result), raised) => Ok((result, raised)),
         (Err(_), Some(raised)) => Err(raised),
@@ -158,6 +204,24 @@ fn alone<R>(work: impl FnOnce(&dyn Monitor, Par) -> Result<R>) -> Outcome<R> {
     catch_unwind(AssertUnwindSafe(|| work(&Silent, Par::Sequential)))
 }
 
+fn on_caller<R: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+) -> PyResult<(Outcome<R>, Option<PyErr>)> {
+    reserve::fill()?;
+    let state =
+        CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, is_short: false, raised: None };
+    let monitor =
+        OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
+    let outcome = detached(py, || catch_unwind(AssertUnwindSafe(|| work(&monitor, Par::Sequential))));
+    let mut state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if state.raised.is_none() && state.is_short {
+        state.raised = Some(reserve::error());
+    }
+    Ok((outcome, state.raised))
+}
+
 fn watched<R: Send>(
     py: Python<'_>,
     n_jobs: usize,
@@ -174,7 +238,7 @@ fn watched<R: Send>(
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
         while !detached(py, || watch.wait()) {
             if raised.is_none() {
-                let asked = watch.look(py, progress).unwrap_or_else(|error| {
+                let asked = look(py, progress, watch.latest()).unwrap_or_else(|error| {
                     raised = Some(error);
                     true
                 });

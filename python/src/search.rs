@@ -14,6 +14,7 @@ use svmarrow::svm::{Fold, Grid, Judge, Point, Searched, SvmParams, search};
 use crate::array::{RowsArg, indices, matrix_view, vector};
 use crate::error::to_python;
 use crate::function::FunctionArg;
+use crate::run::Cost;
 use crate::svm::{ClassificationArg, RegressionArg, duration};
 
 /// What is fitted at every point.
@@ -140,7 +141,7 @@ pub(crate) fn search_svm(
     };
     let max_time = duration(solver.max_time)?;
     let caller = Caller { function: judge, raised: Mutex::default() };
-    let outcome = first.run(py, solver.n_jobs, solver.progress.as_ref(), |_, monitor, par| {
+    let outcome = first.run(py, solver.n_jobs, Cost::Unknown, solver.progress.as_ref(), |_, monitor, par| {
         let monitor = WithCaller { monitor, caller: &caller };
         let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect();
         let grid = Grid { kernels: &kernels, costs, wanted: wanted.reborrow(), folds: &folds };

@@ -21,6 +21,7 @@ use crate::dict::{ForPython, fields, records};
 use crate::error::to_python;
 use crate::function::FunctionArg;
 use crate::multiclass::code_matrix;
+use crate::run::Cost;
 
 /// How several classes are told apart: a name, or the matrix of a code.
 #[derive(FromPyObject)]
@@ -172,6 +173,7 @@ impl<'py> SolverArg<'py> {
         &self,
         py: Python<'py>,
         kernel: &FunctionArg,
+        cost: Cost,
         fit: impl FnOnce(
             KernelFunction<'_>,
             Option<Start<'_>>,
@@ -197,7 +199,7 @@ impl<'py> SolverArg<'py> {
             None => None,
         };
         let (model, raised) =
-            kernel.run(py, self.n_jobs, self.progress.as_ref(), |kernel, monitor, par| {
+            kernel.run(py, self.n_jobs, cost, self.progress.as_ref(), |kernel, monitor, par| {
                 let start = start.as_ref().map(|(support, coefficients, products)| Start {
                     support,
                     coefficients: coefficients.reborrow(),
@@ -229,8 +231,8 @@ pub(crate) fn fit_svc<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let given = task.read()?;
-    let (model, interrupted) = solver.fit(py, &kernel, |kernel, start, params, monitor, par| {
+    let (given, cost) = (task.read()?, kernel.cost(&rows));
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
         let task = Classification { start: start.map(Start::reborrow), ..given.task() };
         fit_classifier(kernel, rows, &task, params, monitor, par)
     })?;
@@ -262,8 +264,8 @@ pub(crate) fn fit_svr<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let given = task.read()?;
-    let (model, interrupted) = solver.fit(py, &kernel, |kernel, start, params, monitor, par| {
+    let (given, cost) = (task.read()?, kernel.cost(&rows));
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
         let task = Regression { start: start.map(Start::reborrow), ..given };
         fit_regression(kernel, rows, &task, params, monitor, par)
     })?;
@@ -284,7 +286,8 @@ pub(crate) fn fit_one_class_svm<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (rows, weights) = (x.view()?, vector(&weights)?);
-    let (model, interrupted) = solver.fit(py, &kernel, |kernel, start, params, monitor, par| {
+    let cost = kernel.cost(&rows);
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
         let start = start.map(Start::reborrow);
         fit_one_class(kernel, rows, &OneClass { weights, nu, start }, params, monitor, par)
     })?;
