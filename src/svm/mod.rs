@@ -27,7 +27,7 @@
 //! | `subproblem` | the inner tier: pair steps within a block |
 //! | `newton` | a direct step on the unbounded variables, where pair steps crawl |
 //! | `triangle` | the factor of a few free variables, kept as they come and go |
-//! | `stall` | when there is no progress, or too little |
+//! | `stall` | when there is no progress |
 //! | `intercept` | the intercept |
 //! | `certificate` | objectives, duality gap, violation |
 //! | `leave_one_out` | bounds for the errors on rows left out |

@@ -68,46 +68,6 @@ impl Stall {
     }
 }
 
-/// The watch over fits that rise as promised and come no closer: with a C of 1e10 times what separates the rows, each step
-/// is tiny beside the way to go, and the violation grows for longer than anybody waits.
-///
-/// Windows of steps double in length. A fit crawls when, from `many_steps` on, the smallest violation of a window is
-/// more than half of that of the window before. LIBSVM ends such fits after 1e7 steps, whatever their progress.
-pub(super) struct Crawl {
-    /// Steps at the start of the first window; before, violations are those of a fit that has hardly begun.
-    start: u64,
-    end: u64,
-    before: f64,
-    smallest: f64,
-}
-
-/// Steps of a machine of `n` variables before which no fit crawls.
-fn many_steps(n: usize) -> u64 {
-    200_000_000.max(1000 * n as u64)
-}
-
-impl Crawl {
-    /// For a machine or block of `n` variables.
-    pub(super) fn new(n: usize) -> Self {
-        let start = many_steps(n) / 4;
-        Self { start, end: 2 * start, before: f64::NAN, smallest: f64::INFINITY }
-    }
-
-    /// Takes in the steps so far and the violation now; whether the fit crawls.
-    pub(super) fn is_after(&mut self, steps: u64, violation: f64) -> bool {
-        if steps > self.start {
-            self.smallest = self.smallest.min(violation);
-        }
-        if steps < self.end {
-            return false;
-        }
-        let crawls = self.smallest > 0.5 * self.before;
-        (self.before, self.smallest) = (self.smallest, f64::INFINITY);
-        self.end = self.end.max(steps).saturating_mul(2);
-        crawls
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,23 +94,5 @@ mod tests {
             assert_eq!(stall.idle_after(forth + back, 2e-3, 1.0), look);
         }
         assert_eq!(stall.idle_after(back, 1e-3, 0.5), 0);
-    }
-
-    #[test]
-    fn what_comes_no_closer_crawls_and_what_halves_its_violation_does_not() {
-        let (mut growing, mut closing) = (Crawl::new(300), Crawl::new(300));
-        let mut found = None;
-        for look in 1..1000_u64 {
-            let steps = look * 1_000_000;
-            if growing.is_after(steps, steps as f64) {
-                found = found.or(Some(steps));
-            }
-            // Halved in less than the steps so far, after a time in which it grew.
-            assert!(!closing.is_after(steps, 1e12 / (steps as f64).powf(1.1)), "{steps}");
-        }
-        assert_eq!(found, Some(200_000_000));
-        let mut large = Crawl::new(1_000_000);
-        assert!((1..1000).all(|look| !large.is_after(look * 1_000_000, 1.0)));
-        assert!(large.is_after(1_000_000_000, 1.0));
     }
 }

@@ -25,7 +25,7 @@ mod walk;
 use self::scans::{Due, Scans};
 pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
-use super::stall::{Change, Crawl, Stall, rise};
+use super::stall::{Change, Stall, rise};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -61,7 +61,6 @@ impl Subproblem {
     ) -> Result<(u64, Option<StopReason>)> {
         let stretch = (STRETCH / (self.stride + STEP)) as u64;
         let (mut steps, mut stall, mut promised) = (0, Stall::new(), 0.0);
-        let mut crawl = Crawl::new(self.beta.len());
         let state = |block: &Self| (block.beta.clone(), block.gradient.clone());
         let mut last = state(self);
         // How much the objective has risen since, or rather fallen.
@@ -86,9 +85,6 @@ impl Subproblem {
             height += risen;
             if height >= 0.0 {
                 (best, height) = (last.clone(), 0.0);
-            }
-            if crawl.is_after(steps, self.violation) {
-                return Ok((steps, Some(StopReason::Stalled)));
             }
             if idle >= PATIENCE {
                 (self.beta, self.gradient) = best;
