@@ -32,6 +32,9 @@ use crate::reserve;
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Multiplications below which work is done on the calling thread: about a millisecond.
 const SHORT: u64 = 2_000_000;
+/// Multiplications of kernel values below which a fit is done on the calling thread: up to 1,000 rows of few columns, where
+/// starting and waking threads takes longer than two of them save.
+const SHORT_FIT: u64 = 8_000_001;
 /// Multiplications below which the lock is kept: as long as it takes to hand the lock over and back.
 const TINY: u64 = 100_000;
 
@@ -179,7 +182,7 @@ pub(crate) fn run_and_keep<R: Send>(
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
     let (outcome, raised) = match cost {
-        Cost::About(cost) if cost < SHORT => on_caller(py, progress, work)?,
+        Cost::About(cost) if cost < SHORT_FIT => on_caller(py, progress, work)?,
         _ => watched(py, n_jobs, progress, work)?,
     };
     match (result_of(outcome), raised) {

@@ -50,8 +50,13 @@ _SHORT = 100_000
 
 def numbered_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes of labels to learn from, sorted, and the number of each label's class."""
-    check_classification_targets(y)
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU"
+    if not plain:
+        check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
+    # Of integers and strings the check refuses none, and warns where every other row has a class of its own.
+    if plain and 2 * classes.size > y.size:
+        check_classification_targets(y)
     if classes.size < 2:
         raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
     return classes, labels.reshape(-1)

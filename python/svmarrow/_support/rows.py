@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -66,6 +67,8 @@ _LEAST = float(np.finfo(np.float64).tiny)
 #: A variance below this share of the mean square has lost its digits in the difference of two sums; below the
 #: fourth power of it, in the mean itself.
 _CANCELLED = 1e-6
+#: Bytes that any machine has, and a budget of which fits that need no more leave most unused.
+_FEW_BYTES, _AMPLE = 2**22, 2**28
 #: Share of the free memory that a fit may take for kernel rows.
 _CACHE_SHARE = 0.4
 
@@ -115,8 +118,14 @@ def parts_at_once(n_jobs: int | None) -> int | None:
     return None if shared else max(1, int(joblib.effective_n_jobs(n_jobs)))
 
 
-def cache_bytes(megabytes: float | None) -> int:
-    """The byte budget for kernel rows, at most what can be had; ``None`` is a share of the free memory."""
+def cache_bytes(megabytes: float | None, needed: int | None = None) -> int:
+    """The byte budget for kernel rows, at most what can be had; ``None`` is a share of the free memory.
+
+    Where a fit has a use for ``needed`` bytes at most, and these are few, the free memory is not looked up:
+    that takes longer than a small fit. A budget is no memory, only what is used of it.
+    """
+    if needed is not None and needed <= _FEW_BYTES:
+        return _AMPLE if megabytes is None else int(min(float(megabytes) * 2.0**20, _AMPLE))
     share = int(_core.available_memory() * _CACHE_SHARE)
     return share if megabytes is None else int(min(float(megabytes) * 2.0**20, 2.0 * share))
 
@@ -307,7 +316,9 @@ def default_gamma(
         return float(gamma)
     if gamma == "auto":
         return 1.0 / float(X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"), one_blas_thread():
+    # The moments of dense rows that count alike are no work for BLAS, whose threads are not cheap to set.
+    sums = nullcontext() if weights is None and not sp.issparse(X) else one_blas_thread()
+    with np.errstate(over="ignore", invalid="ignore"), sums:
         variance, mean = moments(X, weights)
     half = 1.0
     if not max(_LEAST, _CANCELLED**4 * mean * mean) < variance < math.inf:

@@ -138,7 +138,7 @@ class LeastSquares(FittedExpansion):
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows, and y as scikit-learn's checks leave it."""
-        check(self.get_params(deep=False), self._rules)
+        check({name: getattr(self, name) for name in self._rules}, self._rules)
         X, y = self._validated_pair(X, y, precomputed=self._is_precomputed())
         self._check_training_rows(X)
         return X, y

@@ -152,7 +152,7 @@ class SupportVectorMachine(CertifiedMachine):
 
     def _validated(self, X: Any, y: Any = None, *, with_y: bool) -> Any:
         """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""
-        check(self.get_params(deep=False), self._rules)
+        check({name: getattr(self, name) for name in self._rules}, self._rules)
         data = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=with_y)
         self._check_training_rows(data[0] if with_y else data)
         return data
@@ -196,7 +196,9 @@ class SupportVectorMachine(CertifiedMachine):
         start: tuple[NDArray[np.int64], NDArray[np.float64], None] | None,
     ) -> Any:
         """Runs ``fit(rows, kernel, solver)``, a function of the extension module."""
-        budget = cache_bytes(self.cache_size)
+        n, d = map(int, training.rows.shape)
+        # Kernel rows in single precision, and the packed rows.
+        budget = cache_bytes(self.cache_size, needed=8 * n * (n + d))
         jobs = threads(self.n_jobs)
         kernel: Any = training.kernel
         if callable(kernel[0]):
