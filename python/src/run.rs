@@ -32,9 +32,9 @@ use crate::reserve;
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Multiplications below which work is done on the calling thread: about a millisecond.
 const SHORT: u64 = 2_000_000;
-/// Multiplications of kernel values below which a fit is done on the calling thread: up to 1,000 rows of few columns, where
+/// Multiplications of kernel values below which a fit is done on the calling thread: up to 1,100 rows of few columns, where
 /// starting and waking threads takes longer than two of them save.
-const SHORT_FIT: u64 = 8_000_001;
+const SHORT_FIT: u64 = 10_000_000;
 /// Multiplications below which the lock is kept: as long as it takes to hand the lock over and back.
 const TINY: u64 = 100_000;
 

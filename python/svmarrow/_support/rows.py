@@ -67,8 +67,6 @@ _LEAST = float(np.finfo(np.float64).tiny)
 #: A variance below this share of the mean square has lost its digits in the difference of two sums; below the
 #: fourth power of it, in the mean itself.
 _CANCELLED = 1e-6
-#: Bytes that any machine has, and a budget of which fits that need no more leave most unused.
-_FEW_BYTES, _AMPLE = 2**22, 2**28
 #: Share of the free memory that a fit may take for kernel rows.
 _CACHE_SHARE = 0.4
 
@@ -118,14 +116,8 @@ def parts_at_once(n_jobs: int | None) -> int | None:
     return None if shared else max(1, int(joblib.effective_n_jobs(n_jobs)))
 
 
-def cache_bytes(megabytes: float | None, needed: int | None = None) -> int:
-    """The byte budget for kernel rows, at most what can be had; ``None`` is a share of the free memory.
-
-    Where a fit has a use for ``needed`` bytes at most, and these are few, the free memory is not looked up:
-    that takes longer than a small fit. A budget is no memory, only what is used of it.
-    """
-    if needed is not None and needed <= _FEW_BYTES:
-        return _AMPLE if megabytes is None else int(min(float(megabytes) * 2.0**20, _AMPLE))
+def cache_bytes(megabytes: float | None) -> int:
+    """The byte budget for kernel rows, at most what can be had; ``None`` is a share of the free memory."""
     share = int(_core.available_memory() * _CACHE_SHARE)
     return share if megabytes is None else int(min(float(megabytes) * 2.0**20, 2.0 * share))
 

@@ -59,7 +59,7 @@ class FittedExpansion(WithOutputs, KernelEstimator):
     expansion_: KernelExpansion
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        self._check_fitted()
         precomputed = self._is_fitted_precomputed()
         return self.expansion_._evaluate(
             validated(self, X, reset=False, precomputed=precomputed), self.n_jobs
@@ -72,7 +72,7 @@ class FittedExpansion(WithOutputs, KernelEstimator):
     @consistent
     def as_expansion(self) -> Any:
         """The fitted model as a kernel expansion, without the training."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.expansion_
 
     @property
@@ -82,14 +82,19 @@ class FittedExpansion(WithOutputs, KernelEstimator):
         The shape that scikit-learn's ``SVC`` and ``SVR`` have, so that one rule holds for classifiers and
         regressors; ``KernelRidge`` has the transpose.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         return self.expansion_.coefficients.T
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
         """Intercepts (n_outputs,); zeros without one."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.expansion_.intercepts
+
+    def _check_fitted(self) -> None:
+        """Raises `NotFittedError` before `fit`. scikit-learn's own check takes longer, it builds tags."""
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")

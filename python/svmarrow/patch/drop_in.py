@@ -68,6 +68,13 @@ class DropIn:
             cls._original = original
             cls.__doc__ = original.__doc__
 
+    @classmethod
+    @functools.cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature for every fit, which takes as long as a small one.
+        names: list[str] = super()._get_param_names()  # type: ignore[misc]
+        return names
+
     def _keep_columns(self, trained: Any) -> None:
         """The number of columns and their names, if they have any, from a fitted estimator."""
         self.n_features_in_ = trained.n_features_in_

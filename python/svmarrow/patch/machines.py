@@ -127,7 +127,8 @@ class Machine(DropIn):
 
     def _new_trainer(self) -> Any:
         kernel = "precomputed" if callable(self.kernel) else self.kernel
-        return self._trainer(kernel=kernel, **{name: getattr(self, name) for name in self._shared})
+        parameters = {name: getattr(self, name) for name in self._shared}
+        return self._trainer(kernel=kernel, **parameters)
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Trains with svmarrow, and keeps what scikit-learn keeps."""
@@ -217,6 +218,11 @@ class Classifier(Machine):
     and start from the solution for all rows; every class is dealt out evenly; pairs are coupled exactly.
     """
 
+    #: In the version of scikit-learn that is installed.
+    _is_probability_deprecated: ClassVar[bool] = (
+        inspect.signature(originals.SVC).parameters["probability"].default == "deprecated"
+    )
+
     probability: bool | str
     decision_function_shape: Literal["ovo", "ovr"]
     break_ties: bool
@@ -240,8 +246,7 @@ class Classifier(Machine):
     ) -> None:
         """The sigmoid of each pair, in LIBSVM's direction: from outputs that are positive for the first."""
         self._probA = self._probB = np.empty(0)
-        default = inspect.signature(self._original).parameters["probability"].default
-        if default == "deprecated" != self.probability:
+        if self._is_probability_deprecated and self.probability != "deprecated":
             name = self._original.__name__
             warn_caller(
                 "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "

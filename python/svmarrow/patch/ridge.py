@@ -39,10 +39,10 @@ class KernelRidgeTrainer(RLSRegressor, stored=False):
 
     def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:  # noqa: ARG002
         kernel: Any = KERNELS[self.kernel]  # type: ignore[index]
-        if kernel == "chi2" and self.gamma is None:
+        given: Any = self.gamma
+        if kernel == "chi2" and given is None:
             raise ValueError("gamma=None is not allowed: kernel='chi2' needs a number")
         # pairwise_kernels leaves None to the kernels, which take 1 / n_features.
-        given: Any = self.gamma
         gamma = 1.0 / float(X.shape[1]) if given is None else float(given)
         return kernel, gamma, float(self.coef0), int(self.degree)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import Kept, consistent
@@ -76,6 +75,10 @@ SOLVER_RULES = {
 }
 #: Bytes of training rows below which memory is not worth a look.
 _SMALL = 2**26
+#: Multiplications of all kernel values of a fit that stays on the calling thread, whatever the cores.
+_SMALL_FIT = 2_000_000
+#: A byte budget of which such a fit leaves most unused; only what is used is memory.
+_AMPLE = 2**28
 
 
 def cost(C: float) -> float:
@@ -197,9 +200,13 @@ class SupportVectorMachine(CertifiedMachine):
     ) -> Any:
         """Runs ``fit(rows, kernel, solver)``, a function of the extension module."""
         n, d = map(int, training.rows.shape)
-        # Kernel rows in single precision, and the packed rows.
-        budget = cache_bytes(self.cache_size, needed=8 * n * (n + d))
-        jobs = threads(self.n_jobs)
+        # To look up the free memory and the cores takes longer than a small fit, which has no use for either.
+        is_small = n * n * max(d, 8) <= _SMALL_FIT
+        if is_small:
+            budget = _AMPLE if self.cache_size is None else int(self.cache_size * 2**20)
+        else:
+            budget = cache_bytes(self.cache_size)
+        jobs = 1 if is_small and self.n_jobs is None else threads(self.n_jobs)
         kernel: Any = training.kernel
         if callable(kernel[0]):
             kernel = TrainingKernel(kernel[0], training.rows)
@@ -316,7 +323,7 @@ class SupportVectorMachine(CertifiedMachine):
     @consistent
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
-        check_is_fitted(self)
+        self._check_fitted()
         return np.empty((0, 0)) if self._is_fitted_precomputed() else shown(self.expansion_.vectors)
 
 

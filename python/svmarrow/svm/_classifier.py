@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit, consistent
@@ -133,7 +132,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where row r of a support vector
         belongs to its machine against the r-th of the other classes; (n_classes, n_SV) one against the rest.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         coefficients = self.expansion_.coefficients
         if self._decoding != "ovo":
             return self._in_kind(coefficients.T)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import consistent
@@ -70,7 +69,7 @@ class CertifiedMachine(FittedExpansion):
 
         Read-only.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         expansion = self.expansion_
         if callable(expansion.kernel) or expansion.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
@@ -84,13 +83,13 @@ class CertifiedMachine(FittedExpansion):
     @property
     def n_iter_(self) -> Any:
         """Pair steps."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.certificate_.iterations
 
     @property
     def fit_status_(self) -> int:
         """0 if every machine reached the tolerance, else 1."""
-        check_is_fitted(self)
+        self._check_fitted()
         return int(self.certificate_.stop != "converged")
 
 
@@ -145,5 +144,5 @@ class CertifiedClassifier(FittedClassifier, CertifiedMachine):
     @property
     def n_iter_(self) -> NDArray[np.int64]:
         """Pair steps of each machine (n_outputs,)."""
-        check_is_fitted(self)
+        self._check_fitted()
         return np.array([machine.iterations for machine in self.certificate_.machines], dtype=np.int64)
