@@ -367,8 +367,8 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
 
     def _decoder(self) -> str:
         """The decoder by its own name."""
-        own, decoder = ("loss", "mean_loss"), str(self.decoder)
-        if decoder not in (*own, *DECODERS):
+        own = ("loss", "mean_loss")
+        if not isinstance(self.decoder, str) or self.decoder not in (*own, *DECODERS):
             raise refuse("decoder", self.decoder, f"one of {', '.join(map(repr, (*own, *DECODERS)))}")
         if self.decoder not in own:
             return self.decoder

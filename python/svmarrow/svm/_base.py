@@ -203,7 +203,7 @@ class SupportVectorMachine(CertifiedMachine):
         # To look up the free memory and the cores takes longer than a small fit, which has no use for either.
         is_small = n * n * max(d, 8) <= _SMALL_FIT
         if is_small:
-            budget = _AMPLE if self.cache_size is None else int(self.cache_size * 2**20)
+            budget = _AMPLE if self.cache_size is None else int(min(float(self.cache_size) * 2.0**20, _AMPLE))
         else:
             budget = cache_bytes(self.cache_size)
         jobs = 1 if is_small and self.n_jobs is None else threads(self.n_jobs)
