@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
@@ -367,15 +367,15 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
 
     def _decoder(self) -> str:
         """The decoder by its own name."""
-        own = ("loss", "mean_loss")
-        if not isinstance(self.decoder, str) or self.decoder not in (*own, *DECODERS):
-            raise refuse("decoder", self.decoder, f"one of {', '.join(map(repr, (*own, *DECODERS)))}")
-        if self.decoder not in own:
-            return self.decoder
+        own, decoder = ("loss", "mean_loss"), cast("object", self.decoder)
+        if not isinstance(decoder, str) or decoder not in (*own, *DECODERS):
+            raise refuse("decoder", decoder, f"one of {', '.join(map(repr, (*own, *DECODERS)))}")
+        if decoder not in own:
+            return decoder
         if (loss := loss_of(self.estimator)) is None:
             rule = f"a loss such as 'hinge', or 'hamming': {type(self.estimator).__name__} has no known loss"
-            raise refuse("decoder", self.decoder, rule)
-        return loss if self.decoder == "loss" else f"mean_{loss}"
+            raise refuse("decoder", decoder, rule)
+        return loss if decoder == "loss" else f"mean_{loss}"
 
     @consistent
     def outputs(self, X: Any) -> NDArray[np.float64]:
