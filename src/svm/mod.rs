@@ -51,6 +51,7 @@ mod memory;
 mod nested;
 mod newton;
 mod params;
+mod precision;
 mod problem;
 mod scale;
 mod search;
