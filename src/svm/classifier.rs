@@ -154,15 +154,26 @@ pub fn fit_classifier<'a>(
         }
         machines.push(Machine::new(problem, exact, segments, &columns, &training)?);
     }
-    scale::start(&mut machines, &columns, &training)?;
-    solve(&mut machines, &mut columns, &training)?;
-    let needs_double = |machine: &Machine<'_>| machine.needs_double(params.tolerance);
-    if !machines.iter().any(needs_double) {
-        return collect(&machines, &columns, Effort::default(), &training, task);
+    let mut in_double = vec![false; machines.len()];
+    if task.start.is_some() {
+        for (machine, in_double) in machines.iter().zip(&mut in_double) {
+            *in_double = machine.begins_in_double(&columns, &training)?;
+        }
+    }
+    // What hides the optimum of one machine is not far from hiding that of the others.
+    if !in_double.contains(&true) {
+        scale::start(&mut machines, &columns, &training)?;
+        solve(&mut machines, &mut columns, &training)?;
+        in_double = machines.iter().map(|machine| machine.needs_double(params.tolerance)).collect();
+        if !in_double.contains(&true) {
+            return collect(&machines, &columns, Effort::default(), &training, task);
+        }
+    } else {
+        in_double.fill(true);
     }
     let effort = columns.effort();
     let mut columns = columns.in_double(&training, &sizes, machine_size)?;
-    for machine in machines.iter_mut().filter(|machine| needs_double(machine)) {
+    for (machine, _) in machines.iter_mut().zip(&in_double).filter(|(_, in_double)| **in_double) {
         machine.go_on_with(&columns, &training)?;
     }
     solve(&mut machines, &mut columns, &training)?;

@@ -18,7 +18,7 @@
 
 use super::columns::{Columns, Segment};
 use super::machine::Machine;
-use super::precision::KernelValue;
+use super::precision::{KernelValue, is_hopeless};
 use super::sharing::Sharing;
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
@@ -181,6 +181,8 @@ fn check<K: KernelValue>(
         Some(StopReason::Converged)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
+    } else if is_hopeless::<K>(&machine.problem().beta, &machine.problem().diagonal, tolerance) {
+        Some(StopReason::Stalled)
     } else {
         None
     };

@@ -543,6 +543,16 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// Whether rounding hides the optimum in single precision from the coefficients that a machine begins with.
+    pub(super) fn begins_in_double<K: KernelValue>(
+        &self,
+        columns: &Columns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<bool> {
+        let rounding = self.measure(self.problem(), columns, training.par)?;
+        Ok(rounding.needs_double(training.params.tolerance))
+    }
+
     /// Whether the machine ended where rounding hides the optimum from kernel values of single precision.
     pub(super) fn needs_double(&self, tolerance: f64) -> bool {
         matches!(self.stop, Some(StopReason::Converged | StopReason::Stalled))
@@ -590,7 +600,9 @@ impl<'a> Machine<'a> {
             return Ok(true);
         }
         self.is_proved = true;
-        let decided = solved && rounding.output <= tolerance;
+        // Outputs may be so large that the tolerance is below their last digit.
+        let (.., Certificate { primal, gap, .. }) = self.certified(self.problem());
+        let decided = solved && (rounding.output <= tolerance || gap <= tolerance * primal.abs());
         self.stop = Some(if decided { StopReason::Converged } else { StopReason::Stalled });
         Ok(false)
     }

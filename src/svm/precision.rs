@@ -11,6 +11,10 @@
 //! b'Eb is ||b||_1 times the mean of sign(b_i) (Eb)_i over the draws; its mean over [`DRAWS`] of them is off by five
 //! standard errors at most. In double precision the bounds are proved: every error is the largest that there can be.
 //!
+//! A machine whose coefficients become so large that roundings, even if they were independent of each other, are a few
+//! times the tolerance ends in single precision at once: coefficients without bounds may grow for ever there, since rounded
+//! kernel matrices are not positive definite.
+//!
 //! Cost: of the measure [`DRAWS`] kernel values a support vector; in double precision a product of all outputs.
 
 use super::certificate::is_steady;
@@ -31,12 +35,15 @@ const SAFETY: f64 = 2.0;
 /// Share of the tolerance that these may be in single precision.
 const SHARE: f64 = 0.25;
 
+/// Times the tolerance that the roundings of single precision may be before a machine ends there.
+const HOPELESS: f64 = 4.0;
+
 /// A kernel value as blocks and caches keep it.
 pub(super) trait KernelValue: Value + Stored {
     /// Its precision.
     const PRECISION: Precision;
     /// Ridge of the systems of the unbounded variables, relative to the largest diagonal entry and to sqrt(m): the size of
-    /// what rounding adds to the eigenvalues of a kernel matrix.
+    /// what rounding adds to the eigenvalues of a kernel matrix, in its values or in its factor.
     const RIDGE: f64;
 }
 
@@ -47,7 +54,15 @@ impl KernelValue for f32 {
 
 impl KernelValue for f64 {
     const PRECISION: Precision = Precision::Double;
-    const RIDGE: f64 = 1e-15;
+    const RIDGE: f64 = 1e-13;
+}
+
+/// Whether kernel values in single precision are of no use to coefficients that are to be found to a tolerance.
+pub(super) fn is_hopeless<K: KernelValue>(beta: &[f64], diagonal: &[f64], tolerance: f64) -> bool {
+    K::PRECISION == Precision::Single && {
+        let squares: f64 = beta.iter().zip(diagonal).map(|(b, d)| (b * d) * (b * d)).sum();
+        0.5 * f64::from(f32::EPSILON) * squares.sqrt() > HOPELESS * tolerance
+    }
 }
 
 /// Kernel values of a fit: the precision to compute them in, the largest, and the error of one in double precision.

@@ -54,10 +54,12 @@ fn fit_single(
         exact = problem.start_from(&start.of_machine(rows, 0, 1, order)?, products.as_deref());
     }
     let mut machines = [Machine::new(problem, exact, &[0], &columns, training)?];
-    scale::start(&mut machines, &columns, training)?;
-    solve(&mut machines, &mut columns, training)?;
-    if !machines[0].needs_double(training.params.tolerance) {
-        return outcome(&machines[0], &columns, Effort::default(), training);
+    if !(start.is_some() && machines[0].begins_in_double(&columns, training)?) {
+        scale::start(&mut machines, &columns, training)?;
+        solve(&mut machines, &mut columns, training)?;
+        if !machines[0].needs_double(training.params.tolerance) {
+            return outcome(&machines[0], &columns, Effort::default(), training);
+        }
     }
     let effort = columns.effort();
     let mut columns = columns.in_double(training, &[n], n)?;

@@ -25,7 +25,7 @@ mod walk;
 use self::scans::{Due, Scans};
 pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
-use super::precision::KernelValue;
+use super::precision::{KernelValue, is_hopeless};
 use super::stall::{Change, Stall, rise};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
@@ -86,6 +86,9 @@ impl<K: KernelValue> Subproblem<K> {
             height += risen;
             if height >= 0.0 {
                 (best, height) = (last.clone(), 0.0);
+            }
+            if is_hopeless::<K>(&self.beta, &self.diagonal, goal.tolerance) {
+                return Ok((steps, Some(StopReason::Stalled)));
             }
             if idle >= PATIENCE {
                 (self.beta, self.gradient) = best;
