@@ -284,6 +284,18 @@ impl Reach {
         (self.value, error)
     }
 
+    /// (a, b) of an error of at most k(x, z) (a + b (s + t)) in double precision, with the scales s and t of the rows (see
+    /// `KernelRows::scales`); `None` where there is no such bound.
+    pub(crate) fn relative_in_double(&self) -> Option<(f64, f64)> {
+        let (of_sum, finish) = (growth(self.cols + 4, false), FINISH * growth(0, false));
+        let slope = match self.kernel {
+            Kernel::Rbf { .. } => 4.4 * of_sum,
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 3.3 * of_sum,
+            _ => return None,
+        };
+        (slope * (2.0 * self.longest) < 0.1).then_some((finish, slope))
+    }
+
     /// Whether values can be computed in single precision.
     pub(crate) fn is_single(&self) -> bool {
         self.value < SINGLE && is_single(&self.kernel, self.longest)

@@ -377,6 +377,26 @@ impl<'a> KernelRows<'a> {
         self.frame.centre_products(self.source, rows, coefficients, q)
     }
 
+    /// How large rounding is in the kernel values of rows of the source, relative to each other.
+    pub(crate) fn scales(&self, rows: &[usize]) -> Vec<f64> {
+        let length = |row: usize| {
+            let (mut squared, mut l1) = (0.0, 0.0);
+            self.frame.for_each(self.source, row, |_, v| {
+                squared += v * v;
+                l1 += v.abs();
+            });
+            (squared, l1)
+        };
+        match self.function.built_in() {
+            Kernel::Rbf { .. } => rows.iter().map(|&row| 1.0 + length(row).0).collect(),
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
+                rows.iter().map(|&row| 1.0 + length(row).1).collect()
+            }
+            Kernel::Linear | Kernel::Polynomial { .. } => self.diagonal(rows),
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => vec![1.0; rows.len()],
+        }
+    }
+
     /// k(x_i, x_i) of rows of the source, exactly.
     pub fn diagonal(&self, rows: &[usize]) -> Vec<f64> {
         let Packed::Blocks(blocks, _) = self.packed else {

@@ -576,6 +576,25 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// The error of double precision as kernel values tell it, where there is time.
+    fn prove_by_values<K: KernelValue>(
+        &self,
+        columns: &Columns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<Option<Rounding>> {
+        let problem = self.problem();
+        let scales = columns.segments[self.parts[0].segment].source.scales(&self.variables.rows);
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
+        let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).collect();
+        let scaled: Vec<f64> = used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).collect();
+        let products = self.outputs((&used, &sizes), columns, training)?;
+        let scaled = self.outputs((&used, &scaled), columns, training)?;
+        let (ControlFlow::Continue(products), ControlFlow::Continue(scaled)) = (products, scaled) else {
+            return Ok(None);
+        };
+        Ok(Rounding::proved_by_values(problem, &columns.values, &scales, (&products, &scaled)))
+    }
+
     /// In double precision: computes the gradients of a machine that has come to its end at once, which leaves no rounding
     /// of the way there, and proves what is left. Whether the machine should go on, which it does where it `may`.
     pub(super) fn renew<K: KernelValue>(
@@ -591,9 +610,12 @@ impl<'a> Machine<'a> {
         if self.start_at(self.problem().beta.clone(), columns, training)?.is_break() {
             return Ok(false);
         }
-        let rounding = Rounding::proved(self.problem(), &columns.values);
-        self.rounding = Some(rounding);
         let tolerance = training.params.tolerance;
+        let mut rounding = Rounding::proved(self.problem(), &columns.values);
+        if rounding.needs_double(tolerance) {
+            rounding = self.prove_by_values(columns, training)?.unwrap_or(rounding);
+        }
+        self.rounding = Some(rounding);
         let solved = self.survey.violation() <= tolerance;
         if may && !solved {
             (self.stop, self.stall, self.rounding) = (None, Stall::new(), None);
