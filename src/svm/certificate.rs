@@ -10,10 +10,9 @@
 //! lies below the dual objective; the difference is the gap.
 //!
 //! Both are of kernel values that were rounded. The dual objective is lowered, and the primal one raised, by what rounding
-//! may have added and taken away (see `precision`), so that dual <= optimum <= primal holds for the exact kernel values.
+//! may have added and taken away (see `rounding`), so that dual <= optimum <= primal holds for the exact kernel values.
 
 use super::intercept::intercept_range;
-use super::precision::Rounding;
 use super::problem::DualProblem;
 use crate::control::StopReason;
 
@@ -46,6 +45,17 @@ pub struct Certificate {
     pub rounding: f64,
     /// Why the machine stopped.
     pub stop: StopReason,
+}
+
+/// How far rounding may have moved outputs and their sums.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Rounding {
+    /// An output.
+    pub(super) output: f64,
+    /// b'Kb.
+    pub(super) quadratic: f64,
+    /// The sum of b_i h_i over the variables whose loss is steady (see [`is_steady`]).
+    pub(super) steady: f64,
 }
 
 /// The certificate of a machine with intercept `b` and margin `rho`.

@@ -53,6 +53,7 @@ mod newton;
 mod params;
 mod precision;
 mod problem;
+mod rounding;
 mod scale;
 mod search;
 mod sharing;

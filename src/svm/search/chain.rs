@@ -9,13 +9,14 @@
 //! Invariant: a fit is judged only when all its machines have come to their end. Cost: that of the fits, less what their
 //! starts save.
 
+use super::super::certificate::Rounding;
 use super::super::columns::Columns;
 use super::super::decomposition::solve_in;
 use super::super::intercept::intercept;
 use super::super::machine::Machine;
 use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
-use super::super::precision::{KernelValue, Rounding};
+use super::super::precision::KernelValue;
 use super::super::problem::DualProblem;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
