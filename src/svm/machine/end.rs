@@ -3,7 +3,7 @@
 use super::super::certificate::{Certificate, Rounding, certify};
 use super::super::columns::Columns;
 use super::super::intercept::intercept;
-use super::super::precision::KernelValue;
+use super::super::precision::{KernelValue, is_hopeless};
 use super::super::problem::DualProblem;
 use super::super::stall::Stall;
 use super::super::training::{Training, beyond};
@@ -101,11 +101,18 @@ impl Machine<'_> {
         Ok(rounding.needs_double(training.params.tolerance))
     }
 
-    /// Whether the machine ended where rounding hides the optimum from kernel values of single precision.
+    /// Returns whether the machine ended where rounding hides the optimum from kernel values of single precision.
     pub(in crate::svm) fn needs_double(&self, tolerance: f64) -> bool {
-        matches!(self.stop, Some(StopReason::Converged | StopReason::Stalled))
+        let DualProblem { beta, diagonal, .. } = self.problem();
+        let needed = match self.stop {
+            Some(StopReason::Converged) => false,
+            // It may have ended early, where its values happen to be exact.
+            Some(StopReason::Stalled) => is_hopeless::<f32>(beta, diagonal, tolerance),
+            _ => return false,
+        };
+        !self.is_double
             && self.settled.is_none()
-            && self.rounding.is_some_and(|rounding| rounding.needs_double(tolerance))
+            && (needed || self.rounding.is_some_and(|rounding| rounding.needs_double(tolerance)))
     }
 
     /// Goes on from the present coefficients with the kernel values of other columns in the same order.

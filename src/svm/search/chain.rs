@@ -16,7 +16,7 @@ use super::super::intercept::intercept;
 use super::super::machine::Machine;
 use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
-use super::super::precision::KernelValue;
+use super::super::precision::{KernelValue, is_hopeless};
 use super::super::problem::DualProblem;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
@@ -286,7 +286,9 @@ impl<'c, 'w> Chain<'c, 'w> {
             if K::PRECISION == Precision::Single && steps < max_steps {
                 let values = &self.prepared.values;
                 let rounding = Rounding::measured(&problem, &rows, values, source, Par::Sequential)?;
-                if rounding.needs_double(params.tolerance) {
+                let is_early = stopped == Some(StopReason::Stalled)
+                    && is_hopeless::<K>(&problem.beta, &problem.diagonal, params.tolerance);
+                if is_early || rounding.needs_double(params.tolerance) {
                     let source = source.in_double(&[], Par::Sequential)?;
                     let held_out = self.held_out(None, &source)?;
                     let memory = &Arenas::default();
