@@ -1,7 +1,7 @@
 """Certified intervals against the dual objective of the solution, evaluated in extended precision.
 
     python benches/robustness/certificates.py                   # the whole grid: 3,822 fits, a table
-    python benches/robustness/certificates.py rbf --part 1/10   # cases whose names contain a word, a tenth of them
+    python benches/robustness/certificates.py rbf --part 1/10   # a tenth of the cases named with a word
     python benches/robustness/certificates.py --output docs/reliability/certificates.json
 
 C is a power of ten from 1e-3 to 1e10 and gamma one from 1e-9 to 1e3, so kernel values differ by far less than
@@ -9,9 +9,9 @@ single precision resolves, or not at all. For every machine of a fit:
 
 - ``dual`` of its certificate is at most the dual objective of its coefficients in extended precision;
 - ``primal`` is at least that objective, and at least the one of LIBSVM's coefficients for the same machine
-  (scikit-learn's `SVC` and `SVR` with a precomputed kernel matrix of double precision, tol=1e-6), whether or not
-  LIBSVM came to its end within its limit of steps;
-- a fit whose gap is not a thousandth of its objective is not called converged without a warning.
+  (scikit-learn's `SVC` and `SVR` with a precomputed kernel matrix of double precision, tol=1e-6), whether
+  or not LIBSVM came to its end within its limit of steps;
+- a fit whose gap is above a hundredth of its objective because of rounding is not called converged.
 
 A part of the cases, the same every time, runs in ``tests/robustness/test_certificates.py``.
 """
@@ -197,7 +197,10 @@ def main() -> None:
     for name, count in sorted(counts.items()):
         print(f"{name:24} {count:6,}")
     print(f"{sum(counts.values()):,} fits, {len(faults)} faults")
-    keep(given.output, {"fits": sum(counts.values()), "outcomes": dict(sorted(counts.items())), "faults": faults})
+    keep(
+        given.output,
+        {"fits": sum(counts.values()), "outcomes": dict(sorted(counts.items())), "faults": faults},
+    )
     sys.exit(bool(faults))
 
 

@@ -5,6 +5,7 @@
 //! each other, are a few times the tolerance ends in single precision at once: coefficients without bounds may grow for ever
 //! there, since rounded kernel matrices are not positive definite.
 
+use super::problem::DualProblem;
 use crate::kernels::{Precision, Reach, Value};
 use crate::simd::blas::Stored;
 
@@ -30,12 +31,22 @@ impl KernelValue for f64 {
     const RIDGE: f64 = 1e-13;
 }
 
-/// Whether kernel values in single precision are of no use to coefficients that are to be found to a tolerance.
+/// Returns whether kernel values in single precision are of no use to coefficients that are to be found to a tolerance.
 pub(super) fn is_hopeless<K: KernelValue>(beta: &[f64], diagonal: &[f64], tolerance: f64) -> bool {
     K::PRECISION == Precision::Single && {
         let squares: f64 = beta.iter().zip(diagonal).map(|(b, d)| (b * d) * (b * d)).sum();
-        0.5 * f64::from(f32::EPSILON) * squares.sqrt() > HOPELESS * tolerance
+        // Coefficients may have overflowed.
+        squares.is_nan() || 0.5 * f64::from(f32::EPSILON) * squares.sqrt() > HOPELESS * tolerance
     }
+}
+
+/// Returns the coefficients from which a machine that single precision has stalled continues in double precision: those
+/// that it has, or zeros where it has unbounded ones, which may have grown to any size.
+pub(super) fn restart(problem: &DualProblem) -> Vec<f64> {
+    if problem.upper.iter().any(|upper| upper.is_infinite()) {
+        return vec![0.0; problem.len()];
+    }
+    problem.beta.clone()
 }
 
 /// Kernel values of a fit: the precision to compute them in, the largest, and the error of one in double precision.

@@ -13,11 +13,11 @@ X, Y = (part[:120] for part in load_digits(return_X_y=True))
 
 
 def test_kernel_values_that_have_lost_their_differences_end_as_stalled():
-    # Double precision keeps sums of 1e14 to a hundredth, and distances are some thousands: what rounding may do to an
-    # output is more than the tolerance.
+    # Double precision keeps sums of 1e14 to a hundredth, and distances are some thousands: rounding may
+    # move an output by more than the tolerance.
     # Rows are refused before it comes to that; a matrix is taken as it is.
     far = X + 1e6
-    with pytest.warns(ConvergenceWarning, match="stalled"):
+    with pytest.warns(ConvergenceWarning, match=r"stalled.*rounding may have moved an output"):
         model = SVC(kernel="precomputed", fit_intercept=False).fit(far @ far.T, Y)
     stops = {machine.stop for machine in model.certificate_.machines}
     assert stops == {"converged", "stalled"}

@@ -37,8 +37,11 @@ class LeaveOneOut:
 class MachineCertificate:
     """What one binary machine vouches for, computed from its gradients at the end of the fit.
 
-    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective of the coefficients
-    is lowered, and the primal one raised, by what the rounding of kernel values and sums may have done to them.
+    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective of
+    the coefficients is lowered, and the primal one raised, by what the rounding of kernel values and sums may
+    have done to them. Kernel values are rounded to single precision, whose effect is measured on a sample of
+    the outputs; where it may be an eighth of ``tol``, the fit continues in double precision, whose effect is
+    bounded by its worst case.
     """
 
     #: sum alpha - 1/2 alpha'Q alpha, less what rounding may have added.

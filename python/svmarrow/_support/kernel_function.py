@@ -45,7 +45,7 @@ def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
 
 
 class TrainingKernel:
-    """What the extension module calls: kernel values of training rows, within the range of single precision."""
+    """What the extension module calls: kernel values of training rows, in the range of single precision."""
 
     def __init__(self, function: KernelFunction, X: Any) -> None:
         self.function = function

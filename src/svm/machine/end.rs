@@ -3,7 +3,7 @@
 use super::super::certificate::{Certificate, Rounding, certify};
 use super::super::columns::Columns;
 use super::super::intercept::intercept;
-use super::super::precision::{KernelValue, is_hopeless};
+use super::super::precision::{KernelValue, is_hopeless, restart};
 use super::super::problem::DualProblem;
 use super::super::stall::Stall;
 use super::super::training::{Training, beyond};
@@ -123,9 +123,11 @@ impl Machine<'_> {
     ) -> Result<()> {
         let size = self.tuning.first_block(self.problem().len()).max(self.set.size);
         self.set = WorkingSet::new(size.min(room(&self.parts, columns)));
+        let has_stalled = self.stop == Some(StopReason::Stalled);
+        let beta = if has_stalled { restart(self.problem()) } else { self.problem().beta.clone() };
         (self.stop, self.stall, self.rounding) = (None, Stall::new(), None);
         self.is_double = K::PRECISION == Precision::Double;
-        if let ControlFlow::Break(reason) = self.start_at(self.problem().beta.clone(), columns, training)? {
+        if let ControlFlow::Break(reason) = self.start_at(beta, columns, training)? {
             self.stop = Some(reason);
         }
         Ok(())

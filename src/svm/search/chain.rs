@@ -16,7 +16,7 @@ use super::super::intercept::intercept;
 use super::super::machine::Machine;
 use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
-use super::super::precision::{KernelValue, is_hopeless};
+use super::super::precision::{KernelValue, is_hopeless, restart};
 use super::super::problem::DualProblem;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
@@ -293,7 +293,8 @@ impl<'c, 'w> Chain<'c, 'w> {
                     let held_out = self.held_out(None, &source)?;
                     let memory = &Arenas::default();
                     let values = Values::<f64> { matrix: None, source: &source, held_out: &held_out, memory };
-                    return self.along(machine, &values, said, Some(problem.beta));
+                    let beta = if is_early { restart(&problem) } else { problem.beta };
+                    return self.along(machine, &values, said, Some(beta));
                 }
             }
             let used: Vec<usize> = (0..rows.len()).filter(|&v| problem.beta[v] != 0.0).collect();
