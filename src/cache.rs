@@ -10,11 +10,11 @@ use crate::memory::Arena;
 
 const NONE: u32 = u32::MAX;
 
-/// Single-precision rows of one length under a budget.
-pub(crate) struct RowCache {
+/// Rows of one length under a budget.
+pub(crate) struct RowCache<T> {
     len: usize,
     capacity: usize,
-    arena: Arena,
+    arena: Arena<T>,
     slot_of: Vec<u32>,
     row_of: Vec<u32>,
     newer: Vec<u32>,
@@ -27,14 +27,15 @@ pub(crate) struct RowCache {
     pub(crate) misses: u64,
 }
 
-impl RowCache {
+impl<T: bytemuck::Pod> RowCache<T> {
     /// A cache for `rows` rows of `len` values; never fewer than two fit, whatever the budget. Where the system grants
     /// less than the budget, the cache is as large as what it grants.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) where not even two rows are granted.
     pub(crate) fn new(rows: usize, len: usize, bytes: usize) -> Result<Self> {
-        let mut capacity = (bytes / (4 * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
+        let mut capacity =
+            (bytes / (size_of::<T>() * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
         let arena = loop {
             match Arena::new("cached kernel rows", capacity * len) {
                 Ok(arena) => break arena,
@@ -107,7 +108,7 @@ impl RowCache {
     }
 
     /// The slots of rows that [`RowCache::claim`] returned, in the same order.
-    pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [f32]> {
+    pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [T]> {
         if self.len == 0 {
             return rows.iter().map(|_| &mut [][..]).collect();
         }
@@ -125,7 +126,7 @@ impl RowCache {
 
     /// A row that is present.
     #[inline]
-    pub(crate) fn row(&self, row: usize) -> &[f32] {
+    pub(crate) fn row(&self, row: usize) -> &[T] {
         let start = self.slot_of[row] as usize * self.len;
         &self.arena.values()[start..start + self.len]
     }
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fetch(cache: &mut RowCache, rows: &[usize]) -> Vec<usize> {
+    fn fetch(cache: &mut RowCache<f32>, rows: &[usize]) -> Vec<usize> {
         let missing = cache.claim(rows);
         for (row, slot) in missing.iter().zip(cache.slots_mut(&missing)) {
             slot.fill(*row as f32);
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_wanted_row_leaves() {
-        let mut cache = RowCache::new(10, 3, 3 * 3 * 4).unwrap();
+        let mut cache = RowCache::<f32>::new(10, 3, 3 * 3 * 4).unwrap();
         assert_eq!(cache.capacity(), 3);
         fetch(&mut cache, &[1, 2, 3]);
         fetch(&mut cache, &[1]);
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn broken_off_rows_are_computed_again() {
-        let mut cache = RowCache::new(10, 2, 2 * 2 * 4).unwrap();
+        let mut cache = RowCache::<f32>::new(10, 2, 2 * 2 * 4).unwrap();
         let missing = cache.claim(&[5, 6]);
         cache.forget(missing);
         assert_eq!(fetch(&mut cache, &[6]), vec![6]);
@@ -236,7 +237,7 @@ mod tests {
         /// Against the plainest cache there is: a list of rows, the most recently wanted first.
         #[test]
         fn it_is_a_list_of_rows_by_their_last_use(capacity in 2..9_usize, steps in steps()) {
-            let mut cache = RowCache::new(20, 4, capacity * 16).unwrap();
+            let mut cache = RowCache::<f32>::new(20, 4, capacity * 16).unwrap();
             prop_assert_eq!(cache.capacity(), capacity);
             let (mut present, mut hits, mut misses) = (Vec::<usize>::new(), 0, 0);
             for step in steps {

@@ -148,15 +148,20 @@ impl<T: bytemuck::Pod> Arena<T> {
 }
 
 /// Arenas that were used and can be used again, holding whatever was written last.
-#[derive(Default)]
-pub(crate) struct Arenas(Mutex<Vec<Arena>>);
+pub(crate) struct Arenas<T = f32>(Mutex<Vec<Arena<T>>>);
 
-impl Arenas {
+impl<T> Default for Arenas<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: bytemuck::Pod> Arenas<T> {
     /// An arena of at least `len` numbers, of any values.
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(crate) fn take(&self, what: &'static str, len: usize) -> Result<Arena> {
+    pub(crate) fn take(&self, what: &'static str, len: usize) -> Result<Arena<T>> {
         let mut free = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let fitting = (0..free.len())
             .filter(|&i| free[i].values().len() >= len)
@@ -172,7 +177,7 @@ impl Arenas {
     }
 
     /// Gives an arena back.
-    pub(crate) fn put(&self, arena: Arena) {
+    pub(crate) fn put(&self, arena: Arena<T>) {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(arena);
     }
 }
@@ -221,7 +226,7 @@ mod tests {
         /// Arenas that are out at the same time never share a number, whatever was given back before.
         #[test]
         fn arenas_are_nobody_elses(steps in proptest::collection::vec((proptest::bool::ANY, 0..200_usize), 1..60)) {
-            let arenas = Arenas::default();
+            let arenas = Arenas::<f32>::default();
             let mut out: Vec<(Arena, usize, f32)> = Vec::new();
             for (number, (takes, size)) in steps.into_iter().enumerate() {
                 if takes || out.is_empty() {

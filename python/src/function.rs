@@ -85,10 +85,10 @@ impl PythonKernel {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    fn call(&self, py: Python<'_>, rows: &[usize], columns: &[usize], out: &mut [f32]) -> PyResult<()> {
+    fn call(&self, py: Python<'_>, rows: &[usize], columns: &[usize], out: &mut [f64]) -> PyResult<()> {
         let array = |list: &[usize]| PyArray1::from_iter(py, list.iter().map(|&i| i as i64));
         let values = self.function.bind(py).call1((array(rows), array(columns)))?;
-        let values: PyReadonlyArray2<'_, f32> = values.extract()?;
+        let values: PyReadonlyArray2<'_, f64> = values.extract()?;
         let filled = values.as_slice().ok().filter(|_| values.shape() == [rows.len(), columns.len()]);
         match filled {
             Some(values) => out.copy_from_slice(values),
@@ -103,7 +103,7 @@ impl PythonKernel {
 }
 
 impl KernelBlocks for PythonKernel {
-    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f32]) {
+    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]) {
         if !self.has_raised() {
             let Err(error) = Python::attach(|py| self.call(py, rows, columns, out)) else { return };
             self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

@@ -320,7 +320,7 @@ fn machine_model(py: Python<'_>, model: MachineModel, interrupted: bool) -> PyRe
 }
 
 records! {
-    Certificate: dual, primal, gap, violation, iterations, rounds, support, bounded, intercept_range, stop;
+    Certificate: dual, primal, gap, violation, iterations, rounds, support, bounded, intercept_range, rounding, stop;
     LeaveOneOut: positive, negative, bound, missed, false_alarms, stable;
     Effort: kernel_values, cache_hits, cache_misses, seconds;
 }

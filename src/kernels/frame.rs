@@ -11,6 +11,7 @@
 
 use super::bytes::Unit;
 use super::function::KernelFunction;
+use super::rounding::{FINISH, growth};
 use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
@@ -265,6 +266,34 @@ impl Reach {
                 Self { kernel: Kernel::Precomputed, entry: 0.0, longest: 0.0, value: 0.0, cols: 0 }
             }
         }
+    }
+
+    /// The largest size of a kernel value, and how far one that is computed in double precision may be from the exact one
+    /// (see `rounding`). Values that are given are exact.
+    pub(crate) fn in_double(&self) -> (f64, f64) {
+        let (of_sum, finish) = (growth(self.cols + 4, false), FINISH * growth(0, false));
+        // What is left of gamma in the frame is at most 2.
+        let error = match self.kernel {
+            Kernel::Precomputed => 0.0,
+            Kernel::Linear => (of_sum + finish) * self.longest,
+            Kernel::Polynomial { degree, .. } => 1.1 * f64::from(degree) * (of_sum + finish) * self.value,
+            Kernel::Rbf { .. } => 8.8 * of_sum * self.longest + finish,
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 6.6 * of_sum * self.longest + finish,
+            Kernel::Sigmoid { coef0, .. } => 2.2 * of_sum * self.longest + finish * (1.0 + coef0.abs()),
+        };
+        (self.value, error)
+    }
+
+    /// (a, b) of an error of at most k(x, z) (a + b (s + t)) in double precision, with the scales s and t of the rows (see
+    /// `KernelRows::scales`); `None` where there is no such bound.
+    pub(crate) fn relative_in_double(&self) -> Option<(f64, f64)> {
+        let (of_sum, finish) = (growth(self.cols + 4, false), FINISH * growth(0, false));
+        let slope = match self.kernel {
+            Kernel::Rbf { .. } => 4.4 * of_sum,
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 3.3 * of_sum,
+            _ => return None,
+        };
+        (slope * (2.0 * self.longest) < 0.1).then_some((finish, slope))
     }
 
     /// Whether values can be computed in single precision.

@@ -18,7 +18,7 @@ pub trait KernelBlocks: Sync {
     ///
     /// A failure is the implementor's to remember: it writes zeros, and has the fit's
     /// [`Monitor`](crate::control::Monitor) answer `Break`.
-    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f32]);
+    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]);
 }
 
 /// A kernel for a fit.

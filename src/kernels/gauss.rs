@@ -111,15 +111,15 @@ impl Extent {
         Ok(points)
     }
 
-    /// The boxes that cost least for points y with these weights and `n` points x; `None` where all kernel values cost less
-    /// than twice as much.
-    pub(super) fn plan(&self, weights: &[f64], n: usize) -> Option<Plan> {
+    /// The boxes that cost least for points y with these weights and `n` points x, `exactly` in double precision; `None`
+    /// where all kernel values cost less than twice as much.
+    pub(super) fn plan(&self, weights: &[f64], n: usize, exactly: bool) -> Option<Plan> {
         let values = weights.len() as f64 * n as f64;
         if values < 2.0 * START {
             return None;
         }
         let total: f64 = weights.iter().map(|w| w.abs()).sum();
-        let good = KINDS.iter().filter(|kind| kind.2 <= EXACT || kind.2 * total <= SMALL);
+        let good = KINDS.iter().filter(|kind| kind.2 <= EXACT || !exactly && kind.2 * total <= SMALL);
         let plans = good.map(|&(order, side, _)| self.boxes(order, side, weights.len() + n));
         let (cost, plan) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
         (2.0 * cost < values).then(plan)
@@ -401,7 +401,7 @@ mod tests {
         let x = Rows::from_shape((5000, 2), &data).unwrap();
         let weights = vec![1.0; 5000];
         let pays = |gamma: f64, m: usize| {
-            Extent::of(&Kernel::Rbf { gamma }, x).unwrap().plan(&weights[..m], 5000).is_some()
+            Extent::of(&Kernel::Rbf { gamma }, x).unwrap().plan(&weights[..m], 5000, false).is_some()
         };
         assert!(pays(1.0, 5000) && pays(1e-9, 1000) && pays(30.0, 5000));
         assert!(!pays(1.0, 10) && !pays(1e9, 5000) && !pays(f64::MAX, 5000));

@@ -12,6 +12,8 @@
 //! (`gauss`).
 //!
 //! Vectors that are multiples of one unit meet rows that are so too in integers (`bytes`), others in single precision.
+//! Kernel values of at most 1 times coefficients as large as machines of C = 1e6 have are double precision from the
+//! beginning: their sums would be off by a hundredth and more.
 //! Rows that single precision does not do for, because they are far from the vectors or their outputs are not finite, are
 //! computed again in double precision.
 //!
@@ -35,6 +37,8 @@ use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
 use crate::simd::{Real, lanes};
 use std::sync::OnceLock;
 
+/// Roundings of kernel values in single precision, times coefficients, above which these are computed in double precision.
+const MOST_ROUNDING: f64 = 1e-2;
 /// What the memory of this file is for.
 const MODEL: &str = "a packed model";
 /// Kernel values times features of a thread between two looks at the monitor.
@@ -74,13 +78,6 @@ enum Way {
     Double,
 }
 
-impl Way {
-    /// The first one for such rows.
-    fn of(x: Rows<'_>) -> Self {
-        if x.is_f64() { Self::Double } else { Self::Bytes }
-    }
-}
-
 /// An expansion made ready: vectors packed, norms known, coefficients laid out. Reusable and shareable.
 pub struct Evaluator {
     kernel: Kernel,
@@ -88,6 +85,8 @@ pub struct Evaluator {
     /// (m, q) row after row.
     coefficients: Vec<f64>,
     intercepts: Vec<f64>,
+    /// Whether coefficients are too large for kernel values in single precision.
+    is_large: bool,
     /// For the linear kernel; with the units of the outputs, as in [`Packed`].
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
     /// For Gaussians in few columns.
@@ -108,17 +107,29 @@ impl Evaluator {
         ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
         kernel.check_rows("vectors", vectors)?;
         let all: Vec<usize> = (0..vectors.rows()).collect();
+        let q = intercepts.len();
+        let is_large = kernel.constant_diagonal().is_some()
+            && (0..q).any(|j| {
+                let squares: f64 = expansion.flat().iter().skip(j).step_by(q).map(|c| c * c).sum();
+                0.5 * f64::from(f32::EPSILON) * squares.sqrt() > MOST_ROUNDING
+            });
         Ok(Self {
             kernel,
             vectors: vectors.copied(MODEL, &all)?,
             coefficients: memory::copied(MODEL, expansion.flat())?,
             intercepts: intercepts.to_vec(),
+            is_large,
             weights: OnceLock::new(),
             fields: OnceLock::new(),
             bytes: OnceLock::new(),
             single: OnceLock::new(),
             double: OnceLock::new(),
         })
+    }
+
+    /// The first way for such rows.
+    fn way(&self, x: Rows<'_>) -> Way {
+        if x.is_f64() || self.is_large { Way::Double } else { Way::Bytes }
     }
 
     /// Number of outputs q.
@@ -136,13 +147,13 @@ impl Evaluator {
         self.len() == 0
     }
 
-    /// F, (n, q): in single precision for rows of bytes or single precision, else in double.
+    /// F, (n, q): in single precision for rows of bytes or single precision, unless coefficients are large; else in double.
     ///
     /// # Errors
     /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
     /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain.
     pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, Way::of(x), &Silent, par)
+        self.evaluate_in(x, self.way(x), &Silent, par)
     }
 
     /// As [`Evaluator::evaluate`], under a monitor.
@@ -150,7 +161,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::evaluate`], and [`Error::Cancelled`].
     pub fn evaluate_watched(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, Way::of(x), monitor, par)
+        self.evaluate_in(x, self.way(x), monitor, par)
     }
 
     /// F computed in double precision whatever the rows hold.

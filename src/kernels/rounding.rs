@@ -14,7 +14,7 @@ use super::frame::Frame;
 use crate::data::Rows;
 
 /// Units in the last place that the exponential and the last operations of a kernel may be off.
-const FINISH: f64 = 6.0;
+pub(super) const FINISH: f64 = 6.0;
 
 /// The relative error of a result of n roundings.
 pub(crate) fn growth(n: usize, single: bool) -> f64 {

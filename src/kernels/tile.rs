@@ -11,7 +11,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::memory;
 use crate::simd::Real;
-use crate::simd::blas::add_rows;
+use crate::simd::blas::{Stored, add_rows};
 use crate::simd::bytes::byte_tile;
 use crate::simd::epilogue::finish_tile;
 use crate::simd::micro::panel_tile;
@@ -88,6 +88,8 @@ enum Packed<'a> {
 pub struct KernelRows<'a> {
     function: KernelFunction<'a>,
     precision: Precision,
+    /// What values are rounded to before they are summed.
+    kept: Precision,
     source: Rows<'a>,
     frame: Arc<Frame>,
     packed: Packed<'a>,
@@ -133,7 +135,9 @@ impl<'a> KernelRows<'a> {
         };
         let (packed, points) = (Packed::Precomputed(Vec::new()), Vec::new());
         let computed = Arc::default();
-        let empty = Self { function, precision, source, frame, packed, columns: 0, extent, points, computed };
+        let kept = Precision::Single;
+        let empty =
+            Self { function, precision, kept, source, frame, packed, columns: 0, extent, points, computed };
         empty.with_columns(columns, par)
     }
 
@@ -247,6 +251,30 @@ impl<'a> KernelRows<'a> {
         })
     }
 
+    /// The same rows, kernel and centre in double precision, with other columns; what is computed is not counted.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(crate) fn in_double(&self, columns: &[usize], par: Par) -> Result<Self> {
+        let double = Self {
+            precision: Precision::Double,
+            kept: Precision::Double,
+            frame: Arc::clone(&self.frame),
+            packed: Packed::Precomputed(Vec::new()),
+            extent: None,
+            points: Vec::new(),
+            computed: Arc::default(),
+            ..*self
+        };
+        double.with_columns(columns, par)
+    }
+
+    /// The same for a solver that keeps kernel values in a precision; in double precision they are computed in it.
+    pub(crate) fn keeping(self, kept: Precision) -> Self {
+        assert!(kept == Precision::Single || self.precision == Precision::Double);
+        Self { kept, ..self }
+    }
+
     /// The same, with every kernel value of a sum computed.
     pub(crate) fn without_fast_sums(self) -> Self {
         Self { extent: None, points: Vec::new(), ..self }
@@ -255,13 +283,14 @@ impl<'a> KernelRows<'a> {
     /// A sum over rows that is made without a look at every pair; `None` where all kernel values cost less.
     pub(crate) fn fast_sum(&self, rows: &[usize], weights: &[f64], par: Par) -> Result<Option<FastSum<'_>>> {
         let Some(extent) = &self.extent else { return Ok(None) };
-        let Some(plan) = extent.plan(weights, self.columns) else { return Ok(None) };
+        let exactly = self.kept == Precision::Double;
+        let Some(plan) = extent.plan(weights, self.columns, exactly) else { return Ok(None) };
         let summed = extent.points(self.source, rows)?;
         FastSum::new(plan, (&summed, weights), &self.points, par).map(Some)
     }
 
     /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
-    /// that [`KernelRows::compute`] writes in single precision, sums in double; or sums in double precision to about ten
+    /// that [`KernelRows::compute`] writes in the precision that they are kept in, sums in double; or sums in double precision to about ten
     /// digits of the weights near by, where Gaussians in few columns are summed without a look at every pair (`gauss`).
     pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) -> Result<()> {
         assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));
@@ -275,20 +304,34 @@ impl<'a> KernelRows<'a> {
         match &self.packed {
             Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par)?,
             Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par)?,
+            Packed::Precomputed(_) | Packed::Blocks(..) if self.kept == Precision::Double => {
+                self.product_of_values::<f64>(rows, weights, out, par)?;
+            }
             Packed::Precomputed(_) | Packed::Blocks(..) => {
-                for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
-                    let mut values: Vec<f32> = memory::zeros(VALUES, rows.len() * self.columns)?;
-                    let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
-                    self.compute(rows, &mut lines, par)?;
-                    let lines: Vec<&[f32]> = values.chunks_exact(self.columns).collect();
-                    add_rows(weights, &lines, 0, out);
-                }
+                self.product_of_values::<f32>(rows, weights, out, par)?;
             }
         }
         Ok(())
     }
 
-    fn product_tiles<T: Real>(
+    fn product_of_values<O: Value + Stored>(
+        &self,
+        rows: &[usize],
+        weights: &[f64],
+        out: &mut [f64],
+        par: Par,
+    ) -> Result<()> {
+        for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
+            let mut values: Vec<O> = memory::zeros(VALUES, rows.len() * self.columns)?;
+            let mut lines: Vec<&mut [O]> = values.chunks_exact_mut(self.columns).collect();
+            self.compute(rows, &mut lines, par)?;
+            let lines: Vec<&[O]> = values.chunks_exact(self.columns).collect();
+            add_rows(weights, &lines, 0, out);
+        }
+        Ok(())
+    }
+
+    fn product_tiles<T: Real + Stored>(
         &self,
         panels: &Panels<T>,
         rows: &[usize],
@@ -306,6 +349,14 @@ impl<'a> KernelRows<'a> {
             let add = |first: usize, count: usize, p: usize, tile: &[T]| {
                 let from = (p - task * group) * width;
                 let to = out.len().min(from + width);
+                if self.kept == Precision::Double {
+                    let mut lines: [&[T]; TILE_ROWS] = [&[]; TILE_ROWS];
+                    for (line, tile) in lines.iter_mut().zip(tile[..count * width].chunks_exact(width)) {
+                        *line = tile;
+                    }
+                    add_rows(&weights[first..first + count], &lines[..count], 0, &mut out[from..to]);
+                    return;
+                }
                 let single = T::singles(&tile[..count * width], &mut space);
                 let mut lines: [&[f32]; TILE_ROWS] = [&[]; TILE_ROWS];
                 for (line, tile) in lines.iter_mut().zip(single.chunks_exact(width)) {
@@ -324,6 +375,26 @@ impl<'a> KernelRows<'a> {
             return vec![0.0; q];
         }
         self.frame.centre_products(self.source, rows, coefficients, q)
+    }
+
+    /// How large rounding is in the kernel values of rows of the source, relative to each other.
+    pub(crate) fn scales(&self, rows: &[usize]) -> Vec<f64> {
+        let length = |row: usize| {
+            let (mut squared, mut l1) = (0.0, 0.0);
+            self.frame.for_each(self.source, row, |_, v| {
+                squared += v * v;
+                l1 += v.abs();
+            });
+            (squared, l1)
+        };
+        match self.function.built_in() {
+            Kernel::Rbf { .. } => rows.iter().map(|&row| 1.0 + length(row).0).collect(),
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
+                rows.iter().map(|&row| 1.0 + length(row).1).collect()
+            }
+            Kernel::Linear | Kernel::Polynomial { .. } => self.diagonal(rows),
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => vec![1.0; rows.len()],
+        }
     }
 
     /// k(x_i, x_i) of rows of the source, exactly.

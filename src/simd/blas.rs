@@ -4,18 +4,18 @@ use super::{Isa, Operation, Real, Vector, run};
 
 /// A number that rows may hold.
 pub(crate) trait Stored: Copy + Send + Sync + 'static {
-    /// As many numbers as the vector has lanes, widened.
+    /// As many numbers as the vector has lanes, in its precision.
     ///
     /// # Safety
     /// As [`Vector::load`].
-    unsafe fn load<V: Vector<Elem = f64>>(from: *const Self) -> V;
+    unsafe fn load<V: Vector>(from: *const Self) -> V;
     /// Widened.
     fn wide(self) -> f64;
 }
 
 impl Stored for f32 {
     #[inline(always)]
-    unsafe fn load<V: Vector<Elem = f64>>(from: *const Self) -> V {
+    unsafe fn load<V: Vector>(from: *const Self) -> V {
         // SAFETY: the caller's promise is this function's.
         unsafe { V::load_f32(from) }
     }
@@ -27,9 +27,9 @@ impl Stored for f32 {
 
 impl Stored for f64 {
     #[inline(always)]
-    unsafe fn load<V: Vector<Elem = f64>>(from: *const Self) -> V {
+    unsafe fn load<V: Vector>(from: *const Self) -> V {
         // SAFETY: the caller's promise is this function's.
-        unsafe { V::load(from) }
+        unsafe { V::load_f64(from) }
     }
     #[inline(always)]
     fn wide(self) -> f64 {

@@ -23,20 +23,20 @@ impl Indices {
     }
 
     /// Writes the entries of `row` at the places, in their order.
-    pub(crate) fn gather(&self, row: &[f32], out: &mut [f32]) {
+    pub(crate) fn gather<T: Copy>(&self, row: &[T], out: &mut [T]) {
         assert!(row.len() >= self.reach && out.len() == self.places.len());
         // SAFETY: the row reaches as far as the places, of which there are as many as entries of `out`.
         unsafe { run(Gather { places: &self.places, row, out }) };
     }
 }
 
-struct Gather<'a> {
+struct Gather<'a, T> {
     places: &'a [u32],
-    row: &'a [f32],
-    out: &'a mut [f32],
+    row: &'a [T],
+    out: &'a mut [T],
 }
 
-impl Operation for Gather<'_> {
+impl<T: Copy> Operation for Gather<'_, T> {
     type Output = ();
 
     // A plain loop: compilers make gather instructions of it where there are any.
@@ -60,7 +60,7 @@ mod tests {
         let mut out = vec![0.0; places.len()];
         Indices::new(&places).gather(&row, &mut out);
         assert!(out.iter().zip(&places).all(|(value, &place)| *value == place as f32));
-        Indices::new(&[]).gather(&[], &mut []);
+        Indices::new(&[]).gather::<f32>(&[], &mut []);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! it cannot, `low` is 0 where it can fall and -infinity where it cannot. Arrays are padded to a whole number of
 //! [`STRIDE`] with variables that can do neither. Among equal values the smallest index wins, at every vector width.
 
+use super::blas::Stored;
 use super::{Isa, Operation, Real, Vector, run};
 
 /// Lengths are multiples of this: two of the widest vectors.
@@ -20,22 +21,22 @@ pub(crate) struct Extremes {
     pub(crate) low: f64,
 }
 
-struct StepAndScan<'a, T> {
+struct StepAndScan<'a, T, K> {
     gradient: &'a mut [T],
     up: &'a [T],
     low: &'a [T],
-    row_i: &'a [f32],
-    row_j: &'a [f32],
+    row_i: &'a [K],
+    row_j: &'a [K],
     step: T,
 }
 
 /// gradient += step (row_i - row_j), and the extremes of the result. At most 2^24 variables.
-pub(crate) fn step_and_scan<T: Real>(
+pub(crate) fn step_and_scan<T: Real, K: Stored>(
     gradient: &mut [T],
     up: &[T],
     low: &[T],
-    row_i: &[f32],
-    row_j: &[f32],
+    row_i: &[K],
+    row_j: &[K],
     step: f64,
 ) -> Extremes {
     let n = gradient.len();
@@ -74,7 +75,7 @@ unsafe fn best_lane<V: Vector>(keys: [V; 2], indices: [V; 2]) -> (f64, usize) {
     }
 }
 
-impl<T: Real> Operation for StepAndScan<'_, T> {
+impl<T: Real, K: Stored> Operation for StepAndScan<'_, T, K> {
     type Output = Extremes;
 
     #[inline(always)]
@@ -93,8 +94,8 @@ impl<T: Real> Operation for StepAndScan<'_, T> {
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let difference = T::Of::<I>::load_f32(self.row_i.as_ptr().add(p))
-                        .sub(T::Of::<I>::load_f32(self.row_j.as_ptr().add(p)));
+                    let difference = K::load::<T::Of<I>>(self.row_i.as_ptr().add(p))
+                        .sub(K::load::<T::Of<I>>(self.row_j.as_ptr().add(p)));
                     let gradient = step.mul_add(difference, T::Of::<I>::load(self.gradient.as_ptr().add(p)));
                     gradient.store(self.gradient.as_mut_ptr().add(p));
                     let rising = gradient.add(T::Of::<I>::load(self.up.as_ptr().add(p)));
@@ -112,10 +113,10 @@ impl<T: Real> Operation for StepAndScan<'_, T> {
     }
 }
 
-struct Partner<'a, T> {
+struct Partner<'a, T, K> {
     gradient: &'a [T],
     low: &'a [T],
-    row_i: &'a [f32],
+    row_i: &'a [K],
     diagonal: &'a [T],
     diagonal_i: T,
     gradient_i: T,
@@ -124,10 +125,10 @@ struct Partner<'a, T> {
 
 /// The variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
 /// (Fan, Chen, Lin 2005, "WSS 2"); `None` where there is none.
-pub(crate) fn second_order_partner<T: Real>(
+pub(crate) fn second_order_partner<T: Real, K: Stored>(
     gradient: &[T],
     low: &[T],
-    row_i: &[f32],
+    row_i: &[K],
     diagonal: &[T],
     diagonal_i: f64,
     gradient_i: f64,
@@ -142,7 +143,7 @@ pub(crate) fn second_order_partner<T: Real>(
     unsafe { run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature }) }
 }
 
-impl<T: Real> Operation for Partner<'_, T> {
+impl<T: Real, K: Stored> Operation for Partner<'_, T, K> {
     type Output = Option<usize>;
 
     #[inline(always)]
@@ -171,7 +172,7 @@ impl<T: Real> Operation for Partner<'_, T> {
                     let square = violation.mul(violation);
                     let sum = T::Of::<I>::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
                     let curvature =
-                        minus_two.mul_add(T::Of::<I>::load_f32(self.row_i.as_ptr().add(p)), sum).max(floor);
+                        minus_two.mul_add(K::load::<T::Of<I>>(self.row_i.as_ptr().add(p)), sum).max(floor);
                     let (old, new) = (numerator[half].mul(curvature), square.mul(denominator[half]));
                     best[half] = T::Of::<I>::select_lt(old, new, index[half], best[half]);
                     denominator[half] = T::Of::<I>::select_lt(old, new, curvature, denominator[half]);

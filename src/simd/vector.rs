@@ -12,6 +12,8 @@ pub(crate) trait Vector: Copy {
     unsafe fn load(p: *const Self::Elem) -> Self;
     /// `LANES` single-precision numbers, widened where the vector is double.
     unsafe fn load_f32(p: *const f32) -> Self;
+    /// `LANES` double-precision numbers, rounded where the vector is single.
+    unsafe fn load_f64(p: *const f64) -> Self;
     unsafe fn store(self, p: *mut Self::Elem);
     unsafe fn add(self, o: Self) -> Self;
     unsafe fn sub(self, o: Self) -> Self;
@@ -225,6 +227,7 @@ macro_rules! portable {
             fn splat(x: $t) -> Self = Self([x; $n]);
             fn load(p: *const $t) -> Self = Self(p.cast::<[$t; $n]>().read_unaligned());
             fn load_f32(p: *const f32) -> Self = Self(p.cast::<[f32; $n]>().read_unaligned().map($t::from));
+            fn load_f64(p: *const f64) -> Self = Self(p.cast::<[f64; $n]>().read_unaligned().map(|v| v as $t));
             fn store(self, p: *mut $t) = p.cast::<[$t; $n]>().write_unaligned(self.0);
             fn add(self, o: Self) -> Self = self.zip(o, |a, b| a + b);
             fn sub(self, o: Self) -> Self = self.zip(o, |a, b| a - b);

@@ -68,6 +68,10 @@ vector! { __m512, f32, 16, {
     fn min(self, o: Self) -> Self = _mm512_min_ps(self, o);
     fn max(self, o: Self) -> Self = _mm512_max_ps(self, o);
     fn load_f32(p: *const f32) -> Self = _mm512_loadu_ps(p);
+    fn load_f64(p: *const f64) -> Self = {
+        let (low, high) = (_mm512_cvtpd_ps(_mm512_loadu_pd(p)), _mm512_cvtpd_ps(_mm512_loadu_pd(p.add(8))));
+        _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
+    };
     fn abs(self) -> Self = _mm512_abs_ps(self);
     fn round(self) -> Self = _mm512_roundscale_ps::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = _mm512_scalef_ps(self, n);
@@ -89,6 +93,7 @@ vector! { __m512d, f64, 8, {
     fn min(self, o: Self) -> Self = _mm512_min_pd(self, o);
     fn max(self, o: Self) -> Self = _mm512_max_pd(self, o);
     fn load_f32(p: *const f32) -> Self = _mm512_cvtps_pd(_mm256_loadu_ps(p));
+    fn load_f64(p: *const f64) -> Self = _mm512_loadu_pd(p);
     fn abs(self) -> Self = _mm512_abs_pd(self);
     fn round(self) -> Self = _mm512_roundscale_pd::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = _mm512_scalef_pd(self, n);
@@ -110,6 +115,8 @@ vector! { __m256, f32, 8, {
     fn min(self, o: Self) -> Self = _mm256_min_ps(self, o);
     fn max(self, o: Self) -> Self = _mm256_max_ps(self, o);
     fn load_f32(p: *const f32) -> Self = _mm256_loadu_ps(p);
+    fn load_f64(p: *const f64) -> Self =
+        _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(p.add(4))), _mm256_cvtpd_ps(_mm256_loadu_pd(p)));
     fn abs(self) -> Self = _mm256_andnot_ps(_mm256_set1_ps(-0.0), self);
     fn round(self) -> Self = _mm256_round_ps::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = {
@@ -142,6 +149,7 @@ vector! { __m256d, f64, 4, {
     fn min(self, o: Self) -> Self = _mm256_min_pd(self, o);
     fn max(self, o: Self) -> Self = _mm256_max_pd(self, o);
     fn load_f32(p: *const f32) -> Self = _mm256_cvtps_pd(_mm_loadu_ps(p));
+    fn load_f64(p: *const f64) -> Self = _mm256_loadu_pd(p);
     fn abs(self) -> Self = _mm256_andnot_pd(_mm256_set1_pd(-0.0), self);
     fn round(self) -> Self = _mm256_round_pd::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = {

@@ -8,6 +8,9 @@
 //!
 //! which for C-SVC is 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)) with l = -b, and so on through the family. It never
 //! lies below the dual objective; the difference is the gap.
+//!
+//! Both are of kernel values that were rounded. The dual objective is lowered, and the primal one raised, by what rounding
+//! may have added and taken away (see `rounding`), so that dual <= optimum <= primal holds for the exact kernel values.
 
 use super::intercept::intercept_range;
 use super::problem::DualProblem;
@@ -20,9 +23,9 @@ use crate::control::StopReason;
 /// are those of the last coefficients that had them: `gap` still bounds the distance from `dual` to the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certificate {
-    /// sum alpha - 1/2 alpha'Q alpha.
+    /// sum alpha - 1/2 alpha'Q alpha, less what rounding may have added.
     pub dual: f64,
-    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
+    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), and what rounding may have taken away.
     pub primal: f64,
     /// primal - dual.
     pub gap: f64,
@@ -38,19 +41,34 @@ pub struct Certificate {
     pub bounded: usize,
     /// Length of the interval in which the intercept may lie at the optimum; 0 where a variable is unbounded.
     pub intercept_range: f64,
+    /// How far rounding may have moved an output.
+    pub rounding: f64,
     /// Why the machine stopped.
     pub stop: StopReason,
+}
+
+/// How far rounding may have moved outputs and their sums.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Rounding {
+    /// An output.
+    pub(super) output: f64,
+    /// b'Kb.
+    pub(super) quadratic: f64,
+    /// The sum of b_i h_i over the variables whose loss is steady (see [`is_steady`]).
+    pub(super) steady: f64,
 }
 
 /// The certificate of a machine with intercept `b` and margin `rho`.
 pub(super) fn certify(
     problem: &DualProblem,
     (b, rho): (f64, f64),
+    rounding: &Rounding,
     iterations: u64,
     rounds: u64,
     stop: StopReason,
 ) -> Certificate {
-    let levels = [rho - b, -rho - b];
+    let levels = levels((b, rho));
+    let mut size = 0.0;
     let (mut quadratic, mut ridges, mut linear, mut kinks, mut losses) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let (mut support, mut bounded) = (0, 0);
     for i in 0..problem.len() {
@@ -61,14 +79,24 @@ pub(super) fn certify(
         ridges += ridge * beta * beta;
         linear += beta * s;
         kinks += problem.kink * beta.abs();
-        losses += conjugate(level - product - s, problem, i) - level * beta;
+        let derivative = level - product - s;
+        let loss = if is_steady_at(problem, derivative, rounding.output, i) {
+            conjugate(derivative, problem, i)
+        } else {
+            let at = |by: f64| conjugate(derivative + by, problem, i);
+            at(rounding.output).max(at(-rounding.output))
+        };
+        losses += loss - level * beta;
+        size += (beta * product).abs() + (beta * s).abs() + loss.abs() + (level * beta).abs();
         if beta != 0.0 {
             support += 1;
             bounded += usize::from(!problem.is_unbounded(i));
         }
     }
-    let dual = -0.5 * (quadratic + ridges) - linear - kinks;
-    let primal = 0.5 * quadratic + losses;
+    // What the sums themselves may be off.
+    let of_sums = 0.51 * f64::EPSILON * problem.len() as f64 * size;
+    let dual = -0.5 * (quadratic + ridges) - linear - kinks - 0.5 * rounding.quadratic - of_sums;
+    let primal = 0.5 * quadratic + losses + 0.5 * rounding.quadratic + rounding.steady + of_sums;
     let violation = problem.survey().violation();
     let violation = if violation < 0.0 { 0.0 } else { violation };
     Certificate {
@@ -81,8 +109,27 @@ pub(super) fn certify(
         support,
         bounded,
         intercept_range: intercept_range(problem),
+        rounding: rounding.output,
         stop,
     }
+}
+
+/// The level of each group.
+fn levels((b, rho): (f64, f64)) -> [f64; 2] {
+    [rho - b, -rho - b]
+}
+
+/// Whether the loss of variable i is linear in its output, with slope -b_i, as far as an output may be off.
+pub(super) fn is_steady(problem: &DualProblem, at: (f64, f64), off: f64, i: usize) -> bool {
+    let product = problem.gradient[i] - problem.linear[i] - problem.ridge[i] * problem.beta[i];
+    let level = levels(at)[usize::from(problem.group[i])];
+    is_steady_at(problem, level - product - problem.linear[i], off, i)
+}
+
+fn is_steady_at(problem: &DualProblem, derivative: f64, off: f64, i: usize) -> bool {
+    let (b, r) = (problem.beta[i], problem.ridge[i]);
+    let value = |v: f64| v * b - problem.kink * b.abs() - 0.5 * r * b * b;
+    b != 0.0 && [derivative - off, derivative + off].into_iter().all(|v| conjugate(v, problem, i) <= value(v))
 }
 
 /// max over t in [lower, upper] of v t - e |t| - r t^2 / 2

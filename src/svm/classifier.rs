@@ -11,6 +11,7 @@ use super::decomposition::solve;
 use super::leave_one_out::{LeaveOneOut, leave_one_out};
 use super::machine::Machine;
 use super::params::SvmParams;
+use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::scale;
 use super::start::Start;
@@ -127,7 +128,7 @@ pub fn fit_classifier<'a>(
     let &Classification { labels, classes, upper, coding, .. } = task;
     let sums = if task.fit_intercept { Sums::Zero } else { Sums::Any };
     let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par, sums };
-    let precision = training.check(upper)?;
+    let values = training.check(upper)?;
     let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
     let code = coding.matrix(classes)?;
     let segments = Segments::of(&code);
@@ -136,7 +137,7 @@ pub fn fit_classifier<'a>(
         segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).collect();
     let size_of = |machine: &Vec<usize>| machine.iter().map(|&s| sizes[s]).sum::<usize>();
     let machine_size = segments.of_machine.iter().map(size_of).max().unwrap_or(n);
-    let mut columns = Columns::new(&training, precision, order, &sizes, machine_size)?;
+    let mut columns = Columns::<f32>::new(&training, values, order, &sizes, machine_size)?;
 
     let q = code.columns();
     let mut machines = Vec::with_capacity(q);
@@ -153,9 +154,30 @@ pub fn fit_classifier<'a>(
         }
         machines.push(Machine::new(problem, exact, segments, &columns, &training)?);
     }
-    scale::start(&mut machines, &columns, &training)?;
+    let mut in_double = vec![false; machines.len()];
+    if task.start.is_some() {
+        for (machine, in_double) in machines.iter().zip(&mut in_double) {
+            *in_double = machine.begins_in_double(&columns, &training)?;
+        }
+    }
+    // What hides the optimum of one machine is not far from hiding that of the others.
+    if !in_double.contains(&true) {
+        scale::start(&mut machines, &columns, &training)?;
+        solve(&mut machines, &mut columns, &training)?;
+        in_double = machines.iter().map(|machine| machine.needs_double(params.tolerance)).collect();
+        if !in_double.contains(&true) {
+            return collect(&machines, &columns, Effort::default(), &training, task);
+        }
+    } else {
+        in_double.fill(true);
+    }
+    let effort = columns.effort();
+    let mut columns = columns.in_double(&training, &sizes, machine_size)?;
+    for (machine, _) in machines.iter_mut().zip(&in_double).filter(|(_, in_double)| **in_double) {
+        machine.go_on_with(&columns, &training)?;
+    }
     solve(&mut machines, &mut columns, &training)?;
-    collect(&machines, &columns, &training, task)
+    collect(&machines, &columns, effort, &training, task)
 }
 
 /// The problem of machine j over some rows with their upper bounds, and their K_ii.
@@ -243,9 +265,10 @@ pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) 
     order
 }
 
-fn collect(
+fn collect<K: KernelValue>(
     machines: &[Machine<'_>],
-    columns: &Columns<'_>,
+    columns: &Columns<'_, K>,
+    before: Effort,
     training: &Training<'_>,
     task: &Classification<'_>,
 ) -> Result<SvcModel> {
@@ -300,6 +323,6 @@ fn collect(
         intercepts,
         certificates,
         leave_one_out: estimates,
-        effort: columns.effort(),
+        effort: before.and(columns.effort()),
     })
 }

@@ -7,6 +7,7 @@
 
 use super::matrix::KernelMatrix;
 use super::params::SvmParams;
+use super::precision::{KernelValue, Values};
 use super::training::Training;
 use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
@@ -35,18 +36,30 @@ pub struct Effort {
     pub seconds: f64,
 }
 
-/// A range of columns with its packed rows, and a cache of their kernel rows.
-pub(super) struct Segment<'a> {
-    pub(super) positions: Range<usize>,
-    pub(super) source: KernelRows<'a>,
-    pub(super) cache: Option<RowCache>,
-    /// All values there are, by position, in the place of a cache.
-    matrix: Option<&'a KernelMatrix>,
+impl Effort {
+    /// This and what followed; clocks of what followed begin anew.
+    pub(super) fn and(self, next: Self) -> Self {
+        Self {
+            kernel_values: self.kernel_values + next.kernel_values,
+            cache_hits: self.cache_hits + next.cache_hits,
+            cache_misses: self.cache_misses + next.cache_misses,
+            seconds: self.seconds + next.seconds,
+        }
+    }
 }
 
-impl Segment<'_> {
+/// A range of columns with its packed rows, and a cache of their kernel rows.
+pub(super) struct Segment<'a, K> {
+    pub(super) positions: Range<usize>,
+    pub(super) source: KernelRows<'a>,
+    pub(super) cache: Option<RowCache<K>>,
+    /// All values there are, by position, in the place of a cache.
+    matrix: Option<&'a KernelMatrix<K>>,
+}
+
+impl<K: KernelValue> Segment<'_, K> {
     /// A kernel row that is kept.
-    pub(super) fn row(&self, position: usize) -> &[f32] {
+    pub(super) fn row(&self, position: usize) -> &[K] {
         match (self.matrix, &self.cache) {
             (Some(matrix), _) => &matrix.row(position)[self.positions.clone()],
             (None, Some(cache)) => cache.row(position),
@@ -61,28 +74,29 @@ impl Segment<'_> {
 }
 
 /// The columns of all machines, packed, and how the rows behind them are ordered.
-pub(super) struct Columns<'a> {
-    pub(super) segments: Vec<Segment<'a>>,
+pub(super) struct Columns<'a, K> {
+    pub(super) segments: Vec<Segment<'a, K>>,
     pub(super) order: Vec<usize>,
     /// K_ii by position.
     pub(super) diagonal: Vec<f64>,
     depth: usize,
+    pub(super) values: Values,
     start: Instant,
 }
 
-impl<'a> Columns<'a> {
+impl<'a, K: KernelValue> Columns<'a, K> {
     /// Packs the rows in the given order, cut into segments of the given sizes; the largest machine has `machine_size`
     /// variables.
     pub(super) fn new(
         training: &Training<'a>,
-        precision: Precision,
+        values: Values,
         order: Vec<usize>,
         sizes: &[usize],
         machine_size: usize,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, params, par, sums, .. } = training;
-        let mut none = KernelRows::for_sums(kernel, rows, &[], precision, sums, par)?;
+        let &Training { kernel, rows, params, par, .. } = training;
+        let mut none = source(training, values.precision)?.keeping(K::PRECISION);
         if !params.tuning.fast_sums {
             none = none.without_fast_sums();
         }
@@ -93,7 +107,7 @@ impl<'a> Columns<'a> {
             let source = none.with_columns(&order[positions.clone()], par)?;
             Ok(Segment { positions, source, cache: None, matrix: None })
         });
-        let mut segments = packed.collect::<Result<Vec<Segment<'_>>>>()?;
+        let mut segments = packed.collect::<Result<Vec<Segment<'_, K>>>>()?;
         let depth = depth(kernel, rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
@@ -104,36 +118,55 @@ impl<'a> Columns<'a> {
             }
         }
         let diagonal = segments[0].source.diagonal(&order);
-        Ok(Self { segments, order, diagonal, depth, start })
+        Ok(Self { segments, order, diagonal, depth, values, start })
     }
 
     /// Columns whose kernel values are all there: those of `matrix`, whose positions stand for the rows of `order`.
     pub(super) fn of_matrix(
         training: &Training<'a>,
-        precision: Precision,
+        values: Values,
         order: Vec<usize>,
         sizes: &[usize],
-        matrix: &'a KernelMatrix,
+        matrix: &'a KernelMatrix<K>,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, par, sums, .. } = training;
-        let none = KernelRows::for_sums(kernel, rows, &[], precision, sums, par)?;
+        let &Training { kernel, rows, par, .. } = training;
+        let none = source(training, values.precision)?.keeping(K::PRECISION);
         let mut end = 0;
         let segments = sizes.iter().map(|&size| {
             end += size;
             let source = none.with_columns(&[], par)?;
             Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
         });
-        let segments = segments.collect::<Result<Vec<Segment<'_>>>>()?;
+        let segments = segments.collect::<Result<Vec<Segment<'_, K>>>>()?;
         let diagonal = none.diagonal(&order);
-        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), start })
+        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), values, start })
+    }
+
+    /// The same columns with kernel values in double precision; these are let go.
+    pub(super) fn in_double(
+        self,
+        training: &Training<'a>,
+        sizes: &[usize],
+        machine_size: usize,
+    ) -> Result<Columns<'a, f64>> {
+        let Self { order, values, segments, .. } = self;
+        drop(segments);
+        Columns::new(training, values.in_double(), order, sizes, machine_size)
     }
 
     /// The columns of some training rows alone, with these K_ii; no kernel row is kept.
     pub(super) fn part(&self, rows: Vec<usize>, diagonal: Vec<f64>, par: Par) -> Result<Self> {
         let source = self.segments[0].source.with_columns(&rows, par)?;
         let segments = vec![Segment { positions: 0..rows.len(), source, cache: None, matrix: None }];
-        Ok(Self { segments, order: rows, diagonal, depth: self.depth, start: self.start })
+        Ok(Self {
+            segments,
+            order: rows,
+            diagonal,
+            depth: self.depth,
+            values: self.values,
+            start: self.start,
+        })
     }
 
     /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
@@ -191,6 +224,12 @@ impl<'a> Columns<'a> {
             seconds: self.start.elapsed().as_secs_f64(),
         }
     }
+}
+
+/// Where kernel values of a precision come from, without columns.
+pub(super) fn source<'a>(training: &Training<'a>, precision: Precision) -> Result<KernelRows<'a>> {
+    let &Training { kernel, rows, par, sums, .. } = training;
+    KernelRows::for_sums(kernel, rows, &[], precision, sums, par)
 }
 
 /// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.

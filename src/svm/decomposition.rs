@@ -18,6 +18,7 @@
 
 use super::columns::{Columns, Segment};
 use super::machine::Machine;
+use super::precision::{KernelValue, is_hopeless};
 use super::sharing::Sharing;
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
@@ -27,6 +28,8 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Times that gradients are computed at once in double precision and rounds go on from them.
+const RENEWALS: usize = 3;
 /// Machines a thread from which on each is solved on one thread.
 const CROWD: usize = 4;
 
@@ -34,9 +37,9 @@ const CROWD: usize = 4;
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory).
-pub(super) fn solve<'a>(
+pub(super) fn solve<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &mut Columns<'a>,
+    columns: &mut Columns<'a, K>,
     training: &Training<'a>,
 ) -> Result<()> {
     solve_in(machines, columns, training, &Arenas::default())
@@ -46,11 +49,31 @@ pub(super) fn solve<'a>(
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory).
-pub(super) fn solve_in<'a>(
+pub(super) fn solve_in<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &mut Columns<'a>,
+    columns: &mut Columns<'a, K>,
     training: &Training<'a>,
-    memory: &Arenas,
+    memory: &Arenas<K>,
+) -> Result<()> {
+    for left in (0..=RENEWALS).rev() {
+        solve_once(machines, columns, training, memory)?;
+        let mut again = false;
+        for machine in machines.iter_mut() {
+            again |= machine.renew(left > 0, columns, training)?;
+        }
+        if !again {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// As [`solve_in`], as far as the gradients of the rounds tell.
+fn solve_once<'a, K: KernelValue>(
+    machines: &mut [Machine<'a>],
+    columns: &mut Columns<'a, K>,
+    training: &Training<'a>,
+    memory: &Arenas<K>,
 ) -> Result<()> {
     if !columns.are_kept() && machines.len() >= CROWD * training.par.threads() {
         return solve_apart(machines, columns, training, memory);
@@ -96,18 +119,18 @@ pub(super) fn solve_in<'a>(
         }
     }
     for machine in machines {
-        finish(machine, columns, training)?;
+        machine.finish(columns, training)?;
     }
     Ok(())
 }
 
 /// Solves machines that share no kernel rows, each from its first round to its last on one thread: its blocks stay in
 /// the caches of a processor, and no machine waits for another. A round does not depend on the threads, so no bit does.
-fn solve_apart<'a>(
+fn solve_apart<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &Columns<'a>,
+    columns: &Columns<'a, K>,
     training: &Training<'a>,
-    memory: &Arenas,
+    memory: &Arenas<K>,
 ) -> Result<()> {
     let alone = Training { par: Par::Sequential, ..*training };
     let (count, done, stopped) = (machines.len(), AtomicUsize::new(0), OnceLock::new());
@@ -131,22 +154,15 @@ fn solve_apart<'a>(
             }
         }
         done.fetch_add(1, Ordering::Relaxed);
-        finish(machine, columns, &alone)
+        machine.finish(columns, &alone)
     })
-}
-
-/// Takes back what the machine has set aside, with gradients where there is time.
-fn finish(machine: &mut Machine<'_>, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
-    while machine.unshrink(columns, training)? == ControlFlow::Continue(true) {}
-    machine.settle();
-    Ok(())
 }
 
 /// Ends the machine if it is done or out of steps. One that has set variables aside is done only when they are back and
 /// still nothing is violated.
-fn check(
+fn check<K: KernelValue>(
     machine: &mut Machine<'_>,
-    columns: &Columns<'_>,
+    columns: &Columns<'_, K>,
     training: &Training<'_>,
 ) -> Result<ControlFlow<StopReason>> {
     let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
@@ -165,6 +181,8 @@ fn check(
         Some(StopReason::Converged)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
+    } else if is_hopeless::<K>(&machine.problem().beta, &machine.problem().diagonal, tolerance) {
+        Some(StopReason::Stalled)
     } else {
         None
     };
@@ -172,10 +190,10 @@ fn check(
 }
 
 /// Solves the chosen block of a machine, and moves it.
-fn advance<'a>(
+fn advance<'a, K: KernelValue>(
     machine: &mut Machine<'a>,
-    columns: &Columns<'a>,
-    memory: &Arenas,
+    columns: &Columns<'a, K>,
+    memory: &Arenas<K>,
     training: &Training<'a>,
     look: impl Fn() -> ControlFlow<StopReason>,
 ) -> Result<ControlFlow<StopReason>> {
@@ -194,12 +212,12 @@ fn advance<'a>(
 }
 
 /// One block of each of the unfinished machines.
-fn round<'a>(
+fn round<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
     unfinished: &[usize],
-    columns: &mut Columns<'a>,
+    columns: &mut Columns<'a, K>,
     training: &Training<'a>,
-    memory: &Arenas,
+    memory: &Arenas<K>,
     worst: f64,
 ) -> Result<ControlFlow<StopReason>> {
     let tick = |machines: &[Machine<'_>]| {
@@ -245,10 +263,10 @@ fn round<'a>(
 
 /// As many of the waiting machines as the caches can serve at once, at least one, with their blocks chosen, and the
 /// positions whose rows each segment must hold.
-fn select<'w>(
+fn select<'w, K: KernelValue>(
     waiting: &'w [usize],
     machines: &mut [Machine<'_>],
-    segments: &[Segment<'_>],
+    segments: &[Segment<'_, K>],
 ) -> (&'w [usize], Vec<Vec<usize>>) {
     let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
     let mut count = 0;

@@ -11,21 +11,24 @@
 //! multiply-adds; hence few, large rounds. A stop within a block keeps the steps made; one while a block of blocks is solved
 //! or gradients are updated leaves the machine as it was before the round.
 
-use super::certificate::{Certificate, certify};
+mod end;
+
+use super::certificate::{Certificate, Rounding};
 use super::columns::{Columns, Segment};
-use super::intercept::intercept;
 use super::nested::{self, Solved};
 use super::newton::Patience;
 use super::params::Tuning;
+use super::precision::KernelValue;
 use super::problem::{DualProblem, Survey};
 use super::shrinking::Variables;
 use super::stall::{Change, Stall, rise};
 use super::subproblem::{Goal, Subproblem, write_block};
-use super::training::{Training, beyond};
+use super::training::Training;
 use super::working_set::WorkingSet;
 use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
 use crate::error::{Error, Result};
+use crate::kernels::Precision;
 use crate::memory::Arenas;
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
@@ -56,6 +59,12 @@ pub(super) struct Machine<'a> {
     tuning: Tuning,
     patience: Patience,
     stall: Stall,
+    /// How far rounding may have moved the outputs, once the machine has come to its end.
+    rounding: Option<Rounding>,
+    /// Whether it is proved, not measured.
+    is_proved: bool,
+    /// Whether gradients are of kernel values in double precision.
+    is_double: bool,
     /// b, rho and certificate of a machine that was stopped before it had exact gradients.
     settled: Option<(f64, f64, Certificate)>,
 }
@@ -83,11 +92,11 @@ pub(super) struct Moves {
 
 impl<'a> Machine<'a> {
     /// A machine over the given segments; `exact` where the problem's gradients are those of its coefficients.
-    pub(super) fn new(
+    pub(super) fn new<K: KernelValue>(
         problem: DualProblem,
         exact: bool,
         segments: &[usize],
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<Self> {
         let mut first = 0;
@@ -116,6 +125,9 @@ impl<'a> Machine<'a> {
             tuning,
             patience: if tuning.direct { Patience::new() } else { Patience::endless() },
             stall: Stall::new(),
+            rounding: None,
+            is_proved: false,
+            is_double: K::PRECISION == Precision::Double,
             settled: None,
         };
         if !exact {
@@ -130,14 +142,18 @@ impl<'a> Machine<'a> {
         self.survey = problem.survey();
         self.variables.problem = problem;
         (self.iterations, self.rounds, self.stop) = (0, 0, None);
-        self.stall = Stall::new();
+        (self.stall, self.rounding, self.is_proved) = (Stall::new(), None, false);
     }
 
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.
     ///
     /// # Errors
     /// [`Error::Cancelled`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
-    fn renew_gradients(&mut self, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
+    fn renew_gradients<K: KernelValue>(
+        &mut self,
+        columns: &Columns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<()> {
         match self.start_at(self.problem().beta.clone(), columns, training)? {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(StopReason::MaxTime) => {
@@ -150,10 +166,10 @@ impl<'a> Machine<'a> {
 
     /// Gives a machine that is not shrunk other feasible coefficients with their gradients; nothing is changed where the
     /// monitor asks to stop.
-    pub(super) fn start_at(
+    pub(super) fn start_at<K: KernelValue>(
         &mut self,
         beta: Vec<f64>,
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<ControlFlow<StopReason>> {
         let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).collect();
@@ -172,10 +188,10 @@ impl<'a> Machine<'a> {
     }
 
     /// sum k(x, x_v) values_v over some variables for the rows of all, in a machine that is not shrunk.
-    pub(super) fn outputs(
+    pub(super) fn outputs<K: KernelValue>(
         &self,
         (variables, values): (&[usize], &[f64]),
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<ControlFlow<StopReason, Vec<f64>>> {
         let rows = self.rows_of(variables);
@@ -202,27 +218,6 @@ impl<'a> Machine<'a> {
         &self.variables.problem
     }
 
-    /// Intercept, rho and certificate of a machine that has been solved.
-    ///
-    /// # Errors
-    /// [`Error::Param`] where they are not numbers: nothing vouches for such a machine.
-    pub(super) fn outcome(&self) -> Result<(f64, f64, Certificate)> {
-        let problem = self.problem();
-        let (b, rho, certificate) = self.settled.unwrap_or_else(|| self.certified(problem));
-        let numbers = [b, rho, certificate.dual, certificate.primal, certificate.gap, certificate.violation];
-        if numbers.iter().chain(&problem.beta).all(|v| v.is_finite()) {
-            return Ok((b, rho, certificate));
-        }
-        let bounds = problem.upper.iter().chain(&problem.lower).filter(|c| c.is_finite());
-        Err(beyond(bounds.fold(0.0, |largest, c| largest.max(c.abs()))))
-    }
-
-    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
-        let stop = self.stop.unwrap_or(StopReason::Stalled);
-        let (b, rho) = intercept(problem);
-        (b, rho, certify(problem, (b, rho), self.iterations, self.rounds, stop))
-    }
-
     /// Whether gradients are those of the coefficients.
     pub(super) fn is_exact(&self) -> bool {
         self.settled.is_none()
@@ -235,7 +230,11 @@ impl<'a> Machine<'a> {
 
     /// Lets go of the rows that no other machine will use: those of one of its segments against the columns of another
     /// for pairs of segments that `is_last` names.
-    pub(super) fn forget_rows(&self, segments: &mut [Segment<'_>], is_last: impl Fn(usize, usize) -> bool) {
+    pub(super) fn forget_rows<K: KernelValue>(
+        &self,
+        segments: &mut [Segment<'_, K>],
+        is_last: impl Fn(usize, usize) -> bool,
+    ) {
         for part in &self.parts {
             let Some(cache) = &mut segments[part.segment].cache else { continue };
             for other in &self.parts {
@@ -274,10 +273,10 @@ impl<'a> Machine<'a> {
     }
 
     /// Solves the chosen block and moves its variables; `None` where no step could be made. `tick` may stop it.
-    pub(super) fn solve_block(
+    pub(super) fn solve_block<K: KernelValue>(
         &mut self,
-        columns: &Columns<'_>,
-        memory: &Arenas,
+        columns: &Columns<'_, K>,
+        memory: &Arenas<K>,
         training: &Training<'_>,
         tick: impl Fn() -> ControlFlow<StopReason>,
     ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
@@ -325,7 +324,12 @@ impl<'a> Machine<'a> {
     }
 
     /// The block's variables with their kernel values: gathered from cached rows, or computed.
-    fn block(&self, columns: &Columns<'_>, memory: &Arenas, par: Par) -> Result<Subproblem> {
+    fn block<K: KernelValue>(
+        &self,
+        columns: &Columns<'_, K>,
+        memory: &Arenas<K>,
+        par: Par,
+    ) -> Result<Subproblem<K>> {
         let members = &self.set.members;
         Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
             if !columns.are_kept() {
@@ -368,10 +372,10 @@ impl<'a> Machine<'a> {
 
     /// f += K(:, changed) changes, the ridge already added; then one look at all variables. Where the monitor asks to stop,
     /// the moves are taken back.
-    pub(super) fn update_gradients(
+    pub(super) fn update_gradients<K: KernelValue>(
         &mut self,
         moves: Moves,
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<ControlFlow<StopReason>> {
         let Moves { changed, changes, before, gradients, promised, stopped: left } = moves;
@@ -392,7 +396,7 @@ impl<'a> Machine<'a> {
                 let range = part.first..part.first + part.positions.len();
                 let gradient = &mut self.variables.problem.gradient[range];
                 if segment.is_kept() {
-                    let rows: Vec<&[f32]> = positions.iter().map(|&position| segment.row(position)).collect();
+                    let rows: Vec<&[K]> = positions.iter().map(|&position| segment.row(position)).collect();
                     par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
                         add_rows(&changes, &rows, chunk * CHUNK, gradient);
                     });
@@ -440,7 +444,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Sets variables aside that no pair can move at present, where kernel values are not cached.
-    pub(super) fn shrink(&mut self, columns: &Columns<'a>, par: Par) -> Result<()> {
+    pub(super) fn shrink<K: KernelValue>(&mut self, columns: &Columns<'a, K>, par: Par) -> Result<()> {
         let all = &columns.segments[self.parts[0].segment].source;
         if let Some(number) = self.variables.shrink(&self.survey, all, par)? {
             self.set = self.set.renumbered(|v| number[v]);
@@ -449,9 +453,9 @@ impl<'a> Machine<'a> {
     }
 
     /// Undoes the last shrinking; whether there was one. Nothing is changed where the monitor asks to stop.
-    pub(super) fn unshrink(
+    pub(super) fn unshrink<K: KernelValue>(
         &mut self,
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<ControlFlow<StopReason, bool>> {
         let active = match self.variables.unshrink(columns.depth(), training)? {
@@ -463,38 +467,14 @@ impl<'a> Machine<'a> {
         self.survey = self.problem().survey();
         Ok(ControlFlow::Continue(true))
     }
-
-    /// Ends a machine at zero with feasible coefficients whose gradients nobody knows: `b` and `dual` are theirs.
-    pub(super) fn settle_for(&mut self, beta: Vec<f64>, b: f64, dual: f64, reason: StopReason) {
-        self.stop = Some(reason);
-        let (.., zero) = self.certified(self.problem());
-        self.variables.problem.beta = beta;
-        let (.., counts) = self.certified(self.problem());
-        let Certificate { primal, violation, .. } = zero;
-        self.settled = Some((b, 0.0, Certificate { dual, primal, gap: primal - dual, violation, ..counts }));
-    }
-
-    /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective
-    /// of these coefficients, and primal objective and violation of the last ones whose gradients were exact: the
-    /// optimum lies between the objectives as always.
-    pub(super) fn settle(&mut self) {
-        let (b, rho) = intercept(self.problem());
-        let Some((before, gain)) = self.variables.settle() else { return };
-        let (.., last) = self.certified(&before);
-        let (.., counts) = self.certified(self.problem());
-        let Certificate { primal, violation, .. } = last;
-        let dual = last.dual + gain;
-        let certificate = Certificate { dual, primal, gap: primal - dual, violation, ..counts };
-        self.settled = Some((b, rho, certificate));
-    }
 }
 
 /// Most variables of a block that the caches of its segments can serve.
-fn room(parts: &[Part], columns: &Columns<'_>) -> usize {
+fn room<K: KernelValue>(parts: &[Part], columns: &Columns<'_, K>) -> usize {
     parts
         .iter()
         .filter_map(|part| columns.segments[part.segment].cache.as_ref())
-        .map(RowCache::capacity)
+        .map(RowCache::<K>::capacity)
         .min()
         .unwrap_or(usize::MAX)
 }

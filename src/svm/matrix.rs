@@ -4,6 +4,7 @@
 //! precision in which the solver keeps kernel rows anyway: a line for each row that some fold learns from, a column for
 //! every row. Cost: m n kernel values for m such lines, 4 m n bytes.
 
+use super::precision::KernelValue;
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -13,16 +14,16 @@ use crate::memory::{self, Arena, Arenas};
 const LOOK: usize = 2_000_000_000;
 
 /// Some lines of K(X, X), by position.
-pub(super) struct KernelMatrix {
-    values: Arena,
+pub(super) struct KernelMatrix<K> {
+    values: Arena<K>,
     /// Line of each position that has one.
     line_of: Vec<u32>,
 }
 
-impl KernelMatrix {
+impl<K: KernelValue> KernelMatrix<K> {
     /// Bytes of so many lines of so many columns.
     pub(super) fn bytes(lines: usize, columns: usize) -> usize {
-        lines.saturating_mul(columns).saturating_mul(size_of::<f32>())
+        lines.saturating_mul(columns).saturating_mul(size_of::<K>())
     }
 
     /// The lines of some positions, rising, in `order`, whose rows are the columns of `source`; a value touches `depth`
@@ -35,7 +36,7 @@ impl KernelMatrix {
         order: &[usize],
         positions: &[usize],
         depth: usize,
-        arenas: &Arenas,
+        arenas: &Arenas<K>,
         monitor: &dyn Monitor,
         par: Par,
     ) -> Result<Self> {
@@ -56,13 +57,13 @@ impl KernelMatrix {
     }
 
     /// The values of the row at a position that has a line, against all.
-    pub(super) fn row(&self, position: usize) -> &[f32] {
+    pub(super) fn row(&self, position: usize) -> &[K] {
         let len = self.line_of.len();
         &self.values.values()[self.line_of[position] as usize * len..][..len]
     }
 
     /// Its memory goes back.
-    pub(super) fn finish(self, memory: &Arenas) {
+    pub(super) fn finish(self, memory: &Arenas<K>) {
         memory.put(self.values);
     }
 }

@@ -16,6 +16,7 @@
 
 use super::newton::{Face, Patience};
 use super::params::Tuning;
+use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
@@ -39,11 +40,11 @@ pub(super) struct Solved {
 
 /// Solves the problem of the variables of a large block by blocks of `size` until the goal is reached; returns
 /// what came of it. `rows` are the variables' rows; `tick` may stop it.
-pub(super) fn solve(
+pub(super) fn solve<K: KernelValue>(
     mut problem: DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
     tuning: &Tuning,
-    memory: &Arenas,
+    memory: &Arenas<K>,
     (goal, patience): (Goal, &mut Patience),
     par: Par,
     tick: impl Fn() -> ControlFlow<StopReason>,
@@ -94,10 +95,10 @@ pub(super) fn solve(
 /// Moves the unbounded variables to the best values that a system of equations finds; the rows of those that have moved,
 /// by how much, and
 /// the share of the way to the best.
-fn step_directly(
+fn step_directly<K: KernelValue>(
     problem: &mut DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
-    memory: &Arenas,
+    memory: &Arenas<K>,
     par: Par,
 ) -> Result<(Vec<usize>, Vec<f64>, f64)> {
     let members: Vec<usize> = (0..problem.len()).filter(|&v| problem.is_unbounded(v)).collect();
@@ -116,7 +117,7 @@ fn step_directly(
         par,
     )?;
     for (k, &v) in members.iter().enumerate() {
-        matrix[k * m + k] = problem.diagonal[v] as f32;
+        matrix[k * m + k] = K::from_f64(problem.diagonal[v]);
     }
     let kept = |group: u8| Some(group).filter(|group| *group > 0 || !problem.anchored);
     let face = Face {

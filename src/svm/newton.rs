@@ -16,6 +16,7 @@
 //! Invariant: bounds and sums are kept, the objective does not rise. Cost: m^3 / 6 multiply-adds for m variables and each
 //! time that some go to their bounds.
 
+use super::precision::KernelValue;
 use super::problem::GROUPS;
 use crate::control::{Par, Silent};
 use crate::error::{Error, Result};
@@ -27,10 +28,7 @@ use crate::simd::blas::add_rows;
 const MOST: usize = 2048;
 /// Fewest: below, pair steps are as good.
 const FEWEST: usize = 32;
-/// Ridge, relative to the largest diagonal entry and to sqrt(m): the size of what rounding to single precision adds to
-/// the eigenvalues of a kernel matrix.
-const RIDGE: f64 = 1e-7;
-/// The ridge is multiplied by 10 at most so often where the matrix is not positive definite.
+/// The ridge ([`KernelValue::RIDGE`]) is multiplied by 10 at most so often where the matrix is not positive definite.
 const RIDGES: usize = 3;
 /// Times that variables are sent to their bounds.
 const SENDINGS: usize = 6;
@@ -85,9 +83,9 @@ impl Patience {
 const SUM_ERROR: f64 = 1e-10;
 
 /// The unbounded variables of a block.
-pub(super) struct Face<'a> {
+pub(super) struct Face<'a, K> {
     /// k(i, j) at `kernel[slots[i] * stride + slots[j]]`, the ridge of the problem on the diagonal.
-    pub(super) kernel: &'a [f32],
+    pub(super) kernel: &'a [K],
     pub(super) stride: usize,
     pub(super) slots: Vec<usize>,
     pub(super) values: Vec<f64>,
@@ -99,7 +97,7 @@ pub(super) struct Face<'a> {
     pub(super) groups: Vec<Option<u8>>,
 }
 
-impl Face<'_> {
+impl<K: KernelValue> Face<'_, K> {
     /// Better values of the variables, and which share they are of the way to the best; `None` where there are none.
     ///
     /// # Errors
@@ -142,7 +140,7 @@ impl Face<'_> {
             .iter()
             .map(|&i| {
                 let line = self.line(i);
-                let moved: f64 = sent.iter().map(|&(j, d)| d * f64::from(line[self.slots[j]])).sum();
+                let moved: f64 = sent.iter().map(|&(j, d)| d * line[self.slots[j]].wide()).sum();
                 -self.derivatives[i] - moved
             })
             .collect();
@@ -196,8 +194,8 @@ impl Face<'_> {
     /// is no room for it.
     fn factor(&self, active: &[usize], par: Par) -> Result<Option<Square<f64>>> {
         let m = active.len();
-        let largest = active.iter().map(|&i| f64::from(self.line(i)[self.slots[i]])).fold(0.0, f64::max);
-        let mut ridge = RIDGE * (m as f64).sqrt() * largest;
+        let largest = active.iter().map(|&i| self.line(i)[self.slots[i]].wide()).fold(0.0, f64::max);
+        let mut ridge = K::RIDGE * (m as f64).sqrt() * largest;
         for _ in 0..RIDGES {
             let Ok(mut matrix) = Square::<f64>::new(m) else { return Ok(None) };
             let stride = matrix.stride();
@@ -205,7 +203,7 @@ impl Face<'_> {
                 for (k, out) in (task * 64..).zip(lines.chunks_exact_mut(stride)) {
                     let line = self.line(active[k]);
                     for (out, &j) in out.iter_mut().zip(&active[..=k]) {
-                        *out = f64::from(line[self.slots[j]]);
+                        *out = line[self.slots[j]].wide();
                     }
                     out[k] += ridge;
                 }
@@ -221,7 +219,7 @@ impl Face<'_> {
         Ok(None)
     }
 
-    fn line(&self, i: usize) -> &[f32] {
+    fn line(&self, i: usize) -> &[K] {
         &self.kernel[self.slots[i] * self.stride..][..self.stride]
     }
 
@@ -229,7 +227,7 @@ impl Face<'_> {
     fn along(&self, to: &[f64], whole: bool) -> Option<(Vec<f64>, f64)> {
         let moves: Vec<f64> = to.iter().zip(&self.values).map(|(to, from)| to - from).collect();
         let slope: f64 = moves.iter().zip(&self.derivatives).map(|(d, g)| d * g).sum();
-        let lines: Vec<&[f32]> = (0..moves.len()).map(|i| self.line(i)).collect();
+        let lines: Vec<&[K]> = (0..moves.len()).map(|i| self.line(i)).collect();
         let mut product = vec![0.0; self.stride];
         add_rows(&moves, &lines, 0, &mut product);
         let curvature: f64 = moves.iter().zip(&self.slots).map(|(d, &slot)| d * product[slot]).sum();
@@ -277,7 +275,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// 1/2 d'Kd + g'd of the change from a face's values.
-    fn objective(face: &Face<'_>, to: &[f64]) -> f64 {
+    fn objective(face: &Face<'_, f32>, to: &[f64]) -> f64 {
         let moves: Vec<f64> = to.iter().zip(&face.values).map(|(to, from)| to - from).collect();
         let product = |i: usize| -> f64 {
             moves.iter().zip(&face.slots).map(|(d, &slot)| d * f64::from(face.line(i)[slot])).sum()
@@ -299,7 +297,7 @@ mod tests {
     }
 
     /// A face of all of them, in `groups` groups or none, within `c` of each other.
-    fn face<'a>(kernel: &'a [f32], n: usize, groups: u8, c: f64, random: &mut Random) -> Face<'a> {
+    fn face<'a>(kernel: &'a [f32], n: usize, groups: u8, c: f64, random: &mut Random) -> Face<'a, f32> {
         Face {
             kernel,
             stride: n + 3,

@@ -22,6 +22,7 @@ use super::certificate::Certificate;
 use super::columns::Columns;
 use super::decomposition::solve;
 use super::machine::Machine;
+use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::training::Training;
 use crate::control::StopReason;
@@ -42,9 +43,9 @@ const HALVINGS: usize = 64;
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory), and those of a solution that is not made of numbers.
-pub(super) fn start<'a>(
+pub(super) fn start<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &Columns<'a>,
+    columns: &Columns<'a, K>,
     training: &Training<'a>,
 ) -> Result<()> {
     let params = training.params;
@@ -60,9 +61,9 @@ pub(super) fn start<'a>(
 }
 
 /// Whether the sample was of use.
-fn start_from_sample<'a>(
+fn start_from_sample<'a, K: KernelValue>(
     machine: &mut Machine<'a>,
-    columns: &Columns<'a>,
+    columns: &Columns<'a, K>,
     training: &Training<'a>,
 ) -> Result<bool> {
     let n = machine.problem().len();

@@ -7,6 +7,7 @@ use super::columns::{Columns, Effort};
 use super::decomposition::solve;
 use super::machine::Machine;
 use super::params::SvmParams;
+use super::precision::{KernelValue, Values};
 use super::problem::DualProblem;
 use super::scale;
 use super::start::Start;
@@ -14,7 +15,7 @@ use super::training::{Training, check_nu};
 use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, Precision, Sums};
+use crate::kernels::{KernelFunction, Sums};
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -38,13 +39,13 @@ pub struct MachineModel {
 /// problem built from their K_ii.
 fn fit_single(
     training: &Training<'_>,
-    precision: Precision,
+    values: Values,
     order: Vec<usize>,
     start: Option<Start<'_>>,
     build: impl FnOnce(Vec<f64>) -> DualProblem,
 ) -> Result<MachineModel> {
     let n = order.len();
-    let mut columns = Columns::new(training, precision, order, &[n], n)?;
+    let mut columns = Columns::<f32>::new(training, values, order, &[n], n)?;
     let mut problem = build(columns.diagonal.clone());
     let mut exact = false;
     if let Some(start) = start {
@@ -53,9 +54,27 @@ fn fit_single(
         exact = problem.start_from(&start.of_machine(rows, 0, 1, order)?, products.as_deref());
     }
     let mut machines = [Machine::new(problem, exact, &[0], &columns, training)?];
-    scale::start(&mut machines, &columns, training)?;
+    if !(start.is_some() && machines[0].begins_in_double(&columns, training)?) {
+        scale::start(&mut machines, &columns, training)?;
+        solve(&mut machines, &mut columns, training)?;
+        if !machines[0].needs_double(training.params.tolerance) {
+            return outcome(&machines[0], &columns, Effort::default(), training);
+        }
+    }
+    let effort = columns.effort();
+    let mut columns = columns.in_double(training, &[n], n)?;
+    machines[0].go_on_with(&columns, training)?;
     solve(&mut machines, &mut columns, training)?;
-    let [machine] = &machines;
+    outcome(&machines[0], &columns, effort, training)
+}
+
+/// The model of a solved machine; `before` is what was spent before these columns.
+fn outcome<K: KernelValue>(
+    machine: &Machine<'_>,
+    columns: &Columns<'_, K>,
+    before: Effort,
+    training: &Training<'_>,
+) -> Result<MachineModel> {
     let (intercept, rho, certificate) = machine.outcome()?;
     let mut beta = vec![0.0; training.rows.rows()];
     for (&row, b) in columns.order.iter().zip(&machine.problem().beta) {
@@ -64,7 +83,14 @@ fn fit_single(
     let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
     let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
     let intercept = intercept - columns.excess(&support, coefficients.view())[0];
-    Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: columns.effort() })
+    Ok(MachineModel {
+        support,
+        coefficients,
+        intercept,
+        rho,
+        certificate,
+        effort: before.and(columns.effort()),
+    })
 }
 
 /// How far off an output may be for nothing.
@@ -105,17 +131,17 @@ pub fn fit_regression<'a>(
     let (kernel, sums) = (kernel.into(), Sums::Zero);
     let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
     let &Regression { targets, upper, loss, start } = task;
-    let precision = training.check(upper)?;
+    let values = training.check(upper)?;
     let n = rows.rows();
     check_regression(n, task)?;
     match loss {
         RegressionLoss::Epsilon(epsilon) => {
             let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
-            fit_single(&training, precision, (0..n).collect(), start, build)
+            fit_single(&training, values, (0..n).collect(), start, build)
         }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
-            fit_single(&training, precision, (0..n).chain(0..n).collect(), start, build)
+            fit_single(&training, values, (0..n).chain(0..n).collect(), start, build)
         }
     }
 }
@@ -161,8 +187,8 @@ pub fn fit_one_class<'a>(
 ) -> Result<MachineModel> {
     let (kernel, sums) = (kernel.into(), Sums::Any);
     let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
-    let precision = training.check(task.weights)?;
+    let values = training.check(task.weights)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, precision, (0..rows.rows()).collect(), task.start, build)
+    fit_single(&training, values, (0..rows.rows()).collect(), task.start, build)
 }

@@ -4,6 +4,7 @@
 //! knows them; else they are the machine's to renew.
 
 use super::columns::Columns;
+use super::precision::KernelValue;
 use super::problem::{DualProblem, GROUPS};
 use crate::error::{Error, Result};
 use ndarray::{ArrayView2, Axis};
@@ -61,13 +62,13 @@ impl<'a> Start<'a> {
     }
 
     /// The known outputs of the rows named by `order`, as the kernel values of `columns` would give them.
-    pub(super) fn products_of_machine(
+    pub(super) fn products_of_machine<K: KernelValue>(
         &self,
         rows: usize,
         machine: usize,
         q: usize,
         order: &[usize],
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
     ) -> Result<Option<Vec<f64>>> {
         let Some(products) = &self.products else { return Ok(None) };
         Error::check_len("rows of the outputs to start from", rows, products.nrows())?;

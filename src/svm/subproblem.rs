@@ -25,6 +25,7 @@ mod walk;
 use self::scans::{Due, Scans};
 pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
+use super::precision::{KernelValue, is_hopeless};
 use super::stall::{Change, Stall, rise};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
@@ -46,7 +47,7 @@ const STEP: usize = 256;
 /// Looks without progress after which a block has stalled: from 20,000 steps in the largest to 300,000 in small ones.
 const PATIENCE: u32 = 20;
 
-impl Subproblem {
+impl<K: KernelValue> Subproblem<K> {
     /// As [`Subproblem::solve`], in stretches with a look at the monitor and at the progress after each; a block that
     /// stalls ends at the best state that a look has seen. The number of steps, and why it ended short of the goal if it
     /// did. Stretches change no step.
@@ -85,6 +86,9 @@ impl Subproblem {
             height += risen;
             if height >= 0.0 {
                 (best, height) = (last.clone(), 0.0);
+            }
+            if is_hopeless::<K>(&self.beta, &self.diagonal, goal.tolerance) {
+                return Ok((steps, Some(StopReason::Stalled)));
             }
             if idle >= PATIENCE {
                 (self.beta, self.gradient) = best;
@@ -171,8 +175,8 @@ impl Subproblem {
                 SMALLEST_CURVATURE,
             );
             let Some(j) = partner.map(|j| range.start + j) else { break Scans::<T>::END };
-            let curvature = (self.diagonal[i] + self.diagonal[j] - 2.0 * f64::from(self.row(i)[j]))
-                .max(SMALLEST_CURVATURE);
+            let curvature =
+                (self.diagonal[i] + self.diagonal[j] - 2.0 * self.row(i)[j].wide()).max(SMALLEST_CURVATURE);
             let between = scans.gradient[j].to_f64() + self.low[j] - derivative;
             let (above, below) = (self.end_above(i), self.end_below(j));
             let (room_i, room_j) = (above - self.beta[i], self.beta[j] - below);
@@ -197,7 +201,7 @@ impl Subproblem {
     }
 }
 
-impl Subproblem {
+impl<K: KernelValue> Subproblem<K> {
     /// Moves the unbounded variables to the best values that a system of equations finds; the share of the way.
     fn step_directly(&mut self, par: Par) -> Result<f64> {
         let slots: Vec<usize> = self.unbounded().collect();
@@ -229,10 +233,10 @@ impl Subproblem {
 }
 
 /// Writes a block's matrix afresh: `rows` are the rows of its members, as [`Subproblem::new`] has them.
-pub(super) fn write_block(
+pub(super) fn write_block<K: KernelValue>(
     source: &KernelRows<'_>,
     rows: &[usize],
-    kernel: &mut [f32],
+    kernel: &mut [K],
     stride: usize,
     slots: &[usize],
     par: Par,

@@ -1,6 +1,7 @@
 //! What every fit of the family is given, and the checks that all of them rely on.
 
 use super::params::{SvmParams, Tuning};
+use super::precision::Values;
 use crate::control::{Monitor, Par, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -59,8 +60,8 @@ impl Training<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Checks everything but the labels or targets; `weights` are the rows' C or weights. The precision to compute in.
-    pub(super) fn check(&self, weights: &[f64]) -> Result<Precision> {
+    /// Checks everything but the labels or targets; `weights` are the rows' C or weights. What the kernel values are like.
+    pub(super) fn check(&self, weights: &[f64]) -> Result<Values> {
         self.params.check()?;
         if let KernelFunction::BuiltIn(kernel) = self.kernel {
             kernel.check()?;
@@ -89,7 +90,7 @@ impl Training<'_> {
         reach.check("X", Precision::Single)?;
         reach.check_small("X", self.params.tolerance / total)?;
         check_contrast("X", self.kernel, self.rows, self.sums)?;
-        Ok(precision(self.kernel, self.rows, &reach))
+        Ok(Values::new(precision(self.kernel, self.rows, &reach), &reach))
     }
 }
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 import svmarrow
@@ -561,3 +561,21 @@ def test_without_a_client_there_is_a_word():
     rows = da.ones((4, 2), chunks=(2, 2))
     with pytest.raises(ValueError, match="there is no Dask client"):
         DaskSVC().fit(rows, da.ones(4, chunks=2))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_interval_holds_where_kernel_values_hardly_differ(client, loss):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y > 0], y[y > 0]
+    rows, labels = da.from_array(X, chunks=(40, 4)), da.from_array(y, chunks=40)
+    model = DaskSVC(C=1e5, gamma=1e-7, loss=loss, tol=1e-2).fit(rows, labels)
+    near = SVC(C=1e5, gamma=1e-7, loss=loss, tol=1e-2).fit(X, y).certificate_
+    (machine,) = model.certificate_.machines
+    assert machine.stop == "converged"
+    assert 0.0 < machine.rounding < 1e-2
+    K = np.exp(-1e-7 * np.square(X[:, np.newaxis].astype(np.longdouble) - X).sum(axis=2))
+    beta = np.zeros(len(y), dtype=np.longdouble)
+    beta[model.support_] = model.expansion_.coefficients[:, 0]
+    ridge = 0.5 / 1e5 * beta @ beta if loss == "squared_hinge" else 0.0
+    assert machine.dual <= np.abs(beta).sum() - (beta @ K @ beta + ridge) / 2 <= machine.primal
+    assert max(machine.dual, near.dual) <= min(machine.primal, near.primal)

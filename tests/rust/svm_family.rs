@@ -19,12 +19,12 @@ struct Called<'a> {
 }
 
 impl KernelBlocks for Called<'_> {
-    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f32]) {
+    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]) {
         assert_eq!(out.len(), rows.len() * columns.len());
         self.largest.fetch_max(out.len(), Ordering::Relaxed);
         for (line, &i) in out.chunks_exact_mut(columns.len()).zip(rows) {
             for (value, &t) in line.iter_mut().zip(columns) {
-                *value = pair(&KERNEL, self.rows, i, self.rows, t) as f32;
+                *value = pair(&KERNEL, self.rows, i, self.rows, t);
             }
         }
     }

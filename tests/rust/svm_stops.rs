@@ -140,10 +140,10 @@ fn a_stop_at_any_look_leaves_what_its_certificate_says() {
 struct Holes;
 
 impl KernelBlocks for Holes {
-    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f32]) {
+    fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]) {
         for (line, &i) in out.chunks_exact_mut(columns.len()).zip(rows) {
             for (value, &t) in line.iter_mut().zip(columns) {
-                *value = if i + t == 40 { f32::NAN } else { f32::from(u8::from(i == t)) };
+                *value = if i + t == 40 { f64::NAN } else { f64::from(u8::from(i == t)) };
             }
         }
     }

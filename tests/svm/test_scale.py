@@ -65,11 +65,13 @@ def test_the_solution_is_that_of_a_fit_from_nothing(name, kind):
     X = X.astype(np.float64) if kind == "float64" else X
     from_nothing = _fitted(model, X, y, ROWS + 1, **given)
     expected = _outputs(from_nothing, X)
-    dual, steps = model.certificate_.dual, np.sum(model.n_iter_)
+    before, steps = model.certificate_, np.sum(model.n_iter_)
     _fitted(model, X, y, 5000, **given)
     assert model.certificate_.stop == "converged"
-    # Kernel values of blocks are in single precision: 1e-8 of the square of coefficients of 1,000.
-    assert model.certificate_.dual == pytest.approx(dual, rel=2e-5 if "500" in name else 3e-6)
+    # Objectives are lowered by what rounding may have done to them, a few millionths.
+    assert model.certificate_.dual == pytest.approx(before.dual, rel=5e-6)
+    for one, other in zip(before.machines, model.certificate_.machines, strict=True):
+        assert max(one.dual, other.dual) <= min(one.primal, other.primal)
     assert np.sum(model.n_iter_) != steps
     # Sums of coefficients of 1,000 are single precision in predictions.
     assert np.abs(_outputs(model, X) - expected).max() < 2e-2 * np.abs(expected).max()

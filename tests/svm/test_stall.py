@@ -13,10 +13,11 @@ X, Y = (part[:120] for part in load_digits(return_X_y=True))
 
 
 def test_kernel_values_that_have_lost_their_differences_end_as_stalled():
-    # Single precision keeps 1e12 to 65,536, and distances are some thousands: pair steps undo each other.
+    # Double precision keeps sums of 1e14 to a hundredth, and distances are some thousands: rounding may
+    # move an output by more than the tolerance.
     # Rows are refused before it comes to that; a matrix is taken as it is.
     far = X + 1e6
-    with pytest.warns(ConvergenceWarning, match="stalled"):
+    with pytest.warns(ConvergenceWarning, match=r"stalled.*rounding may have moved an output"):
         model = SVC(kernel="precomputed", fit_intercept=False).fit(far @ far.T, Y)
     stops = {machine.stop for machine in model.certificate_.machines}
     assert stops == {"converged", "stalled"}
@@ -24,7 +25,8 @@ def test_kernel_values_that_have_lost_their_differences_end_as_stalled():
     assert model.fit_status_ == 1
     for machine in model.certificate_.machines:
         assert np.isfinite(machine.dual)
-        assert (machine.violation > 1e-3) == (machine.stop == "stalled")
+        assert machine.violation <= 1e-3 or machine.stop == "stalled"
+        assert max(machine.violation, machine.rounding) > 1e-3 or machine.stop == "converged"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_time_is_looked_at_within_a_block():
 def test_rows_that_a_kernel_does_not_tell_apart_are_refused(machine):
     assert machine.fit(X + 100.0, Y).fit_status_ == 0
     with pytest.raises(ValueError, match=r"X=rows far from the origin.*must be scaled"):
-        machine.fit(X + 1e6, Y)
+        machine.fit(X + 1e9, Y)
     # Rows that are all equal have no distances to lose.
     if isinstance(machine, OneClassSVM):
         machine.fit(np.full((20, 3), 1e6))

@@ -37,12 +37,16 @@ class LeaveOneOut:
 class MachineCertificate:
     """What one binary machine vouches for, computed from its gradients at the end of the fit.
 
-    Objectives are those of the maximisation form, so that dual <= optimum <= primal.
+    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective of
+    the coefficients is lowered, and the primal one raised, by what the rounding of kernel values and sums may
+    have done to them. Kernel values are rounded to single precision, whose effect is measured on a sample of
+    the outputs; where it may be an eighth of ``tol``, the fit continues in double precision, whose effect is
+    bounded by its worst case.
     """
 
-    #: sum alpha - 1/2 alpha'Q alpha.
+    #: sum alpha - 1/2 alpha'Q alpha, less what rounding may have added.
     dual: float
-    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
+    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), and what rounding may have taken away.
     primal: float
     #: primal - dual: the distance of both from the optimum is at most this.
     gap: float
@@ -63,6 +67,8 @@ class MachineCertificate:
     #: Length of the interval in which the intercept may lie at the optimum, in units of f; 0 where a support
     #: vector lies below its bound, and without intercept.
     intercept_range: float = 0.0
+    #: How far rounding may have moved an output, in units of f. The objectives have room for it.
+    rounding: float = 0.0
 
 
 @savable

@@ -22,6 +22,8 @@ KernelFunction = Callable[[Any, Any], ArrayLike]
 
 #: Most kernel values asked for in one call at prediction.
 BLOCK = 2**22
+#: The solver keeps kernel values in single precision where that is enough.
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
@@ -43,19 +45,18 @@ def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
 
 
 class TrainingKernel:
-    """What the extension module calls: kernel values of training rows, in single precision."""
+    """What the extension module calls: kernel values of training rows, in the range of single precision."""
 
     def __init__(self, function: KernelFunction, X: Any) -> None:
         self.function = function
         self.X = X
 
-    def __call__(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]:
+    def __call__(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         values = kernel_values(self.function, self.X[_span(rows)], self.X[_span(columns)])
-        with np.errstate(over="ignore"):
-            single = np.ascontiguousarray(values, dtype=np.float32)
-        if not np.isfinite(single).all():
+        double = np.ascontiguousarray(values, dtype=np.float64)
+        if double.size and max(double.max(), -double.min()) > _LARGEST:
             raise ValueError("the kernel function returned values beyond the range of single precision")
-        return single
+        return double
 
 
 def _span(indices: NDArray[np.int64]) -> slice | NDArray[np.int64]:

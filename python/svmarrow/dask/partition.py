@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.kernel_function import TrainingKernel, kernel_values
 from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import cache_bytes, core_rows
 from svmarrow.dask.blocks import Sent
@@ -40,6 +41,7 @@ __all__ = [
     "begun_size",
     "chosen",
     "evaluate",
+    "extent",
     "report",
     "size_of",
 ]
@@ -131,6 +133,10 @@ class Report(Sent):
 
     #: sum C_i loss(y_i f(x_i)), (q,).
     losses: NDArray[np.float64]
+    #: Derivative of these losses by an error of all outputs, at most, (q,).
+    slopes: NDArray[np.float64]
+    #: sum C_i, (q,).
+    uppers: NDArray[np.float64]
     #: Of the rows that are not on the driver, the least gradient of those that could rise, (q,).
     rise: NDArray[np.float64]
     #: Of the same, the largest gradient of those that could fall, (q,).
@@ -231,6 +237,28 @@ def evaluate(expansion: KernelExpansion, X: Any, jobs: int) -> NDArray[np.float6
     return out
 
 
+def extent(part: Part, machines: Machines) -> float:
+    """Return the largest squared length of the rows, or what bounds kernel values of other kernels.
+
+    It is the largest sum of sizes for the Laplacian and the chi-squared kernel, and the largest k(x, x) for a
+    function.
+    """
+    kernel, largest = machines.kernel[0], 0.0
+    step = 32 if callable(kernel) else _BLOCK
+    for first in range(0, part.X.shape[0], step):
+        rows = part.X[first : first + step]
+        if callable(kernel):
+            values = np.diagonal(kernel_values(kernel, rows, rows))
+        else:
+            rows = rows.astype(np.float64, copy=False)
+            sizes = abs(rows) if kernel in ("laplacian", "chi2") else rows * rows
+            if sp.issparse(rows) and kernel not in ("laplacian", "chi2"):
+                sizes = rows.multiply(rows)
+            values = np.asarray(sizes.sum(axis=1))
+        largest = max(largest, float(np.max(np.abs(values), initial=0.0)))
+    return largest
+
+
 def advance(part: Part, before: Outputs | None, change: Change | None, q: int) -> Outputs:
     """Outputs after a change; from nothing where there are none before."""
     if change is None or part.labels.size == 0:
@@ -259,15 +287,18 @@ def report(
     q = int(machines.matrix.shape[1])
     away = np.ones(part.labels.size, dtype=bool)
     away[members] = False
-    losses, rise, fall = np.zeros(q), np.full(q, np.inf), np.full(q, -np.inf)
+    losses, slopes, uppers = np.zeros(q), np.zeros(q), np.zeros(q)
+    rise, fall = np.full(q, np.inf), np.full(q, -np.inf)
     worst = np.full(part.labels.size, -np.inf)
     for machine in range(q):
         signs = machines.matrix[part.labels, machine].astype(np.float64)
         missed = 1.0 - signs * (outputs[:, machine] + intercepts[machine])
         loss = np.maximum(missed, 0.0)
-        if machines.loss == "squared_hinge":
-            loss *= loss
         takes = signs != 0.0
+        uppers[machine] = slopes[machine] = float(part.upper[takes].sum())
+        if machines.loss == "squared_hinge":
+            slopes[machine] = 2.0 * float((part.upper * loss)[takes].sum())
+            loss *= loss
         losses[machine] = float((part.upper * loss)[takes].sum())
         gradient = outputs[:, machine] - signs
         rise[machine] = gradient[away & (signs > 0.0)].min(initial=np.inf)
@@ -277,6 +308,8 @@ def report(
     order = np.sort(violating[np.argsort(-worst[violating], kind="stable")][:most]).astype(np.int64)
     return Report(
         losses,
+        slopes,
+        uppers,
         rise,
         fall,
         outputs[members],

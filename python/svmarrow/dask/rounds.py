@@ -16,7 +16,8 @@ Every round raises the dual, or no row is left that violates: then the condition
 
 are the certificate of a fit on one machine. Changes are added to the outputs of the rounds before in double
 precision, where sixteen sums lose no digit that counts; then outputs are computed anew from the whole
-expansion, which keeps short what must be done again when a worker dies.
+expansion, which keeps short what must be done again when a worker dies. Both objectives have room for the
+worst case of what rounding does to these outputs.
 
 Cost of a round: (all rows) x (vectors whose coefficients changed) kernel values on the workers, on the driver
 what the solver's steps need and in the first round its (rows) x (support vectors); memory of the driver: its
@@ -35,7 +36,7 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.certificate import MachineCertificate
 from svmarrow._support.rows import core_rows
-from svmarrow.dask.partition import Change, Found, advance, begin, begun_size, report
+from svmarrow.dask.partition import Change, Found, advance, begin, begun_size, extent, report
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -153,13 +154,16 @@ class Rounds:
         sent = np.zeros_like(rows.beta)
         outputs: list[Any] = [None] * len(self._parts)
         known: NDArray[np.float64] | None = None
+        added = np.zeros(self._q)
         chain, dual = 0, -np.inf
         while True:
             started = time.process_time()
             rows, intercepts = self._solve(rows, known)
             solving = time.process_time() - started
             fresh = chain == 0
-            change, changed, size = self._change(rows, rows.beta if fresh else rows.beta - sent)
+            by = rows.beta if fresh else rows.beta - sent
+            added = np.abs(by).sum(axis=0) + (0.0 if fresh else added)
+            change, changed, size = self._change(rows, by)
             before = [None] * len(self._parts) if fresh else outputs
             outputs = self._cluster.each(
                 advance, self._parts, before, [change] * len(self._parts), [self._q] * len(self._parts)
@@ -168,7 +172,7 @@ class Rounds:
             reports = self._ask(rows, outputs, intercepts)
             violators = sum(each.violators for each in reports)
             own = np.concatenate([each.outputs for each in reports])
-            machines = self._certified(rows, own, reports)
+            machines = self._certified(rows, own, reports, added)
             self.log.append(
                 Round(
                     rows.size,
@@ -281,10 +285,15 @@ class Rounds:
         )
 
     def _certified(
-        self, rows: Found, outputs: NDArray[np.float64], reports: Sequence[Report]
+        self,
+        rows: Found,
+        outputs: NDArray[np.float64],
+        reports: Sequence[Report],
+        added: NDArray[np.float64],
     ) -> tuple[MachineCertificate, ...]:
-        """Certificates over all rows."""
+        """Certificates over all rows; ``added`` is the sum of all changes that outputs consist of."""
         machines = self._machines
+        rounding = added * self._value_error(rows)
         signs = machines.matrix[rows.labels]
         made = []
         for j in range(self._q):
@@ -294,8 +303,12 @@ class Rounds:
             ridge = 0.5 / upper if squared else np.zeros(beta.size)
             product = outputs[takes, j]
             quadratic = float(beta @ product)
-            dual = float(np.abs(beta).sum()) - 0.5 * (quadratic + float(ridge @ (beta * beta)))
-            primal = 0.5 * quadratic + sum(float(each.losses[j]) for each in reports)
+            size, off = float(np.abs(beta).sum()), float(rounding[j])
+            dual = size - 0.5 * (quadratic + float(ridge @ (beta * beta))) - 0.5 * size * off
+            loss = sum(float(each.losses[j]) for each in reports)
+            slope = sum(float(each.slopes[j]) for each in reports)
+            curve = sum(float(each.uppers[j]) for each in reports) if squared else 0.0
+            primal = 0.5 * quadratic + loss + off * (0.5 * size + slope + curve * off)
             gradient = product - sign + ridge * beta
             bound = np.full(beta.size, np.inf) if squared else upper
             may_rise = np.where(sign > 0, beta < bound, beta < 0.0)
@@ -319,9 +332,33 @@ class Rounds:
                     support,
                     bounded,
                     self._stops[j],
+                    rounding=off,
                 )
             )
         return tuple(made)
+
+    def _value_error(self, rows: Found) -> float:
+        """Return the largest error of a kernel value and of its part in a sum, in double precision."""
+        if not hasattr(self, "_extent"):
+            shared = [self._shared] * len(self._parts)
+            found = self._cluster.gather(self._cluster.each(extent, self._parts, shared), "the rows")
+            self._extent = max(float(each) for each in found)
+        length: float = self._extent
+        kernel, gamma, coef0, degree = self._machines.kernel
+        unit = float(np.finfo(np.float64).eps)
+        of_value, of_sum = unit * int(rows.X.shape[1] + 16), unit * int(rows.size + _CHAIN)
+        scaled = gamma * length
+        if callable(kernel):
+            return of_sum * length
+        if kernel == "linear":
+            return (of_value + of_sum) * length
+        if kernel == "poly":
+            largest = float((scaled + abs(coef0)) ** degree)
+            return (2 * degree * of_value + of_sum) * largest
+        if kernel == "sigmoid":
+            return of_value * (scaled + abs(coef0) + 1.0) + of_sum
+        # Exponentials of sums that squared lengths may have cancelled in.
+        return of_value * (8.0 * scaled + 1.0) + of_sum
 
     def _over(self, dual: float) -> bool:
         """Whether the fit ends though rows violate."""

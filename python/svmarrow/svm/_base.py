@@ -267,11 +267,16 @@ class SupportVectorMachine(CertifiedMachine):
     def _ended_early(self, certificate: Certificate) -> str:
         """The warning of a fit that did not converge."""
         more = "call fit again to go on" if self.warm_start else "go on with warm_start=True"
+        remedy = f"{more}, raise max_iter or max_time, or scale the data"
+        rounding = max((m.rounding for m in certificate.machines if m.stop == "stalled"), default=0.0)
+        cause = ""
+        if rounding > self.tol:
+            cause = f", and rounding may have moved an output by {rounding:.3g}"
+            remedy = "scale the data, lower C, or raise tol"
         return (
             f"{type(self).__name__} ended before the tolerance was reached ({certificate.stop}): the "
             f"violation is {certificate.violation:.3g} for tol={self.tol:g}, the duality gap "
-            f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; {more}, raise "
-            "max_iter or max_time, or scale the data"
+            f"{certificate.gap:.3g} of {certificate.primal:.6g}{cause}. The model is usable; {remedy}"
         )
 
     def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:

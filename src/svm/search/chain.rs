@@ -3,14 +3,20 @@
 //! Machines of a few thousand variables are one block each, whose kernel values are gathered once for all C: their pair
 //! steps read nothing else. Larger ones go through the rounds of the outer tier, each from where it was.
 //!
+//! Where kernel values in single precision do not do for a C (see `precision`), that fit and those of larger C are in double
+//! precision; kernel values are then computed again.
+//!
 //! Invariant: a fit is judged only when all its machines have come to their end. Cost: that of the fits, less what their
 //! starts save.
 
+use super::super::certificate::Rounding;
 use super::super::columns::Columns;
 use super::super::decomposition::solve_in;
 use super::super::intercept::intercept;
 use super::super::machine::Machine;
+use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
+use super::super::precision::{KernelValue, is_hopeless, restart};
 use super::super::problem::DualProblem;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
@@ -19,7 +25,7 @@ use super::held_out::HeldOut;
 use super::work::{Prepared, Work};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::Result;
-use crate::kernels::KernelRows;
+use crate::kernels::{KernelRows, Precision};
 use crate::memory::{self, Arenas};
 use crate::simd::gather::Indices;
 use ndarray::Array2;
@@ -61,6 +67,14 @@ impl Said {
         let (seconds, iterations, support) = (0.0, 0, 0);
         Self { outputs: vec![f64::NAN; count], seconds, iterations, support, stop: StopReason::Converged }
     }
+}
+
+/// What the fits of a chain read kernel values from.
+struct Values<'a, 's, K> {
+    matrix: Option<&'a KernelMatrix<K>>,
+    source: &'a KernelRows<'s>,
+    held_out: &'a HeldOut<'s, K>,
+    memory: &'a Arenas<K>,
 }
 
 /// Which of several reasons tells most.
@@ -109,11 +123,13 @@ impl<'c, 'w> Chain<'c, 'w> {
         let (small, large): (Vec<usize>, Vec<usize>) =
             (0..self.machines()).partition(|&j| self.members(j).len() <= WHOLE);
         let source = self.source()?;
+        let matrix = self.prepared.matrix.as_ref();
         let of_small = if small.is_empty() {
             Vec::new()
         } else {
-            let held_out = self.held_out(&source)?;
-            self.par().map(small.len(), |k| self.along(small[k], &source, &held_out))
+            let held_out = self.held_out(matrix, &source)?;
+            let values = Values { matrix, source: &source, held_out: &held_out, memory: self.memory };
+            self.par().map(small.len(), |k| self.along(small[k], &values, Vec::new(), None))
         };
         let mut said: Vec<Vec<Said>> = (0..self.machines()).map(|_| Vec::new()).collect();
         for (j, of_machine) in small.into_iter().zip(of_small) {
@@ -123,7 +139,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             (0..self.costs.len()).for_each(|place| self.judge(place, &said));
             return Ok(());
         }
-        self.run_machines(&large, &source, said)
+        self.run_machines(&large, matrix, &source, self.memory, said, 0)
     }
 
     fn machines(&self) -> usize {
@@ -152,12 +168,16 @@ impl<'c, 'w> Chain<'c, 'w> {
     /// Where kernel values come from where there is no matrix, and the exact K_ii.
     fn source(&self) -> Result<KernelRows<'_>> {
         let &Work { sums, .. } = self.work;
-        let &Prepared { kernel, precision, .. } = self.prepared;
-        KernelRows::for_sums(kernel, self.work.rows, &[], precision, sums, Par::Sequential)
+        let &Prepared { kernel, values, .. } = self.prepared;
+        KernelRows::for_sums(kernel, self.work.rows, &[], values.precision, sums, Par::Sequential)
     }
 
-    fn held_out<'s>(&self, source: &KernelRows<'s>) -> Result<HeldOut<'s>> {
-        match &self.prepared.matrix {
+    fn held_out<'s, K: KernelValue>(
+        &self,
+        matrix: Option<&KernelMatrix<K>>,
+        source: &KernelRows<'s>,
+    ) -> Result<HeldOut<'s, K>> {
+        match matrix {
             Some(matrix) => {
                 let train: Vec<usize> = self.train.iter().flatten().copied().collect();
                 HeldOut::gather(matrix, self.work.plan.order.len(), &train, &self.test)
@@ -196,18 +216,25 @@ impl<'c, 'w> Chain<'c, 'w> {
         self.work.judge.judge(point, outputs);
     }
 
-    /// A small machine for one C after the other, as far as the monitor lets it.
-    fn along(&self, machine: usize, source: &KernelRows<'_>, held_out: &HeldOut<'_>) -> Result<Vec<Said>> {
+    /// A small machine for one C after the other, as far as the monitor lets it: from the first that it has said nothing
+    /// of, which begins at the coefficients of `start`.
+    fn along<K: KernelValue>(
+        &self,
+        machine: usize,
+        values: &Values<'_, '_, K>,
+        mut said: Vec<Said>,
+        mut start_at: Option<Vec<f64>>,
+    ) -> Result<Vec<Said>> {
+        let &Values { source, held_out, memory, .. } = values;
         let (plan, params) = (self.work.plan, self.work.params);
         let positions = self.members(machine);
         let rows = self.rows_of(&positions);
         let diagonal = source.diagonal(&rows);
         let members: Vec<usize> = (0..rows.len()).collect();
-        let mut block: Option<Subproblem> = None;
+        let mut block: Option<Subproblem<K>> = None;
         let mut last: Option<DualProblem> = None;
-        let mut said: Vec<Said> = Vec::with_capacity(self.costs.len());
         let look = || self.work.told.tick(&Progress::of("search", 0, 0));
-        for (place, &cost) in self.costs.iter().enumerate() {
+        for (place, &cost) in self.costs.iter().enumerate().skip(said.len()) {
             // Hundreds of machines may each be too short to look.
             if look().is_break() {
                 break;
@@ -219,7 +246,15 @@ impl<'c, 'w> Chain<'c, 'w> {
                 said.push(Said::nothing(self.test.len()));
                 continue;
             };
-            if let Some(last) = &last {
+            if let Some(beta) = start_at.take() {
+                let used: Vec<usize> = (0..rows.len()).filter(|&v| beta[v] != 0.0).collect();
+                let of: Vec<usize> = used.iter().map(|&v| rows[v]).collect();
+                let weights: Vec<f64> = used.iter().map(|&v| beta[v]).collect();
+                let mut products = vec![0.0; rows.len()];
+                let columns = source.with_columns(&rows, Par::Sequential)?;
+                columns.add_product(&of, &weights, &mut products, Par::Sequential)?;
+                problem.start_from(&beta, Some(&products));
+            } else if let Some(last) = &last {
                 if last.is_settled() && said[place - 1].stop == StopReason::Converged {
                     let Said { ref outputs, support, stop, .. } = said[place - 1];
                     let outputs = outputs.clone();
@@ -237,8 +272,8 @@ impl<'c, 'w> Chain<'c, 'w> {
                     &problem,
                     &members,
                     &params.tuning,
-                    self.memory,
-                    |kernel, stride, slots| self.fill(source, &positions, &rows, kernel, stride, slots),
+                    memory,
+                    |kernel, stride, slots| self.fill(values, &positions, &rows, kernel, stride, slots),
                 )?),
             };
             let max_steps = params.max_iterations.unwrap_or(u64::MAX);
@@ -248,6 +283,20 @@ impl<'c, 'w> Chain<'c, 'w> {
                 break;
             }
             (problem.beta, problem.gradient) = block.state();
+            if K::PRECISION == Precision::Single && steps < max_steps {
+                let values = &self.prepared.values;
+                let rounding = Rounding::measured(&problem, &rows, values, source, Par::Sequential)?;
+                let is_early = stopped == Some(StopReason::Stalled)
+                    && is_hopeless::<K>(&problem.beta, &problem.diagonal, params.tolerance);
+                if is_early || rounding.needs_double(params.tolerance) {
+                    let source = source.in_double(&[], Par::Sequential)?;
+                    let held_out = self.held_out(None, &source)?;
+                    let memory = &Arenas::default();
+                    let values = Values::<f64> { matrix: None, source: &source, held_out: &held_out, memory };
+                    let beta = if is_early { restart(&problem) } else { problem.beta };
+                    return self.along(machine, &values, said, Some(beta));
+                }
+            }
             let used: Vec<usize> = (0..rows.len()).filter(|&v| problem.beta[v] != 0.0).collect();
             let of = |values: &[usize]| used.iter().map(|&v| values[v]).collect::<Vec<usize>>();
             let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
@@ -270,23 +319,23 @@ impl<'c, 'w> Chain<'c, 'w> {
             last = Some(problem);
         }
         if let Some(block) = block {
-            block.finish(self.memory);
+            block.finish(memory);
         }
         Ok(said)
     }
 
     /// Kernel values of a block's rows among each other.
-    fn fill(
+    fn fill<K: KernelValue>(
         &self,
-        source: &KernelRows<'_>,
+        values: &Values<'_, '_, K>,
         positions: &[usize],
         rows: &[usize],
-        kernel: &mut [f32],
+        kernel: &mut [K],
         stride: usize,
         slots: &[usize],
     ) -> Result<()> {
-        let Some(matrix) = &self.prepared.matrix else {
-            return write_block(source, rows, kernel, stride, slots, Par::Sequential);
+        let Some(matrix) = values.matrix else {
+            return write_block(values.source, rows, kernel, stride, slots, Par::Sequential);
         };
         let columns = Indices::new(positions);
         for (&position, &slot) in positions.iter().zip(slots) {
@@ -297,10 +346,19 @@ impl<'c, 'w> Chain<'c, 'w> {
         Ok(())
     }
 
-    /// Large machines, all of a fit in step, beside what the small ones have said.
-    fn run_machines(&self, large: &[usize], source: &KernelRows<'_>, mut said: Vec<Vec<Said>>) -> Result<()> {
+    /// Large machines, all of a fit in step, from a place of the chain on, beside what the small ones have said.
+    fn run_machines<K: KernelValue>(
+        &self,
+        large: &[usize],
+        matrix: Option<&KernelMatrix<K>>,
+        source: &KernelRows<'_>,
+        memory: &Arenas<K>,
+        mut said: Vec<Vec<Said>>,
+        from: usize,
+    ) -> Result<()> {
         let &Work { params, plan, sums, told, par, .. } = self.work;
-        let &Prepared { kernel, precision, ref matrix, .. } = self.prepared;
+        let &Prepared { kernel, values, .. } = self.prepared;
+        let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
         let rows = self.work.rows.reborrow();
         // As many chains as there are threads have caches at the same time.
         let params = &SvmParams { cache_bytes: params.cache_bytes / par.threads().max(1), ..params.clone() };
@@ -311,14 +369,14 @@ impl<'c, 'w> Chain<'c, 'w> {
         };
         let machine_size = large.iter().map(|&j| self.members(j).len()).max().unwrap_or(0);
         let mut columns = match matrix {
-            Some(matrix) => Columns::of_matrix(&training, precision, order, &sizes, matrix)?,
-            None => Columns::new(&training, precision, order, &sizes, machine_size)?,
+            Some(matrix) => Columns::<K>::of_matrix(&training, values, order, &sizes, matrix)?,
+            None => Columns::<K>::new(&training, values, order, &sizes, machine_size)?,
         };
         let mut seats: Vec<Seat> = Vec::new();
         let mut machines: Vec<Machine<'_>> = Vec::new();
         for &j in large {
-            let Some(seat) = Seat::new(j, self, &columns) else { continue };
-            if let Some(problem) = seat.problem(self, self.costs[0])? {
+            let Some(seat) = Seat::new(j, self, matrix.is_some(), &columns) else { continue };
+            if let Some(problem) = seat.problem(self, self.costs[from])? {
                 machines.push(Machine::new(problem, false, &plan.of_machine[j], &columns, &training)?);
                 seats.push(seat);
             }
@@ -326,11 +384,11 @@ impl<'c, 'w> Chain<'c, 'w> {
         let held_out = if matrix.is_some() && seats.iter().all(|seat| seat.sees_all) {
             None
         } else {
-            Some(self.held_out(source)?)
+            Some(self.held_out(matrix, source)?)
         };
-        for (place, &cost) in self.costs.iter().enumerate() {
+        for (place, &cost) in self.costs.iter().enumerate().skip(from) {
             let start = Instant::now();
-            if place > 0 {
+            if place > from {
                 for (machine, seat) in machines.iter_mut().zip(&seats) {
                     let settled =
                         machine.stop == Some(StopReason::Converged) && machine.problem().is_settled();
@@ -343,12 +401,18 @@ impl<'c, 'w> Chain<'c, 'w> {
                     }
                 }
             }
-            solve_in(&mut machines, &mut columns, &training, self.memory)?;
+            solve_in(&mut machines, &mut columns, &training, memory)?;
             let is_stopped = |machine: &Machine<'_>| {
                 matches!(machine.stop, Some(StopReason::Interrupted | StopReason::MaxTime))
             };
             if machines.iter().any(is_stopped) {
                 return Ok(());
+            }
+            let needs_double = |machine: &Machine<'_>| machine.needs_double(params.tolerance);
+            if K::PRECISION == Precision::Single && machines.iter().any(needs_double) {
+                let source = source.in_double(&[], par)?;
+                let memory = &Arenas::default();
+                return self.run_machines::<f64>(large, None, &source, memory, said, place);
             }
             for &j in large {
                 said[j].push(Said::nothing(self.test.len()));
@@ -391,12 +455,17 @@ struct Seat {
 }
 
 impl Seat {
-    fn new(machine: usize, chain: &Chain<'_, '_>, columns: &Columns<'_>) -> Option<Self> {
+    fn new<K: KernelValue>(
+        machine: usize,
+        chain: &Chain<'_, '_>,
+        has_matrix: bool,
+        columns: &Columns<'_, K>,
+    ) -> Option<Self> {
         let of_machine = &chain.work.plan.of_machine[machine];
         let ranges: Vec<Range<usize>> =
             of_machine.iter().map(|&s| columns.segments[s].positions.clone()).collect();
         let positions: Vec<usize> = ranges.into_iter().flatten().collect();
-        let free = if chain.prepared.matrix.is_some() {
+        let free = if has_matrix {
             let members = chain.members(machine);
             let mut members = members.iter().peekable();
             (0..positions.len()).filter(|&v| members.next_if(|m| **m == positions[v]).is_some()).collect()
@@ -420,11 +489,11 @@ impl Seat {
         }))
     }
 
-    fn outputs(
+    fn outputs<K: KernelValue>(
         &self,
-        held_out: &HeldOut<'_>,
+        held_out: &HeldOut<'_, K>,
         problem: &DualProblem,
-        columns: &Columns<'_>,
+        columns: &Columns<'_, K>,
         b: f64,
         par: Par,
     ) -> Result<Vec<f64>> {

@@ -4,6 +4,7 @@
 //! every C of a chain; without a matrix to take them from they are computed anew for the vectors of each machine.
 
 use super::super::matrix::KernelMatrix;
+use super::super::precision::KernelValue;
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -12,17 +13,17 @@ use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 
 /// Held-out rows of a fold, as the machines of the fold see them.
-pub(super) enum HeldOut<'a> {
+pub(super) enum HeldOut<'a, K> {
     /// Kernel values: a line of all held-out rows for each training position, which `lines` finds.
-    Values { values: Vec<f32>, lines: Vec<u32>, count: usize },
+    Values { values: Vec<K>, lines: Vec<u32>, count: usize },
     /// Where they are computed.
     Source { source: Box<KernelRows<'a>>, count: usize },
 }
 
-impl<'a> HeldOut<'a> {
+impl<'a, K: KernelValue> HeldOut<'a, K> {
     /// From a matrix; `train` and `test` are positions.
     pub(super) fn gather(
-        matrix: &KernelMatrix,
+        matrix: &KernelMatrix<K>,
         positions: usize,
         train: &[usize],
         test: &[usize],
@@ -56,7 +57,7 @@ impl<'a> HeldOut<'a> {
             Self::Values { values, lines, count } => {
                 let mut out = vec![b; *count];
                 let line = |&position: &usize| &values[lines[position] as usize * count..][..*count];
-                let rows: Vec<&[f32]> = positions.iter().map(line).collect();
+                let rows: Vec<&[K]> = positions.iter().map(line).collect();
                 add_rows(coefficients, &rows, 0, &mut out);
                 Ok(out)
             }

@@ -81,7 +81,7 @@ impl Work<'_> {
         if self.grid.folds.len() == 1 && self.plan.largest() > WHOLE {
             return 0;
         }
-        let one = KernelMatrix::bytes(self.learned.len(), self.rows.rows()).max(1);
+        let one = KernelMatrix::<f32>::bytes(self.learned.len(), self.rows.rows()).max(1);
         if one > self.params.cache_bytes {
             return 0;
         }
@@ -98,16 +98,16 @@ impl Work<'_> {
         for &k in kernels {
             let kernel = self.grid.kernels[k];
             let training = Training { kernel, rows: self.rows.reborrow(), params, monitor: told, par, sums };
-            let precision = training.check(&weights)?;
+            let values = training.check(&weights)?;
             let order = &self.plan.order;
             let matrix = if with_matrices {
-                let source = KernelRows::for_sums(kernel, self.rows, order, precision, sums, par)?;
+                let source = KernelRows::for_sums(kernel, self.rows, order, values.precision, sums, par)?;
                 let depth = depth(kernel, self.rows);
                 Some(KernelMatrix::compute(&source, order, &self.learned, depth, memory, told, par)?)
             } else {
                 None
             };
-            prepared.push(Prepared { index: k, kernel, precision, matrix });
+            prepared.push(Prepared { index: k, kernel, values, matrix });
         }
         let chains = kernels.len() * self.grid.folds.len();
         let mut chains: Vec<usize> = (0..chains).collect();

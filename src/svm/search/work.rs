@@ -2,11 +2,12 @@
 
 use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
+use super::super::precision::Values;
 use super::grid::{Grid, Judge};
 use super::task::Plan;
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::data::Rows;
-use crate::kernels::{KernelFunction, Precision, Sums};
+use crate::kernels::{KernelFunction, Sums};
 use crate::memory::Arenas;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -32,8 +33,8 @@ pub(super) struct Work<'w> {
 pub(super) struct Prepared<'w> {
     pub(super) index: usize,
     pub(super) kernel: KernelFunction<'w>,
-    pub(super) precision: Precision,
-    pub(super) matrix: Option<KernelMatrix>,
+    pub(super) values: Values,
+    pub(super) matrix: Option<KernelMatrix<f32>>,
 }
 
 /// Tells how many fits are done, whatever a solver within has to tell.

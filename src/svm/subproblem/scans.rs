@@ -7,6 +7,7 @@
 //!
 //! Cost: of the scans a copy; of the end in single precision (changed variables) x (variables) multiply-adds.
 
+use super::super::precision::KernelValue;
 use super::state::{Goal, Subproblem};
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
@@ -50,7 +51,7 @@ impl<T: Real> Scans<T> {
     pub(super) const END: Due = if Self::IS_SINGLE { Due::Precision } else { Due::Nothing };
 
     /// Copies of a block's numbers; `None` where their precision is too low for the goal, or the block small.
-    pub(super) fn of(block: &Subproblem, goal: Goal) -> Option<Self> {
+    pub(super) fn of<K: KernelValue>(block: &Subproblem<K>, goal: Goal) -> Option<Self> {
         // Of members: what stands between them is whatever was in memory.
         let largest =
             |values: &[f64]| block.slots.iter().fold(0.0, |most: f64, &slot| most.max(values[slot].abs()));
@@ -58,7 +59,8 @@ impl<T: Real> Scans<T> {
         let of_step = (unit * (largest(&block.gradient) + block.kink), 2.0 * unit * largest(&block.diagonal));
         let most = WEAR * goal.tolerance;
         // Not worth a copy for fewer steps than this, even if they do not move far.
-        if Self::IS_SINGLE && !(block.stride >= LARGE && 64.0 * of_step.0 < most) {
+        let is_single = size_of::<K>() < size_of::<f64>();
+        if Self::IS_SINGLE && !(is_single && block.stride >= LARGE && 64.0 * of_step.0 < most) {
             return None;
         }
         let of = |values: &[f64]| values.iter().map(|&v| T::from_f64(v)).collect();
@@ -75,7 +77,7 @@ impl<T: Real> Scans<T> {
     }
 
     /// Which ways variable `i` can move now.
-    pub(super) fn note(&mut self, block: &Subproblem, i: usize) {
+    pub(super) fn note<K>(&mut self, block: &Subproblem<K>, i: usize) {
         self.up[i] = T::from_f64(block.up[i]);
         self.low[i] = T::from_f64(block.low[i]);
     }
@@ -91,7 +93,7 @@ impl<T: Real> Scans<T> {
     }
 
     /// Gives the block the gradients of its coefficients.
-    pub(super) fn finish(self, block: &mut Subproblem) {
+    pub(super) fn finish<K: KernelValue>(self, block: &mut Subproblem<K>) {
         if !Self::IS_SINGLE {
             block.gradient = self.gradient.iter().map(|v| v.to_f64()).collect();
             return;
@@ -99,7 +101,7 @@ impl<T: Real> Scans<T> {
         let moved: Vec<usize> = (0..self.start.len()).filter(|&i| block.beta[i] != self.start[i]).collect();
         let changes: Vec<f64> = moved.iter().map(|&i| block.beta[i] - self.start[i]).collect();
         let mut gradient = std::mem::take(&mut block.gradient);
-        let rows: Vec<&[f32]> = moved.iter().map(|&i| block.row(i)).collect();
+        let rows: Vec<&[K]> = moved.iter().map(|&i| block.row(i)).collect();
         add_rows(&changes, &rows, 0, &mut gradient);
         block.gradient = gradient;
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::super::newton::Patience;
 use super::super::params::Tuning;
+use super::super::precision::KernelValue;
 use super::super::problem::{DualProblem, GROUPS};
 use crate::error::Result;
 use crate::memory::{Arena, Arenas};
@@ -61,9 +62,9 @@ impl Wait {
 }
 
 /// A block of variables with their kernel values, each group padded to whole vectors with variables that cannot move.
-pub(in crate::svm) struct Subproblem {
+pub(in crate::svm) struct Subproblem<K> {
     /// Kernel values by slot, lines `stride` apart.
-    pub(super) kernel: Arena,
+    pub(super) kernel: Arena<K>,
     pub(super) stride: usize,
     pub(super) groups: [Range<usize>; GROUPS],
     /// Slot of each member.
@@ -87,15 +88,15 @@ pub(in crate::svm) struct Subproblem {
     pub(in crate::svm) promised: f64,
 }
 
-impl Subproblem {
+impl<K: KernelValue> Subproblem<K> {
     /// The block of the given members, which are in the order of their groups. `fill` writes the matrix: a line for
     /// each member at its slot, its columns at theirs; whatever else it holds does not matter, as long as it is finite.
     pub(in crate::svm) fn new(
         problem: &DualProblem,
         members: &[usize],
         tuning: &Tuning,
-        memory: &Arenas,
-        fill: impl FnOnce(&mut [f32], usize, &[usize]) -> Result<()>,
+        memory: &Arenas<K>,
+        fill: impl FnOnce(&mut [K], usize, &[usize]) -> Result<()>,
     ) -> Result<Self> {
         let first = members.partition_point(|&v| problem.group[v] == 0);
         let anchor = usize::from(problem.anchored);
@@ -132,8 +133,8 @@ impl Subproblem {
         let kernel = &mut block.kernel.values_mut()[..stride * stride];
         fill(kernel, stride, &block.slots)?;
         if problem.anchored {
-            kernel[first * stride..(first + 1) * stride].fill(0.0);
-            kernel.iter_mut().skip(first).step_by(stride).for_each(|value| *value = 0.0);
+            kernel[first * stride..(first + 1) * stride].fill(K::ZERO);
+            kernel.iter_mut().skip(first).step_by(stride).for_each(|value| *value = K::ZERO);
             (block.lower[first], block.upper[first]) = (f64::NEG_INFINITY, f64::INFINITY);
             (block.up[first], block.low[first]) = (0.0, 0.0);
         }
@@ -146,7 +147,7 @@ impl Subproblem {
         let kernel = self.kernel.values_mut();
         for (&v, &slot) in members.iter().zip(&self.slots) {
             // The exact diagonal, with the ridge, so that a step changes a variable's own gradient rightly.
-            kernel[slot * self.stride + slot] = problem.diagonal[v] as f32;
+            kernel[slot * self.stride + slot] = K::from_f64(problem.diagonal[v]);
             self.diagonal[slot] = problem.diagonal[v];
             self.lower[slot] = problem.lower[v];
             self.upper[slot] = problem.upper[v];
@@ -164,7 +165,7 @@ impl Subproblem {
     }
 
     /// As [`Subproblem::state`]; the matrix's memory goes back.
-    pub(in crate::svm) fn finish(self, memory: &Arenas) -> (Vec<f64>, Vec<f64>) {
+    pub(in crate::svm) fn finish(self, memory: &Arenas<K>) -> (Vec<f64>, Vec<f64>) {
         let state = self.state();
         memory.put(self.kernel);
         state
@@ -186,7 +187,7 @@ impl Subproblem {
     }
 
     /// Kernel values of a slot.
-    pub(super) fn row(&self, i: usize) -> &[f32] {
+    pub(super) fn row(&self, i: usize) -> &[K] {
         &self.kernel.values()[i * self.stride..(i + 1) * self.stride]
     }
 

@@ -17,6 +17,7 @@
 //! Invariant: bounds and sums are kept, the objective does not rise, gradients are exact. Cost: n m + m^2 a move for m free
 //! variables of n.
 
+use super::super::precision::KernelValue;
 use super::super::triangle::Triangle;
 use super::state::{Goal, Subproblem};
 use crate::simd::blas::add_rows;
@@ -25,8 +26,6 @@ use crate::simd::blas::add_rows;
 const MOST: usize = 48;
 /// How many more there may become.
 const MORE: usize = 32;
-/// Ridge, relative to the largest diagonal entry and to sqrt(m): see `newton`.
-const RIDGE: f64 = 1e-7;
 /// How much of what the pair steps before it have cost a walk may cost.
 const BUDGET: u64 = 4;
 /// What a move costs besides, in scanned entries.
@@ -41,9 +40,9 @@ struct Face {
 
 impl Face {
     /// Whether the variable could join.
-    fn join(&mut self, block: &Subproblem, i: usize, rate: f64) -> bool {
+    fn join<K: KernelValue>(&mut self, block: &Subproblem<K>, i: usize, rate: f64) -> bool {
         let row = block.row(i);
-        let values = self.free.iter().map(|&(j, _)| f64::from(row[j]));
+        let values = self.free.iter().map(|&(j, _)| row[j].wide());
         let joins = self.triangle.push(values.chain([block.diagonal[i] + self.ridge]));
         if joins {
             self.free.push((i, rate));
@@ -57,7 +56,7 @@ impl Face {
     }
 
     /// The way to the minimum, on which the sum stays unless there is none to keep.
-    fn way(&self, block: &Subproblem) -> Vec<f64> {
+    fn way<K>(&self, block: &Subproblem<K>) -> Vec<f64> {
         let mut way: Vec<f64> = self.free.iter().map(|&(i, rate)| -block.gradient[i] - rate).collect();
         self.triangle.solve(&mut way);
         if !block.anchored {
@@ -80,7 +79,7 @@ enum Moved {
     Nowhere,
 }
 
-impl Subproblem {
+impl<K: KernelValue> Subproblem<K> {
     /// Walks until the goal is reached or it has cost too much; the number of moves. Machines with two sums do not walk.
     pub(super) fn walk(&mut self, goal: Goal) -> u64 {
         let mut free: Vec<usize> = Vec::new();
@@ -92,7 +91,7 @@ impl Subproblem {
             return 0;
         }
         let largest = free.iter().map(|&i| self.diagonal[i]).fold(0.0, f64::max);
-        let ridge = RIDGE * (free.len() as f64).sqrt() * largest;
+        let ridge = K::RIDGE * (free.len() as f64).sqrt() * largest;
         let mut face = Face { free: Vec::new(), triangle: Triangle::new(free.len() + MORE), ridge };
         for i in free {
             // One that is like the others is left to the pair steps.
@@ -173,7 +172,7 @@ impl Subproblem {
         }
         let changes: Vec<f64> = face.free.iter().zip(&to).map(|(&(i, _), to)| to - self.beta[i]).collect();
         let mut gradient = std::mem::take(&mut self.gradient);
-        let rows: Vec<&[f32]> = face.free.iter().map(|&(i, _)| self.row(i)).collect();
+        let rows: Vec<&[K]> = face.free.iter().map(|&(i, _)| self.row(i)).collect();
         add_rows(&changes, &rows, 0, &mut gradient);
         self.gradient = gradient;
         for (&(i, _), to) in face.free.iter().zip(to) {
