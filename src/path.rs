@@ -15,7 +15,7 @@ use crate::control::{Monitor, Par, Stop, StopReason};
 use crate::data::{Rows, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::simd::blas::{axpy, dot};
 
 /// A greedy reduction of an expansion with q outputs to at most M vectors.
@@ -307,6 +307,6 @@ fn by_size(by_row: &Array3<f64>) -> Result<Array3<f64>> {
 
 fn cube(shape: (usize, usize, usize)) -> Result<Array3<f64>> {
     let len = shape.0.saturating_mul(shape.1).saturating_mul(shape.2);
-    let values = zeros("the outputs of all sizes", len)?;
+    let values = try_zeros("the outputs of all sizes", len)?;
     Ok(Array3::from_shape_vec(shape, values).expect("as many numbers as the shape has"))
 }

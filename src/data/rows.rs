@@ -149,7 +149,7 @@ impl<'a> Rows<'a> {
         // Asked for and given back: what is copied next fits in.
         let entries: usize = rows.iter().map(|&row| self.stored(row)).sum();
         let size = if self.is_sparse() { 16 } else { 8 };
-        drop(memory::room::<u8>(what, entries.saturating_mul(size))?);
+        drop(memory::try_with_capacity::<u8>(what, entries.saturating_mul(size))?);
         Ok(self.gather(rows))
     }
 

@@ -11,7 +11,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::control::Monitor;
 use crate::error::Result;
-use crate::memory::{room, zeros};
+use crate::memory::{try_with_capacity, try_zeros};
 
 /// A number of vectors.
 pub(super) trait Number: Copy {
@@ -79,7 +79,7 @@ impl ByteRows {
             {
                 continue;
             }
-            let mut codes = zeros("the codes of the vectors", m * d)?;
+            let mut codes = try_zeros("the codes of the vectors", m * d)?;
             for (codes, row) in codes.chunks_exact_mut(d).zip(rows.rows()) {
                 for ((place, &value), &low) in codes.iter_mut().zip(row).zip(&lows) {
                     *place = code(value, low).unwrap_or_default();
@@ -96,7 +96,7 @@ impl ByteRows {
 
     /// The numbers (m, d), bit by bit what [`ByteRows::of`] was given.
     pub(super) fn values<T: Number>(&self, m: usize, d: usize) -> Result<Array2<T>> {
-        let mut values = room("the vectors", m * d)?;
+        let mut values = try_with_capacity("the vectors", m * d)?;
         for row in self.codes.chunks_exact(d.max(1)).take(m) {
             for (column, &code) in row.iter().enumerate() {
                 let low = self.lows[if self.lows.len() == 1 { 0 } else { column }];

@@ -43,7 +43,7 @@ use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::kernels::Kernel;
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use ndarray::ArrayView2;
 
 pub use read::{from_bytes, read};
@@ -291,7 +291,7 @@ fn add_coefficients<'t>(
     let shape = if stored < all * each_takes
         && !too_many(all, vectors, stored + bytes_of(tensors, &part(name, "vectors")))
     {
-        let mut bits = zeros("the places of the coefficients", all.div_ceil(8))?;
+        let mut bits = try_zeros("the places of the coefficients", all.div_ceil(8))?;
         for (i, _) in coefficients.iter().enumerate().filter(|(_, value)| is_present(value)) {
             bits[i / 8] |= 1 << (i % 8);
         }

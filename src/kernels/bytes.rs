@@ -129,9 +129,9 @@ impl BytePanels {
     pub(super) fn pack(unit: Unit, rows: Rows<'_>, order: &[usize], width: usize, par: Par) -> Result<Self> {
         let (stride, count) = (rows.cols().next_multiple_of(GROUP), order.len().div_ceil(width));
         let size = stride * width;
-        let mut values = memory::zeros(PACKED, count.saturating_mul(size))?;
-        let mut sums = memory::zeros(PACKED, count * width)?;
-        let mut squares = memory::zeros(PACKED, count * width)?;
+        let mut values = memory::try_zeros(PACKED, count.saturating_mul(size))?;
+        let mut sums = memory::try_zeros(PACKED, count * width)?;
+        let mut squares = memory::try_zeros(PACKED, count * width)?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         par.for_each_chunk(&mut values, size, |p, panel| {
             for (j, &row) in panel_rows(p).iter().enumerate() {
@@ -178,7 +178,7 @@ impl BytePanels {
 
     /// Rows for the other side of a tile.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<ByteBlock> {
-        let mut values = memory::zeros(PACKED, list.len().saturating_mul(self.stride))?;
+        let mut values = memory::try_zeros(PACKED, list.len().saturating_mul(self.stride))?;
         let (mut squares, mut whole) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
         for (&row, out) in list.iter().zip(values.chunks_exact_mut(self.stride)) {
             out[..rows.cols()].fill((0 - OFFSET) as i8);

@@ -99,7 +99,7 @@ impl Extent {
     /// Rows as points in these units.
     pub(super) fn points(&self, rows: Rows<'_>, list: &[usize]) -> Result<Vec<f64>> {
         let d = self.least.len();
-        let mut points = memory::zeros(SUM, list.len() * d)?;
+        let mut points = memory::try_zeros(SUM, list.len() * d)?;
         let mut buffer = [0.0; AXES];
         for (point, &row) in points.chunks_exact_mut(d).zip(list) {
             buffer.fill(0.0);
@@ -150,11 +150,11 @@ impl Plan {
     /// The polynomials of sums over `y`.
     fn coefficients(&self, (y, weights): (&[f64], &[f64]), par: Par) -> Result<Vec<f64>> {
         let size = self.boxes.size();
-        let mut values = memory::zeros(SUM, size + MARGIN)?;
+        let mut values = memory::try_zeros(SUM, size + MARGIN)?;
         collect(&self.boxes, self.scale, y, weights, &mut values);
         let stencil = self.stencil();
         for axis in 0..self.boxes.counts.len() {
-            let mut next = memory::zeros(SUM, size + MARGIN)?;
+            let mut next = memory::try_zeros(SUM, size + MARGIN)?;
             self.pass(axis, &stencil, &values[..size], &mut next[..size], par);
             values = next;
         }

@@ -45,7 +45,7 @@ pub fn gram_watched(
 ) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
-    let mut out = memory::zero_matrix(MATRIX, (n, m))?;
+    let mut out = memory::try_zero_matrix(MATRIX, (n, m))?;
     if n == 0 || m == 0 {
         return Ok(out);
     }
@@ -263,7 +263,7 @@ pub(crate) fn gram_lower<T: Real>(
             let rows = KernelRows::new(source, x, &(0..n).collect::<Vec<_>>(), Precision::Double, par)?;
             for (group, lines) in out.chunks_mut(BLOCK * stride).enumerate() {
                 tick(group * BLOCK)?;
-                let mut values: Vec<f64> = memory::zeros(MATRIX, lines.len() / stride * n)?;
+                let mut values: Vec<f64> = memory::try_zeros(MATRIX, lines.len() / stride * n)?;
                 let list: Vec<usize> = (group * BLOCK..group * BLOCK + lines.len() / stride).collect();
                 let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).collect();
                 rows.compute(&list, &mut parts, par)?;

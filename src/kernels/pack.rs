@@ -134,7 +134,7 @@ impl<T: Real> Panels<T> {
             Ok(Self { frame, features: rows.cols(), width, data: Data::Bytes(panels), norms })
         } else {
             let size = rows.cols() * width;
-            let mut data = memory::zeros(PACKED, count.saturating_mul(size))?;
+            let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
             if size > 0 {
                 let (centre, scale) = frame.dense();
                 par.for_each_chunk(&mut data, size, |p, panel| {
@@ -277,7 +277,7 @@ impl<T: Real> Panels<T> {
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
-        let mut data: Vec<T> = memory::zeros(PACKED, list.len().saturating_mul(stride))?;
+        let mut data: Vec<T> = memory::try_zeros(PACKED, list.len().saturating_mul(stride))?;
         let mut norms = vec![T::ZERO; list.len()];
         let (centre, scale) = self.frame.dense();
         with_rows!(&rows,
@@ -300,7 +300,7 @@ impl<T: Real> Panels<T> {
 
 /// The columns that any of the panels has, rising; their features become numbers of these.
 fn numbered<T: Real>(panels: &mut [SparsePanel<T>], par: Par) -> Result<Vec<u32>> {
-    let mut columns: Vec<u32> = memory::room(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
+    let mut columns: Vec<u32> = memory::try_with_capacity(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
     columns.extend(panels.iter().flat_map(|panel| panel.features.iter()));
     columns.sort_unstable();
     columns.dedup();
@@ -325,7 +325,7 @@ impl<T: Real> SparsePanel<T> {
         // More than enough for dense rows: what is not touched costs less than to count.
         let stored = list.iter().map(|&row| rows.stored(row)).sum();
         // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
-        let (mut keys, mut entries) = (memory::room(PACKED, stored)?, memory::room(PACKED, stored)?);
+        let (mut keys, mut entries) = (memory::try_with_capacity(PACKED, stored)?, memory::try_with_capacity(PACKED, stored)?);
         for (j, &row) in list.iter().enumerate() {
             frame.for_each(rows, row, |k, v| {
                 keys.push((k as u64) << 32 | entries.len() as u64);
@@ -335,11 +335,11 @@ impl<T: Real> SparsePanel<T> {
         keys.sort_unstable();
         let count = 1 + keys.windows(2).filter(|pair: &&[u64]| pair[0] >> 32 != pair[1] >> 32).count();
         // There are many panels: even what is small is asked for, and can be refused.
-        let mut features = memory::room(PACKED, count)?;
-        let mut values = memory::room(PACKED, (count + 1) * width)?;
+        let mut features = memory::try_with_capacity(PACKED, count)?;
+        let mut values = memory::try_with_capacity(PACKED, (count + 1) * width)?;
         values.resize(width, T::ZERO);
         let (mut norms, mut baseline) =
-            (memory::filled(PACKED, width, 0.0)?, memory::filled(PACKED, width, 0.0)?);
+            (memory::try_filled(PACKED, width, 0.0)?, memory::try_filled(PACKED, width, 0.0)?);
         for key in keys {
             let feature = (key >> 32) as u32;
             if features.last() != Some(&feature) {
@@ -352,7 +352,7 @@ impl<T: Real> SparsePanel<T> {
             norms[j] += value.to_f64() * value.to_f64();
             baseline[j] += value.to_f64().abs();
         }
-        let rounded = |sums: Vec<f64>| memory::collected(PACKED, sums.into_iter().map(T::from_f64));
+        let rounded = |sums: Vec<f64>| memory::try_collect(PACKED, sums.into_iter().map(T::from_f64));
         Ok(Self { features, values, norms: rounded(norms)?, baseline: rounded(baseline)? })
     }
 

@@ -111,7 +111,7 @@ impl Evaluator {
         Ok(Self {
             kernel,
             vectors: vectors.copied(MODEL, &all)?,
-            coefficients: memory::copied(MODEL, expansion.flat())?,
+            coefficients: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: intercepts.to_vec(),
             weights: OnceLock::new(),
             fields: OnceLock::new(),
@@ -178,7 +178,7 @@ impl Evaluator {
 
     /// The intercepts, once for every row.
     fn start(&self, x: Rows<'_>) -> Result<Vec<f64>> {
-        let mut out = memory::room("the outputs", x.rows().saturating_mul(self.outputs()))?;
+        let mut out = memory::try_with_capacity("the outputs", x.rows().saturating_mul(self.outputs()))?;
         (0..x.rows()).for_each(|_| out.extend_from_slice(&self.intercepts));
         Ok(out)
     }
@@ -292,7 +292,7 @@ impl Evaluator {
     /// The weights of the columns, in units of each output; `None` where they are not worth it.
     fn collapse(&self, monitor: &dyn Monitor, par: Par) -> Result<Option<(Weights, Vec<f64>)>> {
         let (q, units) = (self.outputs(), self.units());
-        let mut coefficients = memory::copied(MODEL, &self.coefficients)?;
+        let mut coefficients = memory::try_to_vec(MODEL, &self.coefficients)?;
         for line in coefficients.chunks_exact_mut(q) {
             line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
         }
@@ -332,7 +332,7 @@ impl Evaluator {
             }
             let value =
                 |c: usize, j: usize| of_panel.get(c * q + j).map_or(T::ZERO, |&v| T::from_f64(v / units[j]));
-            memory::more_room(
+            memory::try_reserve(
                 MODEL,
                 &mut coefficients,
                 outputs.len().next_multiple_of(lanes::<T>()) * width,

@@ -203,7 +203,7 @@ impl<'a> KernelRows<'a> {
             Packed::Blocks(blocks, columns) => {
                 let count = (BLOCK / columns.len()).max(1);
                 for (rows, out) in rows.chunks(count).zip(out.chunks_mut(count)) {
-                    let mut values = memory::zeros(VALUES, rows.len() * columns.len())?;
+                    let mut values = memory::try_zeros(VALUES, rows.len() * columns.len())?;
                     blocks.fill(rows, columns, &mut values);
                     for (line, out) in values.chunks_exact(columns.len()).zip(out) {
                         for (value, out) in line.iter().zip(out.iter_mut()) {
@@ -277,7 +277,7 @@ impl<'a> KernelRows<'a> {
             Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par)?,
             Packed::Precomputed(_) | Packed::Blocks(..) => {
                 for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
-                    let mut values: Vec<f32> = memory::zeros(VALUES, rows.len() * self.columns)?;
+                    let mut values: Vec<f32> = memory::try_zeros(VALUES, rows.len() * self.columns)?;
                     let mut lines: Vec<&mut [f32]> = values.chunks_exact_mut(self.columns).collect();
                     self.compute(rows, &mut lines, par)?;
                     let lines: Vec<&[f32]> = values.chunks_exact(self.columns).collect();

@@ -58,7 +58,7 @@ impl Weights {
             if !vectors.is_sparse() {
                 return Ok(None);
             }
-            let mut list: Vec<u32> = memory::room(WEIGHTS, stored)?;
+            let mut list: Vec<u32> = memory::try_with_capacity(WEIGHTS, stored)?;
             (0..m).for_each(|i| vectors.for_each_in_row(i, |k, _| list.push(k as u32)));
             list.sort_unstable();
             list.dedup();
@@ -98,8 +98,8 @@ impl Weights {
 
     fn of_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
         let (m, q) = (vectors.rows(), self.outputs);
-        let mut sums: Vec<f64> = memory::zeros(WEIGHTS, self.len() * q)?;
-        let mut rests: Vec<f64> = memory::zeros(WEIGHTS, self.len() * q)?;
+        let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
+        let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
         let mut work = 0;
         for (i, coefficients) in coefficients.chunks_exact(q).enumerate() {
             vectors.for_each_in_row(i, |k, v| {
@@ -123,7 +123,7 @@ impl Weights {
     /// [`Error::Memory`](crate::Error::Memory).
     pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], units: &[f64], out: &mut [f64]) -> Result<()> {
         let (q, length) = (self.outputs, self.len());
-        let mut sums: Vec<f64> = memory::zeros(WEIGHTS, out.len())?;
+        let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, out.len())?;
         if x.is_sparse() {
             let weights = self.by_column.get_or_init(|| transposed(self.by_output.get(), q, length));
             for (&row, sums) in list.iter().zip(sums.chunks_exact_mut(q)) {
@@ -141,7 +141,7 @@ impl Weights {
                 let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).collect();
                 row_products(&rows, weights, length, &mut sums);
             } else {
-                let mut values: Vec<f64> = memory::room(WEIGHTS, list.len() * length)?;
+                let mut values: Vec<f64> = memory::try_with_capacity(WEIGHTS, list.len() * length)?;
                 for &row in list {
                     with_rows!(&x,
                         dense(view) => match &self.columns {
@@ -206,8 +206,8 @@ fn of_dense(
     par: Par,
 ) -> Result<Vec<f64>> {
     let (m, d) = (vectors.rows(), vectors.cols());
-    let mut sums: Vec<f64> = memory::zeros(WEIGHTS, q * d)?;
-    let mut rests: Vec<f64> = memory::zeros(WEIGHTS, q * d)?;
+    let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
+    let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
         sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
     let step = (LOOK / d.saturating_mul(q.div_ceil(par.threads())).max(1)).max(1);

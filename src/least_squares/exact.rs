@@ -102,10 +102,10 @@ fn refined<T: Real>(
     }
     let right = right_hand_sides(problem)?;
     let (n, q) = right.dim();
-    let mut solved = memory::zero_matrix("the solution", (n, q))?;
+    let mut solved = memory::try_zero_matrix("the solution", (n, q))?;
     let apply = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
         let panels = columns::to_panels::<f64>(p, n, q)?;
-        let mut product: Vec<f64> = memory::zeros("the solution", panels.len())?;
+        let mut product: Vec<f64> = memory::try_zeros("the solution", panels.len())?;
         columns::multiply(&k, |i| problem.shift(alpha, i), &panels, &mut product, par)?;
         columns::from_panels(&product, out, n, q);
         Ok(())
@@ -117,7 +117,7 @@ fn refined<T: Real>(
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
         let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
-        let mut panels = columns::to_panels::<f32>(&memory::collected("the solution", scaled)?, n, q)?;
+        let mut panels = columns::to_panels::<f32>(&memory::try_collect("the solution", scaled)?, n, q)?;
         columns::solve(&l, &mut panels, par);
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);

@@ -55,7 +55,7 @@ pub(super) fn conjugate_gradients(
 ) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
     const ROW_MAJOR: &str = "made row-major";
     let mut right = right_hand_sides(problem)?;
-    let mut solved = memory::zero_matrix("the solution", right.dim())?;
+    let mut solved = memory::try_zero_matrix("the solution", right.dim())?;
     let columns = right.ncols();
     roots.scale(0, right.as_slice_mut().expect(ROW_MAJOR), columns);
     let outcome = conjugate::solve(

@@ -166,7 +166,7 @@ impl Preconditioner {
         let solver = RowSolver::new(&shifted, par)?;
         let cross = PackedVectors::<f64>::new(kernel, points.view(), par)?;
         let stride = cross.stride();
-        let mut features = memory::zeros("the preconditioner", n.saturating_mul(stride))?;
+        let mut features = memory::try_zeros("the preconditioner", n.saturating_mul(stride))?;
         let mut inner = Square::<f64>::new(m)?;
         let count = rows_at_once(m, 4096);
         for (block, lines) in features.chunks_mut(count * stride).enumerate() {

@@ -66,8 +66,8 @@ impl Sums {
     /// [`Error::Memory`].
     pub fn new(vectors: usize, outputs: usize) -> Result<Self> {
         Ok(Self {
-            gram: memory::zero_matrix(SUMS, (vectors, vectors))?,
-            products: memory::zero_matrix(SUMS, (vectors, outputs))?,
+            gram: memory::try_zero_matrix(SUMS, (vectors, vectors))?,
+            products: memory::try_zero_matrix(SUMS, (vectors, outputs))?,
             columns: vec![0.0; vectors],
             targets: vec![0.0; outputs],
             rows: 0,
@@ -133,7 +133,7 @@ impl Sums {
         let (n, m, q) = (x.rows(), self.columns.len(), self.targets.len());
         let at_once = rows_at_once(m, BLOCK);
         // W (Y, 1).
-        let mut y = memory::room(SUMS, n.saturating_mul(q + 1))?;
+        let mut y = memory::try_with_capacity(SUMS, n.saturating_mul(q + 1))?;
         for (i, line) in targets.rows().into_iter().enumerate() {
             let w = weights.map_or(1.0, |weights| weights[i]);
             y.extend(line.iter().map(|y| w * y));
@@ -142,8 +142,8 @@ impl Sums {
         let stride = cross.stride();
         let mut gram = Square::<f64>::new(m)?;
         let lines = gram.stride();
-        let mut sums: Vec<f64> = memory::zeros(SUMS, m * (q + 1))?;
-        let mut values: Vec<T> = memory::zeros(SUMS, at_once.min(n) * stride)?;
+        let mut sums: Vec<f64> = memory::try_zeros(SUMS, m * (q + 1))?;
+        let mut values: Vec<T> = memory::try_zeros(SUMS, at_once.min(n) * stride)?;
         for from in (0..n).step_by(at_once) {
             monitor.go_on("sums", from, n)?;
             let count = (n - from).min(at_once);
@@ -290,7 +290,7 @@ impl System {
         let solver = RowSolver::new(&self.factor, par)?;
         let (stride, m) = (cross.stride(), vectors.rows());
         let mut hat = Vec::with_capacity(n);
-        let mut values: Vec<f64> = memory::zeros(SUMS, BLOCK.min(n) * stride)?;
+        let mut values: Vec<f64> = memory::try_zeros(SUMS, BLOCK.min(n) * stride)?;
         for from in (0..n).step_by(BLOCK) {
             monitor.go_on("leave one out", from, n)?;
             let values = &mut values[..(n - from).min(BLOCK) * stride];

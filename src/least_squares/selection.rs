@@ -62,7 +62,7 @@ pub fn select_points(
     let mut left = source.diagonal(&all);
     let total: f64 = left.iter().sum();
     let most = count.min(n);
-    let mut factor: Vec<f64> = memory::zeros("the factor of the points", n.saturating_mul(most))?;
+    let mut factor: Vec<f64> = memory::try_zeros("the factor of the points", n.saturating_mul(most))?;
     let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
     let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
     let enough = 1e-12 * total / n as f64;
@@ -85,7 +85,7 @@ pub fn select_points(
             }
             break;
         }
-        let mut columns: Vec<f64> = memory::zeros("columns of candidates", open.len() * n)?;
+        let mut columns: Vec<f64> = memory::try_zeros("columns of candidates", open.len() * n)?;
         let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).collect();
         source.compute(&open, &mut lines, par)?;
         let chosen: Vec<Vec<f64>> =

@@ -25,7 +25,7 @@ const GROUPS: usize = 16;
 /// [`Error::Memory`](crate::Error::Memory).
 pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Result<Vec<T>> {
     let width = panel_width::<T>();
-    let mut panels: Vec<T> = memory::zeros(COLUMNS, q.div_ceil(width) * n * width)?;
+    let mut panels: Vec<T> = memory::try_zeros(COLUMNS, q.div_ceil(width) * n * width)?;
     for (i, line) in b.chunks_exact(q).enumerate() {
         for (j, &v) in line.iter().enumerate() {
             panels[(j / width * n + i) * width + j % width] = T::from_f64(v);
@@ -129,7 +129,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
             return Ok(());
         }
         let sums = &mut sums[0];
-        memory::extended(COLUMNS, sums, panels * to * width, T::ZERO)?;
+        memory::try_resize(COLUMNS, sums, panels * to * width, T::ZERO)?;
         let mut own = vec![A::ZERO; ROWS * ROWS];
         for first in (from..to).step_by(ROWS) {
             let count = ROWS.min(to - first);

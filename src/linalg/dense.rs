@@ -161,7 +161,7 @@ fn pack<T: Real>(
     let width = panel_width::<T>();
     let size = depth * width;
     panels.clear();
-    memory::extended(MATRIX, panels, count.div_ceil(width) * size, T::ZERO)?;
+    memory::try_resize(MATRIX, panels, count.div_ceil(width) * size, T::ZERO)?;
     pack_into(rows, stride, count, from, depth, panels, par);
     Ok(())
 }
@@ -361,7 +361,7 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     for k in k.chunks(BLOCK * stride) {
         let depth = k.len() / stride;
         let size = depth * width;
-        let mut panels: Vec<T> = memory::zeros(MATRIX, m.div_ceil(width) * size)?;
+        let mut panels: Vec<T> = memory::try_zeros(MATRIX, m.div_ceil(width) * size)?;
         par.for_each_chunk(&mut panels, size, |p, panel| {
             for (out, line) in panel.chunks_exact_mut(width).zip(k.chunks_exact(stride)) {
                 for (out, v) in out.iter_mut().zip(&line[p * width..m.min((p + 1) * width)]) {

@@ -7,7 +7,7 @@
 use crate::control::StopReason;
 use crate::error::Result;
 use crate::largest::largest;
-use crate::memory::room;
+use crate::memory::try_with_capacity;
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -45,7 +45,7 @@ pub(crate) fn pivoted(
         }
         order.push(best);
     }
-    let mut factor = room("a basis", m * order.len())?;
+    let mut factor = try_with_capacity("a basis", m * order.len())?;
     for line in &lines {
         factor.extend_from_slice(line);
     }

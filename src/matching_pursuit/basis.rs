@@ -10,7 +10,7 @@
 
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory::more_room;
+use crate::memory::try_reserve;
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 use ndarray::Array2;
@@ -236,8 +236,8 @@ impl Basis {
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
         }
-        more_room("the basis of a pursuit", &mut self.vectors, direction.len())?;
-        more_room("the basis of a pursuit", &mut self.validation, validation.len())?;
+        try_reserve("the basis of a pursuit", &mut self.vectors, direction.len())?;
+        try_reserve("the basis of a pursuit", &mut self.validation, validation.len())?;
         self.validation.extend(validation.iter().map(|v| v / pivot));
         self.vectors.extend(direction);
         line.push(pivot);

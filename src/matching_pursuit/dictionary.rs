@@ -8,7 +8,7 @@ use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
-use crate::memory::{Arena, room, zeros};
+use crate::memory::{Arena, try_with_capacity, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::{Stored, squares};
@@ -196,13 +196,13 @@ impl<'a> Dictionary<'a> {
     pub(super) fn columns(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
         if let Values::Double(values) = &self.values {
             let values = values.values();
-            let mut out = room("values of functions", list.len() * self.rows)?;
+            let mut out = try_with_capacity("values of functions", list.len() * self.rows)?;
             for p in list {
                 out.extend_from_slice(&values[p * self.rows..(p + 1) * self.rows]);
             }
             return Ok(out);
         }
-        let mut out = zeros("values of functions", list.len() * self.rows)?;
+        let mut out = try_zeros("values of functions", list.len() * self.rows)?;
         self.keep(DOUBLE, list, &mut out, par)?;
         Ok(out)
     }

@@ -17,7 +17,7 @@ use crate::control::Monitor;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::RowWriter;
-use crate::memory::zero_matrix;
+use crate::memory::try_zero_matrix;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::watch::Watch;
@@ -126,7 +126,7 @@ impl<'a, T: Real> Stream<'a, T> {
         let pairs = if gram.is_empty() { projection.into_factor() } else { gram };
         let scored = outputs.first().map_or(0, Vec::len);
         let mut matrix =
-            zero_matrix("what the policy keeps for pairs of vectors", (pairs.len(), pairs.len()))?;
+            try_zero_matrix("what the policy keeps for pairs of vectors", (pairs.len(), pairs.len()))?;
         // Rows of a factor end at the diagonal.
         for (mut to, from) in matrix.rows_mut().into_iter().zip(&pairs) {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
 use crate::largest::largest;
-use crate::memory::zero_matrix;
+use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 
 /// Rows whose kernel values are held together.
@@ -39,7 +39,7 @@ pub fn voted(
     let rises = born.is_sorted() && born.last().is_none_or(|&last| last < seen.max(1));
     Error::check_param(rises, "born", "(...)", "rising and below the number of rows seen")?;
     let all: Vec<usize> = (0..rows.rows()).collect();
-    let mut votes = zero_matrix("the votes of the rows", (rows.rows(), classes))?;
+    let mut votes = try_zero_matrix("the votes of the rows", (rows.rows(), classes))?;
     if m == 0 {
         return Ok(votes);
     }

@@ -266,7 +266,7 @@ fn collect(
         line_of[position] = line;
         class_counts[task.labels[order[position]]] += 1;
     }
-    let mut coefficients = memory::zero_matrix("the coefficients", (used.len(), q))?;
+    let mut coefficients = memory::try_zero_matrix("the coefficients", (used.len(), q))?;
     let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let mut estimates = Vec::new();

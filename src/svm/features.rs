@@ -63,9 +63,9 @@ impl Features {
         self.points.check(rows)?;
         let (n, m, stride) = (rows.rows(), self.factor.len(), self.points.stride());
         let remedied = |error: Error| error.with_remedy(REMEDY);
-        let mut features: Array2<f64> = memory::zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
+        let mut features: Array2<f64> = memory::try_zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
         let solver = RowSolver::new(&self.factor, par).map_err(remedied)?;
-        let mut values: Vec<f64> = memory::zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
+        let mut values: Vec<f64> = memory::try_zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
         let out = features.as_slice_mut().expect("made row-major");
         for (from, out) in (0..n).step_by(BLOCK).zip(out.chunks_mut(BLOCK * m)) {
             let values = &mut values[..out.len() / m * stride];

@@ -41,7 +41,7 @@ impl KernelMatrix {
     ) -> Result<Self> {
         let len = order.len();
         let rows: Vec<usize> = positions.iter().map(|&position| order[position]).collect();
-        let mut line_of = memory::filled("lines of a kernel matrix", len, u32::MAX)?;
+        let mut line_of = memory::try_filled("lines of a kernel matrix", len, u32::MAX)?;
         for (line, &position) in (0..).zip(positions) {
             line_of[position] = line;
         }

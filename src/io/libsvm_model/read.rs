@@ -18,7 +18,7 @@ use crate::io::lines::{Lines, SparseBuilder, excerpt, finite, push};
 use crate::io::trouble::Trouble;
 use crate::io::watched;
 use crate::kernels::Kernel;
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 
 /// Reads a model file.
 ///
@@ -283,7 +283,7 @@ impl Layout {
             return matrix(listed);
         }
         // q grows with the square of k: a small file can ask for much.
-        let mut coefficients = zeros("the coefficients of a LIBSVM model", self.total.saturating_mul(q))?;
+        let mut coefficients = try_zeros("the coefficients of a LIBSVM model", self.total.saturating_mul(q))?;
         let class_of = self.counts.iter().enumerate().flat_map(|(class, &n)| std::iter::repeat_n(class, n));
         for ((row, class), values) in
             coefficients.chunks_exact_mut(q).zip(class_of).zip(listed.chunks_exact(k - 1))

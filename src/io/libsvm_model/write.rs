@@ -13,7 +13,7 @@ use crate::expansion::ExpansionView;
 use crate::io::atomic;
 use crate::io::lines::{Number, check_columns};
 use crate::kernels::Kernel;
-use crate::memory::filled;
+use crate::memory::try_filled;
 
 /// Writes a model file, all or nothing.
 ///
@@ -196,7 +196,7 @@ impl Ranks {
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let m = expansion.len();
-        let mut ranks = filled("the classes of each vector", m * k, UNLISTED)?;
+        let mut ranks = try_filled("the classes of each vector", m * k, UNLISTED)?;
         let mut home =
             class_counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class, count));
         for i in 0..if k == 0 { 0 } else { m } {

@@ -27,7 +27,7 @@ use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::perceptron::params::{check_piece, check_stream};
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -238,7 +238,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             return Ok(());
         }
         let values_of_a_row = (m * work.rows.cols().max(8)) as u64;
-        let mut columns = zeros("kernel values of a leaf", m * n)?;
+        let mut columns = try_zeros("kernel values of a leaf", m * n)?;
         for (i, &row) in list.iter().enumerate() {
             watch.spend(values_of_a_row)?;
             tree.row.load(&work.rows, row);

@@ -22,7 +22,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
-use crate::memory::{room, zeros};
+use crate::memory::{try_with_capacity, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
@@ -267,14 +267,14 @@ impl<T: Real> Tree<T> {
     ) -> Result<(Option<Split<T>>, Vec<bool>)> {
         let (n, m) = (rows.len(), leaf.ids.len());
         let values_of_a_row = (m * self.row.features().max(8)) as u64;
-        let mut kernel = zeros("kernel values of a split", n * m)?;
+        let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             watch.spend(values_of_a_row)?;
             leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Vec::new() };
-        let mut gram = room("kernel values of a split", vectors.len() * m)?;
+        let mut gram = try_with_capacity("kernel values of a split", vectors.len() * m)?;
         for vector in &vectors {
             watch.spend(values_of_a_row)?;
             gram.extend(

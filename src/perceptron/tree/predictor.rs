@@ -6,7 +6,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer};
-use crate::memory::{filled, room};
+use crate::memory::{try_filled, try_with_capacity};
 use crate::perceptron::params::check_values;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -50,7 +50,7 @@ impl<T: Real> Ready<T> {
         par: Par,
         answer: impl Fn(&Self, &RowBuffer<T>, &mut Lines<T>, &mut [R]) + Sync,
     ) -> Result<Vec<R>> {
-        let mut out = filled("the answers of a tree", x.rows() * width, R::default())?;
+        let mut out = try_filled("the answers of a tree", x.rows() * width, R::default())?;
         let part = BLOCK * (LOOK / (BLOCK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
         let part = part * par.threads();
         for (round, out) in out.chunks_mut(part * width).enumerate() {
@@ -92,7 +92,7 @@ impl<T: Real> Answers for Ready<T> {
         let ways = self.each(x, 1, monitor, par, |tree, row, lines, out: &mut [Option<Route>]| {
             out[0] = Some(route(&tree.nodes, &tree.formula, row, lines));
         })?;
-        let mut routes = room("the ways of rows", ways.len())?;
+        let mut routes = try_with_capacity("the ways of rows", ways.len())?;
         routes.extend(ways.into_iter().flatten());
         Ok(routes)
     }

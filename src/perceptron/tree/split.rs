@@ -18,7 +18,7 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::RowBuffer;
-use crate::memory::{zero_matrix, zeros};
+use crate::memory::{try_zero_matrix, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
@@ -134,7 +134,7 @@ impl<T: Real> Problem<'_, T> {
         let (m, q) = (self.m(), self.outputs);
         let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
         let size = chosen.len();
-        let mut columns = zeros("kernel values of a split", m * size)?;
+        let mut columns = try_zeros("kernel values of a split", m * size)?;
         for (j, column) in columns.chunks_exact_mut(size.max(1)).enumerate() {
             let all = self.column(j);
             for (to, &i) in column.iter_mut().zip(&chosen) {
@@ -197,7 +197,7 @@ impl<T: Real> Problem<'_, T> {
     /// The vectors that stay where the rows cannot be divided: the best C for all of them.
     pub(super) fn reduce(&self, random: &mut Random, watch: &mut Watch<'_>) -> Result<Vec<bool>> {
         let m = self.m();
-        let mut total = zero_matrix("the program of a split", self.total.dim())?;
+        let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
         total.assign(&self.total);
         let side = Side::new(total, self.most);
         let mut p = vec![self.most.min(m) as f64 / m as f64; m];
@@ -208,7 +208,7 @@ impl<T: Real> Problem<'_, T> {
     /// The programs of the left and of the right rows.
     fn both(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<(Side, Side)> {
         let left = self.quadratic(z, watch)?;
-        let mut right = zero_matrix("the program of a split", self.total.dim())?;
+        let mut right = try_zero_matrix("the program of a split", self.total.dim())?;
         ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
         Ok((Side::new(left, self.most), Side::new(right, self.most)))
     }

@@ -22,7 +22,7 @@ use crate::data::{Rows, matrix, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::largest::largest;
-use crate::memory::filled;
+use crate::memory::try_filled;
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -208,7 +208,7 @@ impl Cascade {
         let count = self.stages.len();
         Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
-        let mut found = filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
+        let mut found = try_filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
         let turn = self.turn(x.cols(), par);
         for (round, found) in found.chunks_mut(turn * q).enumerate() {
             monitor.go_on("cascade", round * turn, x.rows())?;

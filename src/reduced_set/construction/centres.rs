@@ -13,7 +13,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::random::Random;
 
 const ROUNDS: usize = 10;
@@ -79,7 +79,7 @@ fn lloyd(
     par: Par,
 ) -> Result<Vec<f32>> {
     let d = rows.cols();
-    let mut points = zeros("the rows of clusters", sample.len() * d)?;
+    let mut points = try_zeros("the rows of clusters", sample.len() * d)?;
     if d == 0 || count == 0 {
         return Ok(Vec::new());
     }

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
 use crate::linalg::cholesky;
-use crate::memory::{filled, room, zeros};
+use crate::memory::{try_filled, try_with_capacity, try_zeros};
 use crate::random::Random;
 use crate::reduced_set::pursuit::{Halt, for_blocks};
 use crate::simd::blas::{axpy, dot};
@@ -92,11 +92,11 @@ impl<'a> Teacher<'a> {
     ) -> Result<ControlFlow<StopReason>> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
         if self.labels_alone {
-            self.outputs = zeros("the outputs at the rows", n * q)?;
+            self.outputs = try_zeros("the outputs at the rows", n * q)?;
             return Ok(ControlFlow::Continue(()));
         }
         let evaluator = Evaluator::new(target)?;
-        self.outputs = room("the outputs at the rows and beside them", self.places * n * q)?;
+        self.outputs = try_with_capacity("the outputs at the rows and beside them", self.places * n * q)?;
         let chunk = (LOOK / (target.len() * (d + q)).max(1)).clamp(16, CHUNK);
         for place in 0..self.places {
             for first in (0..n).step_by(chunk) {
@@ -207,13 +207,13 @@ impl<'a> Teacher<'a> {
         .map_err(Halt::error)?;
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
-        let mut columns = filled("kernel values at the rows", size * count, 1.0)?;
+        let mut columns = try_filled("kernel values at the rows", size * count, 1.0)?;
         for (i, line) in kernel.chunks_exact(m).enumerate() {
             for (j, &value) in line.iter().enumerate() {
                 columns[j * count + i] = value;
             }
         }
-        let mut normal = zeros("the matrix of the coefficients", size * size)?;
+        let mut normal = try_zeros("the matrix of the coefficients", size * size)?;
         let mut watch = Watch::new(monitor, "coefficients", size);
         watch.stretches(size, (size * count / 2) as u64, |lines, _| {
             par.for_each_chunk(&mut normal[lines.start * size..lines.end * size], size, |a, line| {

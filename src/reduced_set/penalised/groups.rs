@@ -20,7 +20,7 @@
 use super::face::{Face, Room, largest, product};
 use crate::control::StopReason;
 use crate::error::Result;
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::simd::blas::{add_rows, dot};
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -196,7 +196,7 @@ struct Alone {
 impl Alone {
     fn new(of: &Groups<'_>, half: f64) -> Result<Self> {
         let (m, q, n) = (of.weights.len(), of.outputs, of.inside.len());
-        let mut quadratic = zeros("the vectors inside", n * n)?;
+        let mut quadratic = try_zeros("the vectors inside", n * n)?;
         for (&i, line) in of.inside.iter().zip(quadratic.chunks_exact_mut(n.max(1))) {
             for (&j, h) in of.inside.iter().zip(line) {
                 *h = of.quadratic[i * m + j];

@@ -38,7 +38,7 @@ use super::rank;
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
-use crate::memory::{copied, zeros};
+use crate::memory::{try_to_vec, try_zeros};
 use crate::simd::blas::{axpy, dot, row_times};
 use crate::watch::{Reasoned, Watch};
 use std::ops::ControlFlow;
@@ -226,7 +226,7 @@ impl ZeroNorm<'_> {
             left.iter().map(|&i| self.line(i).iter().map(|l| scales[i] * l).collect()).collect();
         if left.len() >= r {
             // S = L' D^2 L + gamma I
-            let mut s = zeros("a matrix of the zero norm", r * r)?;
+            let mut s = try_zeros("a matrix of the zero norm", r * r)?;
             for line in &scaled {
                 watch.spend((r * r / 2) as u64)?;
                 for (a, row) in s.chunks_exact_mut(r.max(1)).enumerate() {
@@ -238,7 +238,7 @@ impl ZeroNorm<'_> {
             return Ok(scaled.iter().flat_map(|line| row_times(line, &solution, q)).collect());
         }
         let n = left.len();
-        let mut s = zeros("a matrix of the zero norm", n * n)?;
+        let mut s = try_zeros("a matrix of the zero norm", n * n)?;
         for a in 0..n {
             watch.spend((a * r) as u64)?;
             for b in 0..=a {
@@ -256,7 +256,7 @@ impl ZeroNorm<'_> {
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         let mut extra = 0.0;
         loop {
-            let mut factor = copied("a factor of the zero norm", s)?;
+            let mut factor = try_to_vec("a factor of the zero norm", s)?;
             for i in 0..n {
                 factor[i * n + i] = diagonal[i] + gamma + extra * largest;
             }

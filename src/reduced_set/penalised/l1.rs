@@ -27,7 +27,7 @@ use super::lasso::{Event, Lasso};
 use super::problem::{Coefficients, Norm, Order, Problem, mirror};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::{Error, Result};
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -358,7 +358,7 @@ pub(super) fn lars_order(
     for v in &mut linear {
         *v *= cost;
     }
-    let mut quadratic = zeros("the square of a kernel matrix", m * m)?;
+    let mut quadratic = try_zeros("the square of a kernel matrix", m * m)?;
     Watch::new(problem.monitor, "squared kernel matrix", m).stretches(m, (m * m) as u64, |lines, _| {
         problem.par.for_each_chunk(&mut quadratic[lines.start * m..lines.end * m], m, |i, line| {
             let i = lines.start + i;

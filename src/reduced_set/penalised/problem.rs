@@ -5,7 +5,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, diagonal};
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
 
@@ -44,7 +44,7 @@ impl Problem<'_, '_> {
     /// K A for A (m, q).
     pub(super) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
         let (m, q) = (self.target.len(), self.target.outputs());
-        let mut out = zeros("the outputs at the vectors", m * q)?;
+        let mut out = try_zeros("the outputs at the vectors", m * q)?;
         Watch::new(self.monitor, "product", m).stretches(m, (m * q) as u64, |lines, _| {
             self.par.for_each_chunk(&mut out[lines.start * q..lines.end * q], q, |i, out| {
                 let i = lines.start + i;
@@ -147,7 +147,7 @@ pub(in crate::reduced_set) fn kernel_matrix(
     const LOOK: usize = 400_000_000;
     let m = vectors.rows();
     let packed = PackedVectors::new(*kernel, vectors, par)?;
-    let mut k = zeros("a kernel matrix", m * m)?;
+    let mut k = try_zeros("a kernel matrix", m * m)?;
     let lines = (LOOK / (m * vectors.cols().max(1)).max(1)).max(16 * par.threads());
     for (part, out) in k.chunks_mut((lines * m).max(1)).enumerate() {
         monitor.go_on("kernel matrix", part * lines, m)?;

@@ -37,7 +37,7 @@ use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory::zero_matrix;
+use crate::memory::try_zero_matrix;
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -382,7 +382,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let factor = if self.lines.is_empty() {
             None
         } else {
-            let mut factor = zero_matrix("the factor of a path", (m, m))?;
+            let mut factor = try_zero_matrix("the factor of a path", (m, m))?;
             for (mut row, line) in factor.rows_mut().into_iter().zip(&self.lines) {
                 row.iter_mut().zip(line).for_each(|(to, from)| *to = *from);
             }

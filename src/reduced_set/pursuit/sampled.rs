@@ -4,7 +4,7 @@ use super::space::{Halting, Space};
 use super::stepper::{NEGATIVE, Proposal, Rule, Step, score};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
-use crate::memory::more_room;
+use crate::memory::try_reserve;
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot, row_times};
 use std::ops::Range;
@@ -197,7 +197,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         self.lines.push(line.clone());
         self.left.retain(|&p| p != proposal.candidate);
         self.taken.push(proposal.candidate);
-        more_room("predictions of the vectors chosen", &mut self.images, image.len())?;
+        try_reserve("predictions of the vectors chosen", &mut self.images, image.len())?;
         self.images.extend_from_slice(&image);
         // The new direction in terms of the vectors taken: L' delta = e.
         let t = self.taken.len();

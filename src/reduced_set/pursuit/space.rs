@@ -19,7 +19,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::memory::{room, zeros};
+use crate::memory::{try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
 use crate::watch::Watch;
 use std::ops::{ControlFlow, Range};
@@ -273,7 +273,7 @@ impl<'a> Space<'a> {
         match &self.kind {
             Kind::Features(source) => {
                 let columns_wanted = list.len();
-                let columns = list.iter().map(|_| zeros("columns of a kernel matrix", count));
+                let columns = list.iter().map(|_| try_zeros("columns of a kernel matrix", count));
                 let mut columns = columns.collect::<Result<Vec<Vec<f64>>>>()?;
                 let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
                 let at_once =
@@ -422,7 +422,7 @@ fn products_of(
     const LINES: usize = 16;
     const PART: usize = 1024;
     let (count, columns) = (images.len() / n, list.len());
-    let mut out = zeros("products of predictions", count * columns)?;
+    let mut out = try_zeros("products of predictions", count * columns)?;
     let at_once = (8 * BLOCK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * par.threads());
     for (group, out) in out.chunks_mut(at_once * columns).enumerate() {
         if let ControlFlow::Break(reason) = monitor.look("inner products", group * at_once, count) {
@@ -464,7 +464,7 @@ pub(in crate::reduced_set) fn for_blocks(
         let list: Vec<usize> = (start..n.min(start + size)).collect();
         let values = evaluate(rows.gather(&list).view())?;
         if start == 0 {
-            out = room("values at all rows", values.len() / list.len() * n)?;
+            out = try_with_capacity("values at all rows", values.len() / list.len() * n)?;
         }
         out.extend(values);
     }

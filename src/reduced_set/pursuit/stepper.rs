@@ -13,7 +13,7 @@
 
 use super::space::{Halting, Space};
 use crate::control::{Monitor, Par};
-use crate::memory::zeros;
+use crate::memory::try_zeros;
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -220,7 +220,7 @@ impl<'s, 'a> Complete<'s, 'a> {
                 line.extend_from_slice(&block[best * WIDTH..best * WIDTH + filled]);
             }
             if steps == self.factor.len() * WIDTH {
-                self.factor.push(zeros("the factor of a pursuit", self.space.len() * WIDTH)?);
+                self.factor.push(try_zeros("the factor of a pursuit", self.space.len() * WIDTH)?);
             }
         }
         let change: Vec<f64> =

@@ -80,8 +80,8 @@ impl<'c, 'w> Chain<'c, 'w> {
         for (place, &row) in plan.order.iter().enumerate() {
             position[row] = place;
         }
-        let mut in_fit = memory::filled("rows of a fold", position.len(), false)?;
-        let mut weights = memory::filled("weights of a fold", position.len(), 0.0)?;
+        let mut in_fit = memory::try_filled("rows of a fold", position.len(), false)?;
+        let mut weights = memory::try_filled("weights of a fold", position.len(), 0.0)?;
         for (&row, &weight) in rows.train.iter().zip(rows.weights) {
             in_fit[position[row]] = true;
             weights[row] = weight;

@@ -28,7 +28,7 @@ impl<'a> HeldOut<'a> {
         test: &[usize],
     ) -> Result<Self> {
         let count = test.len();
-        let mut values = memory::zeros("kernel values of held-out rows", train.len() * count)?;
+        let mut values = memory::try_zeros("kernel values of held-out rows", train.len() * count)?;
         let mut lines = vec![u32::MAX; positions];
         let columns = Indices::new(test);
         for ((line, &position), out) in (0..).zip(train).zip(values.chunks_exact_mut(count.max(1))) {
