@@ -239,6 +239,11 @@ pub trait TryGrow<T> {
 
     /// Appends the items of an iterator.
     fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()>;
+
+    /// Shortens the vector, or lengthens it by copies of a value.
+    fn try_resize(&mut self, len: usize, value: T) -> Result<()>
+    where
+        T: Clone;
 }
 
 impl<T> TryGrow<T> for Vec<T> {
@@ -250,6 +255,13 @@ impl<T> TryGrow<T> for Vec<T> {
 
     fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()> {
         try_extend(ARRAY, self, items)
+    }
+
+    fn try_resize(&mut self, len: usize, value: T) -> Result<()>
+    where
+        T: Clone,
+    {
+        try_resize(ARRAY, self, len, value)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::control::{Monitor, Par, Stop, StopReason};
 use crate::data::{Rows, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::try_zeros;
+use crate::memory::{TryCollect, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot};
 
 /// A greedy reduction of an expansion with q outputs to at most M vectors.
@@ -160,7 +160,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
     Error::check_param(size <= m, "size", size, format!("at most {m}, the vectors of the path"))?;
     let a = match path.form {
         Form::Factored(factor) => {
-            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().collect();
+            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().try_collect_vec()?;
             for t in (0..size).rev() {
                 let line = row(&factor, t);
                 let (before, mine) = a.split_at_mut(t * q);
@@ -175,7 +175,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
             a
         }
         Form::Basic { .. } => {
-            let mut a = vec![0.0; size * q];
+            let mut a = try_vec![0.0; size * q]?;
             for (vector, change) in (1..=size).flat_map(|t| path.steps_to(t)) {
                 axpy(1.0, change, &mut a[vector * q..(vector + 1) * q]);
             }
@@ -210,7 +210,7 @@ pub fn path_decisions(
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
         monitor.go_on("path", first, n)?;
-        let rows = x.gather(&(first..n.min(first + block)).collect::<Vec<_>>());
+        let rows = x.gather(&(first..n.min(first + block)).try_collect_vec()?)?;
         let mut features = flat(gram(kernel, rows.view(), kept, par)?);
         reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), par);
     }

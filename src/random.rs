@@ -5,6 +5,9 @@
 //! be saved between two draws. Logarithm and cosine are the `libm` crate's, since those of C libraries differ in the last
 //! digit. Nothing here is fit for secrets.
 
+use crate::error::Result;
+use crate::memory::TryCollect;
+
 /// A generator of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Random {
@@ -71,13 +74,13 @@ impl Random {
     }
 
     /// `count` distinct numbers among 0, ..., n - 1, in random order; `count` must be at most n.
-    pub fn sample(&mut self, n: usize, count: usize) -> Vec<usize> {
-        let mut all: Vec<usize> = (0..n).collect();
+    pub fn sample(&mut self, n: usize, count: usize) -> Result<Vec<usize>> {
+        let mut all: Vec<usize> = (0..n).try_collect_vec()?;
         for i in 0..count {
             all.swap(i, i + self.below((n - i) as u64) as usize);
         }
         all.truncate(count);
-        all
+        Ok(all)
     }
 }
 

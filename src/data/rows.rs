@@ -150,22 +150,22 @@ impl<'a> Rows<'a> {
         let entries: usize = rows.iter().map(|&row| self.stored(row)).sum();
         let size = if self.is_sparse() { 16 } else { 8 };
         drop(memory::try_with_capacity::<u8>(what, entries.saturating_mul(size))?);
-        Ok(self.gather(rows))
+        self.gather(rows)
     }
 
     /// Copies the given rows, keeping layout and precision.
-    pub fn gather(&self, rows: &[usize]) -> OwnedRows {
+    pub fn gather(&self, rows: &[usize]) -> Result<OwnedRows> {
         match self {
-            Self::DenseU8(d) => OwnedRows::DenseU8(gather(d, rows)),
-            Self::DenseF32(d) => OwnedRows::DenseF32(gather(d, rows)),
-            Self::DenseF64(d) => OwnedRows::DenseF64(gather(d, rows)),
+            Self::DenseU8(d) => Ok(OwnedRows::DenseU8(gather(d, rows)?)),
+            Self::DenseF32(d) => Ok(OwnedRows::DenseF32(gather(d, rows)?)),
+            Self::DenseF64(d) => Ok(OwnedRows::DenseF64(gather(d, rows)?)),
             Self::CsrF32(s) => {
-                let (indptr, indices, values) = s.gather(rows);
-                OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }
+                let (indptr, indices, values) = s.gather(rows)?;
+                Ok(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() })
             }
             Self::CsrF64(s) => {
-                let (indptr, indices, values) = s.gather(rows);
-                OwnedRows::CsrF64 { indptr, indices, values, cols: s.cols() }
+                let (indptr, indices, values) = s.gather(rows)?;
+                Ok(OwnedRows::CsrF64 { indptr, indices, values, cols: s.cols() })
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use crate::control::Monitor;
 use crate::error::Result;
-use crate::memory::{try_collect, try_zeros};
+use crate::memory::{try_collect, try_vec, try_zeros};
 
 /// A matrix (m, q) of bytes with the grid of each column.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ impl Grid {
             return Ok(None);
         }
         let codes = try_zeros("the codes of the coefficients", values.len())?;
-        let mut grid = Self { codes, steps: vec![0.0; q], zeros: vec![0; q] };
+        let mut grid = Self { codes, steps: try_vec![0.0; q]?, zeros: try_vec![0; q]? };
         for k in 0..q {
             let column = values.iter().skip(k).step_by(q).copied();
             let Some(found) = grid_of_column(column, monitor)? else { return Ok(None) };

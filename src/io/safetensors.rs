@@ -43,7 +43,7 @@ use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::kernels::Kernel;
-use crate::memory::try_zeros;
+use crate::memory::{TryCollect, try_zeros};
 use ndarray::ArrayView2;
 
 pub use read::{from_bytes, read};
@@ -198,7 +198,7 @@ fn prepared<'t>(
         tensors.push(name.clone(), *dtype, shape, |out| out.write_all(bytes));
     }
     let mut tensors = tensors.0;
-    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).collect();
+    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).try_collect_vec()?;
     names.sort_unstable();
     if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Error::param("arrays", format!("{twice:?} twice"), "parts of different names"));

@@ -23,7 +23,7 @@ use super::Kernel;
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::simd::chebyshev::{AXES, Boxes, MARGIN, collect, evaluate};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
@@ -260,8 +260,8 @@ impl Fields {
         if (live * plan.boxes.size()) as f64 > 2.0 * MOST_COEFFICIENTS {
             return Ok(None);
         }
-        let points = extent.points(vectors, &(0..m).collect::<Vec<_>>())?;
-        let mut outputs = Vec::with_capacity(q);
+        let points = extent.points(vectors, &(0..m).try_collect_vec()?)?;
+        let mut outputs = try_with_capacity("an array of results", q)?;
         for output in 0..q {
             let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().collect();
             let total: f64 = weights.iter().map(|w| w.abs()).sum();
@@ -282,7 +282,7 @@ impl Fields {
     pub(super) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
         let (q, d) = (self.outputs.len(), self.extent.lengths.len());
         let points = self.extent.points(x, list)?;
-        let mut sums = vec![0.0; list.len()];
+        let mut sums = try_vec![0.0; list.len()]?;
         for (j, output) in self.outputs.iter().enumerate() {
             let Some((polynomials, least)) = output else { continue };
             sums.fill(0.0);

@@ -19,6 +19,7 @@ use super::pack::method;
 use super::row::RowBuffer;
 use super::{Kernel, self_value};
 use crate::error::{Error, Result};
+use crate::memory::try_vec;
 use crate::simd::Real;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
@@ -70,7 +71,7 @@ impl<T: Real> Formula<T> {
     }
 
     /// A buffer for rows of `features` features.
-    pub(crate) fn row(&self, features: usize) -> RowBuffer<T> {
+    pub(crate) fn row(&self, features: usize) -> Result<RowBuffer<T>> {
         RowBuffer::new(features, self.sparse, self.scale)
     }
 }
@@ -85,8 +86,12 @@ enum Places {
 }
 
 impl Places {
-    fn new(features: usize) -> Self {
-        if features <= NARROW { Self::All(vec![0; features]) } else { Self::Some(vec![(0, 0); 64]) }
+    fn new(features: usize) -> Result<Self> {
+        if features <= NARROW {
+            Ok(Self::All(try_vec![0; features]?))
+        } else {
+            Ok(Self::Some(try_vec![(0, 0); 64]?))
+        }
     }
 
     /// The place of a feature in a table of so many, or the free one where it belongs.
@@ -107,12 +112,12 @@ impl Places {
     }
 
     /// A feature that has no line takes one; `line` are taken with it.
-    fn enter(&mut self, feature: u32, line: usize) {
+    fn enter(&mut self, feature: u32, line: usize) -> Result<()> {
         match self {
             Self::All(lines) => lines[feature as usize] = line as u32,
             Self::Some(table) => {
                 if 2 * line > table.len() {
-                    let mut larger = vec![(0, 0); 2 * table.len()];
+                    let mut larger = try_vec![(0, 0); 2 * table.len()]?;
                     for &(feature, line) in table.iter().filter(|(_, line)| *line != 0) {
                         let at = Self::find(&larger, feature);
                         larger[at] = (feature, line);
@@ -123,6 +128,7 @@ impl Places {
                 table[at] = (feature, line as u32);
             }
         }
+        Ok(())
     }
 }
 
@@ -153,36 +159,37 @@ struct Panel<T> {
 }
 
 impl<T: Real> Panel<T> {
-    fn new(features: usize, sparse: bool, width: usize) -> Self {
+    fn new(features: usize, sparse: bool, width: usize) -> Result<Self> {
         let (lines, listed) = if sparse { (1, features) } else { (features, 0) };
-        Self {
-            data: vec![T::ZERO; lines * width],
-            norms: vec![T::ZERO; width],
-            baseline: vec![T::ZERO; width],
-            places: Places::new(listed),
+        Ok(Self {
+            data: try_vec![T::ZERO; lines * width]?,
+            norms: try_vec![T::ZERO; width]?,
+            baseline: try_vec![T::ZERO; width]?,
+            places: Places::new(listed)?,
             features: Vec::new(),
             entries: 0,
-        }
+        })
     }
 
     /// Empties a column; lines that nobody uses any more go once they are many.
-    fn clear(&mut self, column: usize, features: usize, width: usize) {
+    fn clear(&mut self, column: usize, features: usize, width: usize) -> Result<()> {
         for line in self.data.chunks_exact_mut(width) {
             self.entries -= usize::from(line[column] != T::ZERO);
             line[column] = T::ZERO;
         }
         if self.features.len() <= width + SPARE * self.entries {
-            return;
+            return Ok(());
         }
-        let mut kept = Self::new(features, true, width);
+        let mut kept = Self::new(features, true, width)?;
         for (&feature, line) in self.features.iter().zip(self.data.chunks_exact(width).skip(1)) {
             if line.iter().any(|v| *v != T::ZERO) {
                 kept.features.push(feature);
                 kept.data.extend_from_slice(line);
-                kept.places.enter(feature, kept.features.len());
+                kept.places.enter(feature, kept.features.len())?;
             }
         }
         (self.data, self.features, self.places) = (kept.data, kept.features, kept.places);
+        Ok(())
     }
 }
 
@@ -207,23 +214,25 @@ impl<T: Real> VectorPool<T> {
     }
 
     /// Adds a vector behind the last one.
-    pub(crate) fn push(&mut self, row: &RowBuffer<T>) {
+    pub(crate) fn push(&mut self, row: &RowBuffer<T>) -> Result<()> {
         if self.len == self.panels.len() * self.width {
-            self.panels.push(Panel::new(self.features, self.sparse, self.width));
+            self.panels.push(Panel::new(self.features, self.sparse, self.width)?);
         }
         self.len += 1;
-        self.write(self.len - 1, row);
+        self.write(self.len - 1, row)?;
+        Ok(())
     }
 
     /// Puts a vector in the place of another.
-    pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) {
+    pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) -> Result<()> {
         if self.sparse {
-            self.panels[at / self.width].clear(at % self.width, self.features, self.width);
+            self.panels[at / self.width].clear(at % self.width, self.features, self.width)?;
         }
-        self.write(at, row);
+        self.write(at, row)?;
+        Ok(())
     }
 
-    fn write(&mut self, at: usize, row: &RowBuffer<T>) {
+    fn write(&mut self, at: usize, row: &RowBuffer<T>) -> Result<()> {
         debug_assert!(row.is_sparse() == self.sparse && at < self.len);
         let (width, column) = (self.width, at % self.width);
         let panel = &mut self.panels[at / width];
@@ -236,7 +245,7 @@ impl<T: Real> VectorPool<T> {
                     panel.features.push(k);
                     panel.data.resize(panel.data.len() + width, T::ZERO);
                     line = panel.features.len();
-                    panel.places.enter(k, line);
+                    panel.places.enter(k, line)?;
                 }
                 panel.data[line * width + column] = v;
                 panel.entries += usize::from(v != T::ZERO);
@@ -247,6 +256,7 @@ impl<T: Real> VectorPool<T> {
         }
         panel.norms[column] = row.norm[0];
         panel.baseline[column] = T::from_f64(total);
+        Ok(())
     }
 
     /// The values of one row against all vectors, in their order.

@@ -30,7 +30,7 @@ use crate::control::{Monitor, Par, Silent};
 use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory;
+use crate::memory::{self, TryCollect, TryToVec, try_vec};
 use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
 use crate::simd::{Real, lanes};
 use std::sync::OnceLock;
@@ -107,12 +107,12 @@ impl Evaluator {
         let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
         ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
         kernel.check_rows("vectors", vectors)?;
-        let all: Vec<usize> = (0..vectors.rows()).collect();
+        let all: Vec<usize> = (0..vectors.rows()).try_collect_vec()?;
         Ok(Self {
             kernel,
             vectors: vectors.copied(MODEL, &all)?,
             coefficients: memory::try_to_vec(MODEL, expansion.flat())?,
-            intercepts: intercepts.to_vec(),
+            intercepts: intercepts.try_to_vec()?,
             weights: OnceLock::new(),
             fields: OnceLock::new(),
             bytes: OnceLock::new(),
@@ -199,8 +199,9 @@ impl Evaluator {
         par: Par,
     ) -> Result<Vec<f64>> {
         let q = self.outputs();
-        let again: Vec<usize> =
-            (0..x.rows()).filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite())).collect();
+        let again: Vec<usize> = (0..x.rows())
+            .filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite()))
+            .try_collect_vec()?;
         if !again.is_empty() {
             let rows = x.copied("rows that are computed again", &again)?;
             let values = flat(self.evaluate_pairs(rows.view(), way, monitor, par)?);
@@ -276,7 +277,7 @@ impl Evaluator {
     fn precomputed(&self, x: Rows<'_>, mut out: Vec<f64>) -> Result<Vec<f64>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let indices = indices(vectors, x.cols())?;
-        let mut values = vec![0.0; x.cols()];
+        let mut values = try_vec![0.0; x.cols()]?;
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
             values.fill(0.0);
             x.for_each_in_row(i, |k, v| values[k] = v);
@@ -312,14 +313,15 @@ impl Evaluator {
     fn pack<T: Real>(&self, frame: Frame, par: Par) -> Result<Packed<T>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let (m, width) = (vectors.rows(), panel_width::<T>());
-        let panels = Panels::pack(vectors, &(0..m).collect::<Vec<_>>(), &frame.into(), par)?;
+        let panels = Panels::pack(vectors, &(0..m).try_collect_vec()?, &frame.into(), par)?;
         let units = self.units();
         let (mut groups, mut coefficients): (Vec<Group>, Vec<T>) = (Vec::new(), Vec::new());
         for p in 0..panels.count() {
             let rows = p * width..m.min((p + 1) * width);
             let of_panel = &self.coefficients[rows.start * q..rows.end * q];
-            let outputs: Vec<usize> =
-                (0..q).filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0)).collect();
+            let outputs: Vec<usize> = (0..q)
+                .filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0))
+                .try_collect_vec()?;
             match groups.last_mut() {
                 Some(group) if group.outputs == outputs && group.panels.len() * width < GROUP_VECTORS => {
                     group.panels.end = p + 1;
@@ -387,7 +389,7 @@ impl Evaluator {
             monitor.go_on("outputs", round * turn * rows_per_task, n)?;
             par.try_for_each_chunk(out, rows_per_task * q, |task, out| {
                 let first = (round * turn + task) * rows_per_task;
-                let list: Vec<usize> = (first..first + out.len() / q).collect();
+                let list: Vec<usize> = (first..first + out.len() / q).try_collect_vec()?;
                 of_rows(&list, out)
             })?;
         }

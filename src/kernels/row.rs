@@ -4,6 +4,8 @@
 use ndarray::Array2;
 
 use crate::data::{OwnedRows, Rows};
+use crate::error::Result;
+use crate::memory::try_vec;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::micro::SparseBlock;
@@ -30,22 +32,22 @@ pub(crate) struct RowBuffer<T> {
 
 impl<T: Real> RowBuffer<T> {
     /// For rows of `features` features; `scale` brings them into the frame.
-    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Self {
+    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Result<Self> {
         let width = if sparse { 0 } else { features };
-        Self {
+        Ok(Self {
             features,
             sparse,
             scale,
-            given: vec![T::ZERO; width],
-            values: vec![T::ZERO; width],
+            given: try_vec![T::ZERO; width]?,
+            values: try_vec![T::ZERO; width]?,
             entries: SparseBlock::new(features),
             norm: [T::ZERO],
             squared_norm: 0.0,
-        }
+        })
     }
 
     /// Another buffer for such rows.
-    pub(crate) fn another(&self) -> Self {
+    pub(crate) fn another(&self) -> Result<Self> {
         Self::new(self.features, self.sparse, self.scale)
     }
 

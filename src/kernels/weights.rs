@@ -9,10 +9,11 @@
 //! Invariant: an output depends on its row alone. Cost: for w once m d multiply-adds for each coefficient, then d for each
 //! output of a row; memory q numbers for every column that a vector has, in each of two layouts.
 
+use super::product::made;
 use crate::control::{Monitor, Par};
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, TryCollect};
 use crate::simd::blas::{axpy, axpy_compensated};
 use crate::simd::inner::row_products;
 use crate::with_rows;
@@ -125,7 +126,7 @@ impl Weights {
         let (q, length) = (self.outputs, self.len());
         let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, out.len())?;
         if x.is_sparse() {
-            let weights = self.by_column.get_or_init(|| transposed(self.by_output.get(), q, length));
+            let weights = made(&self.by_column, || transposed(self.by_output.get(), q, length))?;
             for (&row, sums) in list.iter().zip(sums.chunks_exact_mut(q)) {
                 x.for_each_in_row(row, |k, v| {
                     let Some(place) = self.place(k) else { return };
@@ -136,9 +137,9 @@ impl Weights {
                 });
             }
         } else {
-            let weights = self.by_output.get_or_init(|| transposed(self.by_column.get(), length, q));
+            let weights = made(&self.by_output, || transposed(self.by_column.get(), length, q))?;
             if let (Rows::DenseF64(view), None) = (&x, &self.columns) {
-                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).collect();
+                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);
             } else {
                 let mut values: Vec<f64> = memory::try_with_capacity(WEIGHTS, list.len() * length)?;
@@ -153,7 +154,7 @@ impl Weights {
                         },
                         csr(_s) => unreachable!("sparse rows are met above"));
                 }
-                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).collect();
+                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);
             }
         }
@@ -192,8 +193,8 @@ pub fn linear_weights(
         };
         transposed(Some(&all.of_sparse(vectors, flat, monitor)?), d, q)
     } else {
-        of_dense(vectors, flat, q, monitor, par)?
-    };
+        of_dense(vectors, flat, q, monitor, par)
+    }?;
     Ok(Array2::from_shape_vec((q, d), weights).expect("a weight for each column of an output"))
 }
 
@@ -209,7 +210,7 @@ fn of_dense(
     let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
-        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
+        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).try_collect_vec()?;
     let step = (LOOK / d.saturating_mul(q.div_ceil(par.threads())).max(1)).max(1);
     for from in (0..m).step_by(step) {
         monitor.go_on("weights", from, m)?;
@@ -242,9 +243,9 @@ fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
 }
 
 /// (columns, rows) of (rows, columns).
-fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Vec<f64> {
+fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<Vec<f64>> {
     let values = values.expect("one of the layouts was made first");
-    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).collect()
+    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).try_collect_vec()
 }
 
 #[cfg(test)]

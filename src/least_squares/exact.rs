@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
 
 /// Rows below which a factor in double precision is cheap enough.
@@ -61,7 +61,7 @@ pub fn solve(
         }
     }
     let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
-    let diagonal = k.diagonal();
+    let diagonal = k.diagonal().try_collect_vec()?;
     k.shift(|i| problem.shift(alpha, i));
     factored(problem, alpha, k, diagonal, leave_one_out, monitor, par)
 }
@@ -112,7 +112,7 @@ fn refined<T: Real>(
     };
     let precondition = |r: &[f64], out: &mut [f64]| {
         // Residuals shrink far below what single precision holds beside its largest numbers: solve for unit ones.
-        let mut size = vec![0.0_f64; q];
+        let mut size = try_vec![0.0_f64; q]?;
         for line in r.chunks_exact(q) {
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
@@ -136,5 +136,5 @@ fn refined<T: Real>(
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Solution::new(problem, alpha, solved, k.diagonal(), None).map(Some)
+    Solution::new(problem, alpha, solved, k.diagonal().try_collect_vec()?, None).map(Some)
 }

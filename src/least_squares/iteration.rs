@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::control::{Monitor, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
-use crate::memory;
+use crate::memory::{self, TryCollect, TryToVec};
 use ndarray::Array2;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -78,8 +78,9 @@ pub(super) fn conjugate_gradients(
 pub(super) struct Roots(Option<Vec<f64>>);
 
 impl Roots {
-    pub(super) fn new(problem: &Problem<'_>) -> Self {
-        Self(problem.weights.map(|weights| weights.iter().map(|w| w.sqrt()).collect()))
+    pub(super) fn new(problem: &Problem<'_>) -> Result<Self> {
+        let roots = |weights: &[f64]| weights.iter().map(|w| w.sqrt()).try_collect_vec();
+        Ok(Self(problem.weights.map(roots).transpose()?))
     }
 
     /// The root of the i-th weight.
@@ -97,11 +98,12 @@ impl Roots {
     }
 
     /// S V, of all rows.
-    pub(super) fn scaled<'a>(&self, values: &'a [f64], width: usize) -> Cow<'a, [f64]> {
-        let mut values = Cow::Borrowed(values);
-        if self.0.is_some() {
-            self.scale(0, values.to_mut(), width);
+    pub(super) fn scaled<'a>(&self, values: &'a [f64], width: usize) -> Result<Cow<'a, [f64]>> {
+        if self.0.is_none() {
+            return Ok(Cow::Borrowed(values));
         }
-        values
+        let mut scaled = values.try_to_vec()?;
+        self.scale(0, &mut scaled, width);
+        Ok(Cow::Owned(scaled))
     }
 }

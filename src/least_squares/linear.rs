@@ -52,7 +52,7 @@ pub fn solve(
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
-    let (rows, roots, columns) = (problem.rows, Roots::new(problem), Columns::new(problem.rows)?);
+    let (rows, roots, columns) = (problem.rows, Roots::new(problem)?, Columns::new(problem.rows)?);
     let budget = Budget::new(monitor, None, stopping.max_time);
     let rows_product = |first: usize, p: &[f64], inner: &[f64], out: &mut [f64], q: usize| {
         par.for_each_chunk(out, ROWS * q, |task, out| {
@@ -68,7 +68,7 @@ pub fn solve(
         });
     };
     let apply = |p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor| {
-        let inner = columns.product(&roots.scaled(p, q), q, monitor, par)?;
+        let inner = columns.product(&roots.scaled(p, q)?, q, monitor, par)?;
         let at_once = columns.lines_at_once(rows.rows(), q);
         for (part, out) in out.chunks_mut(at_once * q).enumerate() {
             monitor.go_on("product", part * at_once, rows.rows())?;

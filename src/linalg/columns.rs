@@ -9,7 +9,7 @@
 use super::dense::{BLOCK, ROWS, SMALL, Square};
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, backward, forward, subtract_product};
@@ -122,7 +122,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         let share = ((group as f64 + 1.0) / GROUPS as f64).sqrt() * n as f64;
         if group + 1 == GROUPS { n } else { (share as usize).next_multiple_of(ROWS).min(n) }
     };
-    let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).collect();
+    let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).try_collect_vec()?;
     par.try_for_each_chunk(&mut sums, 1, |group, sums| {
         let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
         if from == to {
@@ -130,7 +130,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         }
         let sums = &mut sums[0];
         memory::try_resize(COLUMNS, sums, panels * to * width, T::ZERO)?;
-        let mut own = vec![A::ZERO; ROWS * ROWS];
+        let mut own = try_vec![A::ZERO; ROWS * ROWS]?;
         for first in (from..to).step_by(ROWS) {
             let count = ROWS.min(to - first);
             for left in (0..first).step_by(BLOCK) {

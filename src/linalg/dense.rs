@@ -9,7 +9,7 @@
 
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
-use crate::memory::{self, Arena};
+use crate::memory::{self, Arena, try_vec};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
@@ -73,8 +73,8 @@ impl<T: Real> Square<T> {
     }
 
     /// The entries on the diagonal.
-    pub(crate) fn diagonal(&self) -> Vec<f64> {
-        self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64()).collect()
+    pub(crate) fn diagonal(&self) -> impl ExactSizeIterator<Item = f64> {
+        self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64())
     }
 
     /// Adds to the entries on the diagonal.
@@ -114,10 +114,8 @@ impl<T: Real> Square<T> {
 /// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Cancelled`].
 pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par) -> Result<()> {
     let (n, stride) = (a.n, a.stride);
-    let largest = a
-        .diagonal()
-        .into_iter()
-        .fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
+    let largest =
+        a.diagonal().fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
     let values = a.values.values_mut();
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK) {
@@ -428,7 +426,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
             own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
         }
     }
-    let mut diagonal = vec![0.0; n];
+    let mut diagonal = try_vec![0.0; n]?;
     par.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
         for (i, out) in (task * ROWS..).zip(diagonal) {
             let line = &values[i * stride..i * stride + n];

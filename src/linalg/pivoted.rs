@@ -7,7 +7,7 @@
 use crate::control::StopReason;
 use crate::error::Result;
 use crate::largest::largest;
-use crate::memory::try_with_capacity;
+use crate::memory::{TryCollect, try_vec, try_with_capacity};
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -20,9 +20,9 @@ pub(crate) fn pivoted(
     tolerance: f64,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
-    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).collect();
+    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).try_collect_vec()?;
     let enough = tolerance * distance.iter().copied().fold(0.0, f64::max);
-    let mut lines: Vec<Vec<f64>> = vec![Vec::new(); m];
+    let mut lines: Vec<Vec<f64>> = try_vec![Vec::new(); m]?;
     let mut order = Vec::new();
     let mut stopped = None;
     while order.len() < most.min(m) {

@@ -6,6 +6,7 @@ use super::update::{Update, outputs};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
+use crate::memory::{TryCollect, TryToVec};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -103,18 +104,23 @@ impl<'a, T: Real> Learner<'a, T> {
         let mut learner = Self {
             params: *params,
             piece,
-            origin: (0..vectors.rows()).collect(),
+            origin: (0..vectors.rows()).try_collect_vec()?,
             current: 0,
             pool: VectorPool::new(features, sparse),
-            coefficients: state.coefficients.columns().into_iter().map(|column| column.to_vec()).collect(),
-            born: state.born.clone(),
+            coefficients: state
+                .coefficients
+                .columns()
+                .into_iter()
+                .map(|column| column.iter().copied().try_collect_vec())
+                .try_collect_results()?,
+            born: state.born.try_to_vec()?,
             random: Random::new(state.random),
             seen: state.seen,
             mistakes: state.mistakes,
             deviation: state.deviation,
             values: Vec::new(),
-            row: formula.row(features),
-            other: formula.row(features),
+            row: formula.row(features)?,
+            other: formula.row(features)?,
             formula,
             own: Vec::new(),
             lines: Lines::new(),
@@ -122,7 +128,7 @@ impl<'a, T: Real> Learner<'a, T> {
         };
         for i in 0..learner.origin.len() {
             learner.row.load(&learner.known, i);
-            learner.pool.push(&learner.row);
+            learner.pool.push(&learner.row)?;
             learner.own.push(learner.self_value());
         }
         Ok(learner)
@@ -170,8 +176,8 @@ impl<'a, T: Real> Learner<'a, T> {
     }
 
     /// The current row joins the pool.
-    pub(super) fn push(&mut self, update: Update) {
-        self.pool.push(&self.row);
+    pub(super) fn push(&mut self, update: Update) -> Result<()> {
+        self.pool.push(&self.row)?;
         self.origin.push(self.current);
         self.own.push(self.self_value());
         self.born.push(self.seen);
@@ -179,11 +185,12 @@ impl<'a, T: Real> Learner<'a, T> {
         for (output, value) in update.coefficients() {
             self.coefficients[output][self.pool.len() - 1] = value;
         }
+        Ok(())
     }
 
     /// The current row takes the place of vector `at`, its coefficients times `scale`.
-    pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) {
-        self.pool.replace(at, &self.row);
+    pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) -> Result<()> {
+        self.pool.replace(at, &self.row)?;
         self.origin[at] = self.current;
         self.own[at] = self.self_value();
         self.born[at] = self.seen;
@@ -191,6 +198,7 @@ impl<'a, T: Real> Learner<'a, T> {
         for (output, value) in update.coefficients() {
             self.coefficients[output][at] = scale * value;
         }
+        Ok(())
     }
 }
 

@@ -7,11 +7,12 @@ use ndarray::ArrayView2;
 
 use crate::control::Monitor;
 use crate::error::Result;
+use crate::memory::{TryCollect, try_vec};
 use crate::watch::Watch;
 
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
 /// smallest in size among equals, 0 where nothing is gained. Cost O(n log n).
-pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64 {
+pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Result<f64> {
     let rows: Vec<(f64, f64)> = scores
         .iter()
         .zip(positive)
@@ -20,12 +21,12 @@ pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64
             let weight = weights.map_or(1.0, |w| w[i]);
             (-score, if positive { weight } else { -weight })
         })
-        .collect();
+        .try_collect_vec()?;
     best_shift(rows)
 }
 
 /// `rows`: the shift above which the row counts as accepted, and what acceptance gains (negative: costs).
-fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
+fn best_shift(mut rows: Vec<(f64, f64)>) -> Result<f64> {
     rows.retain(|row| row.0.is_finite());
     let (lowest, highest) = rows
         .iter()
@@ -34,12 +35,12 @@ fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
 }
 
 /// The same where only rows that matter are left, with the gains of those below them and the ends of all.
-fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) -> f64 {
+fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) -> Result<f64> {
     if rows.is_empty() {
-        return 0.0;
+        return Ok(0.0);
     }
     let unchanged = below + rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum::<f64>();
-    let below = below + keep_near(&mut rows);
+    let below = below + keep_near(&mut rows)?;
     rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut best, mut best_shift) = (unchanged, 0.0_f64);
     let mut consider = |gain: f64, shift: f64| {
@@ -64,7 +65,7 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
             Some(_) | None => {}
         }
     }
-    best_shift
+    Ok(best_shift)
 }
 
 /// Leaves the rows that the best shift may lie among; returns the sum of the gains of those below them.
@@ -73,9 +74,9 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
 /// gains sum to, so the search ends at the row that costs too much, and at the last row that gains; one row more is
 /// kept so that the middle between neighbours stays what it is. The same going down, with the signs changed. Errors
 /// are few, so few rows are left to sort.
-fn keep_near(rows: &mut Vec<(f64, f64)>) -> f64 {
-    let highest = limit(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)));
-    let lowest = -limit(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)));
+fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
+    let highest = limit(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)))?;
+    let lowest = -limit(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)))?;
     let mut below = 0.0;
     rows.retain(|row| {
         if row.0 < lowest {
@@ -83,11 +84,11 @@ fn keep_near(rows: &mut Vec<(f64, f64)>) -> f64 {
         }
         (lowest..=highest).contains(&row.0)
     });
-    below
+    Ok(below)
 }
 
 /// How far to look among rows at a distance from 0, each with its gain.
-fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
     let (mut last, mut total, mut count) = (0.0_f64, 0.0, 0_usize);
     for (at, gain) in rows.clone().filter(|row| row.1 > 0.0) {
         last = last.max(at);
@@ -96,9 +97,9 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     }
     // The row after the last that gains, whatever it costs; nothing to gain still leaves the rows next to 0.
     let after = rows.clone().filter(|row| row.0 > last).fold(f64::INFINITY, |next, row| next.min(row.0));
-    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).collect();
+    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).try_collect_vec()?;
     if count == 0 || costs.is_empty() {
-        return if after.is_finite() { after } else { last };
+        return if after.is_finite() { Ok(after) } else { Ok(last) };
     }
     // The nearest rows that cost, twice as many again until they cost too much.
     let mut take = (count + 2).min(costs.len());
@@ -108,13 +109,13 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
         }
         let spent: f64 = costs[..take].iter().map(|row| -row.1).sum();
         if spent > total {
-            return costs[..take].iter().fold(0.0, |far: f64, row| far.max(row.0));
+            return Ok(costs[..take].iter().fold(0.0, |far: f64, row| far.max(row.0)));
         }
         if take == costs.len() {
             return if after.is_finite() {
-                after
+                Ok(after)
             } else {
-                last.max(costs.iter().fold(0.0, |a, r| f64::max(a, r.0)))
+                Ok(last.max(costs.iter().fold(0.0, |a, r| f64::max(a, r.0))))
             };
         }
         take = (2 * take).min(costs.len());
@@ -144,16 +145,16 @@ pub fn joint(
     assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
     assert!(weights.is_none_or(|weights| weights.len() == labels.len() && weights.iter().all(|&w| w > 0.0)));
     if q < 2 {
-        return Ok(vec![0.0; q]);
+        return try_vec![0.0; q];
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
-    let mut contest = Contest::new(scores, labels, weights, q);
+    let mut contest = Contest::new(scores, labels, weights, q)?;
     let mut watch = Watch::new(monitor, "thresholds", SWEEPS);
     for _ in 0..SWEEPS {
         let mut moved = false;
         for j in 0..q {
             watch.spend(16 * labels.len() as u64)?;
-            let shift = contest.best_shift(j);
+            let shift = contest.best_shift(j)?;
             if shift != 0.0 {
                 contest.shift(j, shift);
                 moved = true;
@@ -187,19 +188,21 @@ struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Self {
-        let mut rows: Vec<usize> = (0..labels.len()).collect();
+    fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Result<Self> {
+        let mut rows: Vec<usize> = (0..labels.len()).try_collect_vec()?;
         rows.sort_by_key(|&i| labels[i]);
-        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).collect();
-        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).collect();
-        let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).collect();
-        let shifts = vec![0.0; q];
-        let leaders = rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).collect();
-        let guard = vec![0.0; rows.len()];
+        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).try_collect_vec()?;
+        let weights =
+            rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).try_collect_vec()?;
+        let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).try_collect_vec()?;
+        let shifts = try_vec![0.0; q]?;
+        let leaders =
+            rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).try_collect_vec()?;
+        let guard = try_vec![0.0; rows.len()]?;
         let mut contest =
             Self { scores, rows, starts, weights, columns, shifts, leaders, guard, wrong: Vec::new() };
         contest.set_guard();
-        contest
+        Ok(contest)
     }
 
     fn value(&self, row: usize, output: usize) -> f64 {
@@ -236,7 +239,7 @@ impl<'a> Contest<'a> {
 
     /// The shift of output j with the fewest errors. Above `needed` a row is given to j; that matters where the row is
     /// j's, or right without j.
-    fn best_shift(&self, j: usize) -> f64 {
+    fn best_shift(&self, j: usize) -> Result<f64> {
         let n = self.rows.len();
         let (column, own) = (&self.columns[j * n..(j + 1) * n], self.starts[j]..self.starts[j + 1]);
         let needed = |row: usize, rival: usize| self.value(row, rival) - column[row] - self.shifts[j];
@@ -255,7 +258,7 @@ impl<'a> Contest<'a> {
             }
         }
         if near.is_empty() {
-            return 0.0;
+            return Ok(0.0);
         }
         let (low, high) =
             near.iter().fold((0.0_f64, 0.0_f64), |(low, high), row| (low.min(row.0), high.max(row.0)));

@@ -1,6 +1,8 @@
 //! Entries of a row at given places, side by side: how blocks are taken out of longer kernel rows.
 
 use super::{Isa, Operation, run};
+use crate::error::Result;
+use crate::memory::TryCollect;
 
 /// Places in rows.
 pub(crate) struct Indices {
@@ -11,10 +13,10 @@ pub(crate) struct Indices {
 
 impl Indices {
     /// Of rows of at most 2^32 entries.
-    pub(crate) fn new(places: &[usize]) -> Self {
+    pub(crate) fn new(places: &[usize]) -> Result<Self> {
         let reach = places.iter().map(|place| place + 1).max().unwrap_or(0);
         assert!(u32::try_from(reach).is_ok());
-        Self { places: places.iter().map(|&place| place as u32).collect(), reach }
+        Ok(Self { places: places.iter().map(|&place| place as u32).try_collect_vec()?, reach })
     }
 
     /// How many there are.

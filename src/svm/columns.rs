@@ -13,6 +13,7 @@ use crate::control::{Par, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, is_packed_sparse};
+use crate::memory::TryCollect;
 use ndarray::ArrayView2;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
@@ -93,7 +94,7 @@ impl<'a> Columns<'a> {
             let source = none.with_columns(&order[positions.clone()], par)?;
             Ok(Segment { positions, source, cache: None, matrix: None })
         });
-        let mut segments = packed.collect::<Result<Vec<Segment<'_>>>>()?;
+        let mut segments = packed.try_collect_results()?;
         let depth = depth(kernel, rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
@@ -103,8 +104,8 @@ impl<'a> Columns<'a> {
                 segment.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
             }
         }
-        let diagonal = segments[0].source.diagonal(&order);
-        Ok(Self { segments, order, diagonal, depth, start })
+        let diagonal = segments[0].source.diagonal(&order)?;
+        Ok(Self { segments, order, diagonal: diagonal, depth, start })
     }
 
     /// Columns whose kernel values are all there: those of `matrix`, whose positions stand for the rows of `order`.
@@ -124,9 +125,9 @@ impl<'a> Columns<'a> {
             let source = none.with_columns(&[], par)?;
             Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
         });
-        let segments = segments.collect::<Result<Vec<Segment<'_>>>>()?;
-        let diagonal = none.diagonal(&order);
-        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), start })
+        let segments = segments.try_collect_results()?;
+        let diagonal = none.diagonal(&order)?;
+        Ok(Self { segments, order, diagonal: diagonal, depth: depth(kernel, rows), start })
     }
 
     /// The columns of some training rows alone, with these K_ii; no kernel row is kept.
@@ -138,7 +139,7 @@ impl<'a> Columns<'a> {
 
     /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
     /// those of the listed training rows.
-    pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {
+    pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
         self.segments[0].source.excess(rows, flat, coefficients.ncols())
     }
@@ -166,7 +167,8 @@ impl<'a> Columns<'a> {
             let batch = (ROW_WORK / (segment.positions.len() * self.depth.max(16)).max(1)).max(96);
             while !missing.is_empty() {
                 let rest = missing.split_off(batch.min(missing.len()));
-                let rows: Vec<usize> = missing.iter().map(|&position| self.order[position]).collect();
+                let rows: Vec<usize> =
+                    missing.iter().map(|&position| self.order[position]).try_collect_vec()?;
                 segment.source.compute(&rows, &mut cache.slots_mut(&missing), par)?;
                 missing = rest;
                 if !missing.is_empty()

@@ -22,7 +22,7 @@ use super::sharing::Sharing;
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
-use crate::memory::Arenas;
+use crate::memory::{Arenas, TryCollect, TryGrow};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ pub(super) fn solve_in<'a>(
     if !columns.are_kept() && machines.len() >= CROWD * training.par.threads() {
         return solve_apart(machines, columns, training, memory);
     }
-    let mut sharing = Sharing::new(machines, columns.segments.len());
+    let mut sharing = Sharing::new(machines, columns.segments.len())?;
     // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
     // the live rows few, and the memory they take is used again.
     let window = if columns.segments.len() > 1 && columns.are_kept() && sharing.is_single() {
@@ -81,7 +81,7 @@ pub(super) fn solve_in<'a>(
             }
         }
         let unfinished: Vec<usize> =
-            (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).collect();
+            (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).try_collect_vec()?;
         if unfinished.is_empty() {
             break;
         }
@@ -138,7 +138,7 @@ fn solve_apart<'a>(
 /// Takes back what the machine has set aside, with gradients where there is time.
 fn finish(machine: &mut Machine<'_>, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
     while machine.unshrink(columns, training)? == ControlFlow::Continue(true) {}
-    machine.settle();
+    machine.settle()?;
     Ok(())
 }
 
@@ -215,13 +215,13 @@ fn round<'a>(
         if let ControlFlow::Break(reason) = tick(machines) {
             return Ok(ControlFlow::Break(reason));
         }
-        let (group, wanted) = select(waiting, machines, &columns.segments);
+        let (group, wanted) = select(waiting, machines, &columns.segments)?;
         waiting = &waiting[group.len()..];
         if let ControlFlow::Break(reason) = columns.fetch(&wanted, training.par, || tick(machines))? {
             return Ok(ControlFlow::Break(reason));
         }
         let chosen = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
-        let mut group: Vec<&mut Machine<'a>> = chosen.map(|(_, machine)| machine).collect();
+        let mut group: Vec<&mut Machine<'a>> = chosen.map(|(_, machine)| machine).try_collect_vec()?;
         let (columns, stopped) = (&*columns, OnceLock::new());
         let look = || training.monitor.look("fit", done, count);
         training.par.try_for_each_chunk(&mut group, 1, |_, machine| {
@@ -249,7 +249,7 @@ fn select<'w>(
     waiting: &'w [usize],
     machines: &mut [Machine<'_>],
     segments: &[Segment<'_>],
-) -> (&'w [usize], Vec<Vec<usize>>) {
+) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
     let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
     let mut count = 0;
     for &m in waiting {
@@ -259,15 +259,15 @@ fn select<'w>(
         if count > 0 && room.is_some_and(|room| room < machine.set.size) {
             break;
         }
-        let cached: Vec<usize> = caches().map(|(s, _)| s).collect();
-        let positions = machine.select_block();
+        let cached: Vec<usize> = caches().map(|(s, _)| s).try_collect_vec()?;
+        let positions = machine.select_block()?;
         for segment in cached {
             let rows = &mut wanted[segment];
-            rows.extend(positions.clone());
+            rows.try_extend(positions.clone())?;
             rows.sort_unstable();
             rows.dedup();
         }
         count += 1;
     }
-    (&waiting[..count], wanted)
+    Ok((&waiting[..count], wanted))
 }

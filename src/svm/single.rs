@@ -15,6 +15,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Precision, Sums};
+use crate::memory::{TryCollect, TryToVec, try_matrix, try_vec};
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -41,11 +42,11 @@ fn fit_single(
     precision: Precision,
     order: Vec<usize>,
     start: Option<Start<'_>>,
-    build: impl FnOnce(Vec<f64>) -> DualProblem,
+    build: impl FnOnce(Vec<f64>) -> Result<DualProblem>,
 ) -> Result<MachineModel> {
     let n = order.len();
     let mut columns = Columns::new(training, precision, order, &[n], n)?;
-    let mut problem = build(columns.diagonal.clone());
+    let mut problem = build(columns.diagonal.try_to_vec()?)?;
     let mut exact = false;
     if let Some(start) = start {
         let (rows, order) = (training.rows.rows(), &columns.order);
@@ -57,13 +58,13 @@ fn fit_single(
     solve(&mut machines, &mut columns, training)?;
     let [machine] = &machines;
     let (intercept, rho, certificate) = machine.outcome()?;
-    let mut beta = vec![0.0; training.rows.rows()];
+    let mut beta = try_vec![0.0; training.rows.rows()]?;
     for (&row, b) in columns.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
-    let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
-    let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
-    let intercept = intercept - columns.excess(&support, coefficients.view())[0];
+    let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).try_collect_vec()?;
+    let coefficients = try_matrix((support.len(), 1), |(i, _)| beta[support[i]])?;
+    let intercept = intercept - columns.excess(&support, coefficients.view())?[0];
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: columns.effort() })
 }
 
@@ -111,11 +112,11 @@ pub fn fit_regression<'a>(
     match loss {
         RegressionLoss::Epsilon(epsilon) => {
             let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
-            fit_single(&training, precision, (0..n).collect(), start, build)
+            fit_single(&training, precision, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
-            fit_single(&training, precision, (0..n).chain(0..n).collect(), start, build)
+            fit_single(&training, precision, (0..n).chain(0..n).try_collect_vec()?, start, build)
         }
     }
 }
@@ -164,5 +165,5 @@ pub fn fit_one_class<'a>(
     let precision = training.check(task.weights)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, precision, (0..rows.rows()).collect(), task.start, build)
+    fit_single(&training, precision, (0..rows.rows()).try_collect_vec()?, task.start, build)
 }

@@ -7,6 +7,8 @@
 //! so are their neighbours (on 40,000 noisy rows in the plane this halves the rounds).
 
 use super::problem::{DualProblem, Extremes};
+use crate::error::Result;
+use crate::memory::{TryCollect, TryToVec, try_vec};
 
 /// One in so many new variables comes from a sample of all violators.
 const SAMPLED: usize = 10;
@@ -40,16 +42,17 @@ impl WorkingSet {
     }
 
     /// Replaces the block; `extremes` are the problem's.
-    pub(super) fn choose(&mut self, problem: &DualProblem, extremes: &Extremes) {
+    pub(super) fn choose(&mut self, problem: &DualProblem, extremes: &Extremes) -> Result<()> {
         let size = self.size.min(problem.len());
         let first = self.round == 0 && problem.beta.iter().all(|b| *b == 0.0);
         self.round += 1;
         // The worst pair must always find room, or a round could do nothing.
         let keep = (size / 2).min(size.saturating_sub(2));
-        let mut old: Vec<(usize, u64)> = self.members.drain(..).zip(self.entered.drain(..)).collect();
+        let mut old: Vec<(usize, u64)> =
+            self.members.drain(..).zip(self.entered.drain(..)).try_collect_vec()?;
         old.sort_by_key(|&(v, entered)| (!problem.is_unbounded(v), std::cmp::Reverse(entered)));
         old.truncate(keep);
-        let mut chosen = vec![false; problem.len()];
+        let mut chosen = try_vec![false; problem.len()]?;
         for &(v, _) in &old {
             chosen[v] = true;
         }
@@ -71,9 +74,9 @@ impl WorkingSet {
         for list in &mut lists {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                *list = spread(list, wanted);
+                *list = spread(list, wanted)?;
             } else {
-                worst_with_sample(list, wanted);
+                worst_with_sample(list, wanted)?;
             }
         }
         // The group with the worst pair goes first: a block of two must hold that pair.
@@ -101,6 +104,7 @@ impl WorkingSet {
         // In the order of the variables, so that kernel values are gathered front to back.
         old.sort_unstable_by_key(|&(v, _)| (problem.group[v], v));
         (self.members, self.entered) = old.into_iter().unzip();
+        Ok(())
     }
 }
 
@@ -116,17 +120,18 @@ fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
 
 /// The `count` smallest, in order; where there are many, every [`SAMPLED`]th of them is replaced by one of an even
 /// sample of the whole list.
-fn worst_with_sample(list: &mut Vec<(f64, usize)>, count: usize) {
+fn worst_with_sample(list: &mut Vec<(f64, usize)>, count: usize) -> Result<()> {
     let crowded = count >= MANY && list.len() > count;
-    let sample = if crowded { spread(list, count / SAMPLED) } else { Vec::new() };
+    let sample = if crowded { spread(list, count / SAMPLED)? } else { Vec::new() };
     partially_sort(list, count);
     for (slot, sampled) in list.iter_mut().skip(SAMPLED - 1).step_by(SAMPLED).zip(sample) {
         *slot = sampled;
     }
+    Ok(())
 }
 
 /// At most `count` of the list, evenly spread.
-fn spread(list: &[(f64, usize)], count: usize) -> Vec<(f64, usize)> {
+fn spread(list: &[(f64, usize)], count: usize) -> Result<Vec<(f64, usize)>> {
     let n = list.len();
-    if n > count { (0..count).map(|k| list[k * n / count]).collect() } else { list.to_vec() }
+    if n > count { (0..count).map(|k| list[k * n / count]).try_collect_vec() } else { list.try_to_vec() }
 }

@@ -18,7 +18,7 @@ use crate::io::lines::{Lines, SparseBuilder, excerpt, finite, push};
 use crate::io::trouble::Trouble;
 use crate::io::watched;
 use crate::kernels::Kernel;
-use crate::memory::try_zeros;
+use crate::memory::{TryCollect, try_zeros};
 
 /// Reads a model file.
 ///
@@ -93,7 +93,7 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
 
     let coefficients = layout.spread(listed).map_err(|trouble| lines.error_at(0, trouble))?;
     let owned = if layout.kernel == Kernel::Precomputed {
-        let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
+        let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).try_collect_vec()?;
         Array1::from(data).insert_axis(Axis(1)).into()
     } else {
         vectors.shift();

@@ -19,7 +19,7 @@ use crate::io::lines::MOST_COLUMNS;
 use crate::io::trouble::Trouble;
 use crate::io::watched;
 use crate::kernels::Kernel;
-use crate::memory::{self, try_with_capacity};
+use crate::memory::{self, TryCollect, try_with_capacity};
 
 /// Characters of the longest text that describes a kernel or a shape.
 const LONGEST_TEXT: usize = 1000;
@@ -183,7 +183,7 @@ fn take<'a>(
 ) -> Result<Tensor<'a>, Trouble> {
     let tensor = tensors.remove(name).ok_or_else(|| format!("no tensor {name:?}"))?;
     if !dtypes.contains(&tensor.dtype) {
-        let names: Vec<_> = dtypes.iter().map(|d| d.name()).collect();
+        let names: Vec<_> = dtypes.iter().map(|d| d.name()).try_collect_vec()?;
         let (found, names) = (tensor.dtype.name(), names.join(" or "));
         return Err(format!("tensor {name:?} is {found}, expected {names}").into());
     }

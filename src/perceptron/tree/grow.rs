@@ -22,13 +22,12 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
-use crate::memory::{try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::watch::Watch;
-use ndarray::Array2;
 
 /// What is fixed along a stream.
 #[derive(Debug, Clone, Copy)]
@@ -127,7 +126,7 @@ fn learn<T: Real>(
     let next = TreeState {
         seen: state.seen + labels.len() as u64,
         mistakes: state.mistakes + wrong.len() as u64,
-        ..tree.state()
+        ..tree.state()?
     };
     // Rows near the ends of the numbers can make a rule that no number has.
     next.check()?;
@@ -160,18 +159,18 @@ impl<T: Real> Tree<T> {
             nodes: Vec::new(),
             store: Store::new(features, sparse),
             random: Random::new(seed),
-            row: formula.row(features),
-            other: formula.row(features),
+            row: formula.row(features)?,
+            other: formula.row(features)?,
             lines: Lines::new(),
-            scores: vec![0.0; q],
+            scores: try_vec![0.0; q]?,
             par,
         })
     }
 
     /// Its arrays; rows seen and mistakes are left at 0.
-    pub(super) fn state(&mut self) -> TreeState {
+    pub(super) fn state(&mut self) -> Result<TreeState> {
         let arrays = TreeState::of(&self.nodes, &self.store, self.scores.len(), &mut self.row);
-        TreeState { random: self.random.state(), ..arrays }
+        Ok(TreeState { random: self.random.state(), ..arrays? })
     }
 
     /// The current row is answered and learnt from; whether it was a mistake.
@@ -216,7 +215,7 @@ impl<T: Real> Tree<T> {
             // The leaf holds its one reference already, or learns no new vectors.
             self.store.release(id, &mut self.other);
         } else {
-            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q));
+            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q))?;
         }
         if slot < leaf.ids.len() {
             for (output, value) in update.coefficients() {
@@ -233,27 +232,26 @@ impl<T: Real> Tree<T> {
     fn split(&mut self, at: usize, watch: &mut Watch<'_>) -> Result<()> {
         let empty = Node::Leaf(Leaf::new(&self.row, Vec::new()));
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
-        let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id));
-        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
+        let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
+        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).try_collect_vec()?;
         let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, watch)?;
         if let Some(split) = found {
-            self.branch(at, leaf, rows, &split);
-            return Ok(());
+            return self.branch(at, leaf, rows, &split);
         }
         let child = self.child(&leaf, &kept);
         self.forget(&leaf.ids);
-        self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child });
+        self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child? });
         Ok(())
     }
 
     /// The rows of some ids.
-    pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Vec<RowBuffer<T>> {
+    pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<RowBuffer<T>>> {
         ids.map(|id| {
-            let mut row = self.row.another();
+            let mut row = self.row.another()?;
             self.store.read(id, &mut row);
-            row
+            Ok(row)
         })
-        .collect()
+        .try_collect_results()
     }
 
     /// A split of a leaf, or else the vectors that it keeps.
@@ -273,7 +271,7 @@ impl<T: Real> Tree<T> {
             leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
-        let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Vec::new() };
+        let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
         let mut gram = try_with_capacity("kernel values of a split", vectors.len() * m)?;
         for vector in &vectors {
             watch.spend(values_of_a_row)?;
@@ -295,7 +293,7 @@ impl<T: Real> Tree<T> {
             draws: self.params.draws,
             par: self.par,
             target: Vec::new(),
-            total: Array2::zeros((0, 0)),
+            total: try_zero_matrix("a matrix of results", (0, 0))?,
         }
         .ready(watch)?;
         Ok(match problem.split(self.params.strategy, &mut self.random, watch)? {
@@ -305,15 +303,15 @@ impl<T: Real> Tree<T> {
     }
 
     /// A leaf with some of the vectors of another one, each counted once more.
-    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Leaf<T> {
+    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
         let q = self.scores.len();
         let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
         for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
             self.store.retain(id);
             self.store.read(id, &mut self.other);
-            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied());
+            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied())?;
         }
-        child
+        Ok(child)
     }
 
     /// The branching rule of a split; rows that it keeps are counted once more.
@@ -323,32 +321,32 @@ impl<T: Real> Tree<T> {
         rows: &[RowBuffer<T>],
         sample: &[u32],
         split: &Split<T>,
-    ) -> Rule<T> {
+    ) -> Result<Rule<T>> {
         match &split.cut {
             Cut::Linear { direction, threshold } => {
-                Rule::Linear { direction: direction.clone(), threshold: *threshold }
+                Ok(Rule::Linear { direction: direction.clone(), threshold: *threshold })
             }
             Cut::Vector { vector, threshold } => {
-                let mut chosen = vec![false; leaf.ids.len()];
+                let mut chosen = try_vec![false; leaf.ids.len()]?;
                 chosen[*vector] = true;
-                let alone = self.child(leaf, &chosen);
-                Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold }
+                let alone = self.child(leaf, &chosen)?;
+                Ok(Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold })
             }
             Cut::Nearest => {
                 let mut pool = VectorPool::new(self.row.features(), self.row.is_sparse());
                 for (row, &id) in rows.iter().zip(sample) {
-                    pool.push(row);
+                    pool.push(row)?;
                     self.store.retain(id);
                 }
-                Rule::Nearest { ids: sample.to_vec(), rows: pool, left: split.rows.clone() }
+                Ok(Rule::Nearest { ids: sample.try_to_vec()?, rows: pool, left: split.rows.clone() })
             }
         }
     }
 
-    fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) {
-        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).collect();
-        let rule = self.rule(&leaf, &rows, &sample, split);
-        let mut children = [self.child(&leaf, &split.left), self.child(&leaf, &split.right)];
+    fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) -> Result<()> {
+        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).try_collect_vec()?;
+        let rule = self.rule(&leaf, &rows, &sample, split)?;
+        let mut children = [self.child(&leaf, &split.left)?, self.child(&leaf, &split.right)?];
         for (&kept, &left) in leaf.sample.iter().zip(&split.rows) {
             children[usize::from(!left)].sample.push(kept);
         }
@@ -360,6 +358,7 @@ impl<T: Real> Tree<T> {
         let left = self.nodes.len();
         self.nodes[at] = Node::Branch { rule, left, right: left + 1 };
         self.nodes.extend(children.map(Node::Leaf));
+        Ok(())
     }
 
     /// Gives the vectors of a leaf back.

@@ -9,6 +9,7 @@
 //! Cost of an answer: the rules on its path (d, one kernel value, or as many distances as rows are stored), then at
 //! most B kernel values.
 
+use crate::error::Result;
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
 use crate::perceptron::factor::Factor;
 use crate::simd::Real;
@@ -105,11 +106,17 @@ impl<T: Real> Leaf<T> {
     }
 
     /// One more vector.
-    pub(super) fn push(&mut self, id: u32, row: &RowBuffer<T>, coefficients: impl IntoIterator<Item = f64>) {
+    pub(super) fn push(
+        &mut self,
+        id: u32,
+        row: &RowBuffer<T>,
+        coefficients: impl IntoIterator<Item = f64>,
+    ) -> Result<()> {
         self.ids.push(id);
-        self.pool.push(row);
+        self.pool.push(row)?;
         self.coefficients.extend(coefficients);
         self.early.resize(self.coefficients.len(), 0.0);
+        Ok(())
     }
 
     /// What the current row, counted in `lived`, adds to a coefficient.

@@ -55,13 +55,14 @@ impl<T: Real> Ready<T> {
         let part = part * par.threads();
         for (round, out) in out.chunks_mut(part * width).enumerate() {
             monitor.go_on("tree", round * part, x.rows())?;
-            par.for_each_chunk(out, BLOCK * width, |block, out| {
-                let (mut row, mut lines) = (self.formula.row(self.features), Lines::new());
+            par.try_for_each_chunk(out, BLOCK * width, |block, out| {
+                let (mut row, mut lines) = (self.formula.row(self.features)?, Lines::new());
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
                     row.load(&x, round * part + block * BLOCK + i);
                     answer(self, &row, &mut lines, out);
                 }
-            });
+                Ok(())
+            })?;
         }
         Ok(out)
     }

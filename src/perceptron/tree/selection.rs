@@ -6,6 +6,7 @@
 
 use super::program::Program;
 use crate::error::Result;
+use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
@@ -93,14 +94,14 @@ pub(super) fn rounded(
     watch: &mut Watch<'_>,
 ) -> Result<Vec<bool>> {
     let most = program.most as usize;
-    let mut order: Vec<usize> = (0..p.len()).collect();
+    let mut order: Vec<usize> = (0..p.len()).try_collect_vec()?;
     order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
-    let mut best = vec![0.0; p.len()];
+    let mut best = try_vec![0.0; p.len()]?;
     for &i in order.iter().take(most).filter(|&&i| p[i] > 0.0) {
         best[i] = 1.0;
     }
     let mut value = program.objective(&best);
-    let mut draw = vec![0.0; p.len()];
+    let mut draw = try_vec![0.0; p.len()]?;
     for _ in 0..draws {
         watch.spend((most.min(p.len()) * p.len()) as u64)?;
         let mut left = most;
@@ -115,7 +116,7 @@ pub(super) fn rounded(
             best.copy_from_slice(&draw);
         }
     }
-    Ok(best.into_iter().map(|chosen| chosen == 1.0).collect())
+    best.into_iter().map(|chosen| chosen == 1.0).try_collect_vec()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
+use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zero_matrix};
 use crate::perceptron::params::check_counts;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
@@ -67,27 +68,27 @@ pub struct TreeState {
 
 impl TreeState {
     /// One empty leaf; `like` tells columns, layout and precision of the stream.
-    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Self {
-        Self {
+    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Result<Self> {
+        Ok(Self {
             rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
             kinds: vec![LEAF],
-            children: Array2::zeros((1, 2)),
+            children: try_zero_matrix("a matrix of results", (1, 2))?,
             thresholds: vec![0.0],
-            starts: vec![0; 2],
+            starts: try_vec![0; 2]?,
             members: Vec::new(),
-            weights: Array2::zeros((0, outputs)),
-            early: Array2::zeros((0, outputs)),
+            weights: try_zero_matrix("a matrix of results", (0, outputs))?,
+            early: try_zero_matrix("a matrix of results", (0, outputs))?,
             lived: vec![0],
-            directions: Array2::zeros((0, like.cols())),
-            intercepts: Array2::zeros((1, outputs)),
-            sample_starts: vec![0; 2],
+            directions: try_zero_matrix("a matrix of results", (0, like.cols()))?,
+            intercepts: try_zero_matrix("a matrix of results", (1, outputs))?,
+            sample_starts: try_vec![0; 2]?,
             sample: Vec::new(),
             sample_labels: Vec::new(),
             leaf_seen: vec![0],
             random: seed,
             seen: 0,
             mistakes: 0,
-        }
+        })
     }
 
     /// Number of outputs q.
@@ -172,17 +173,17 @@ impl TreeState {
         let view = self.rows.view();
         let (features, sparse) = (view.cols(), view.is_sparse());
         let mut store = Store::new(features, sparse);
-        let mut row = formula.row(features);
+        let mut row = formula.row(features)?;
         let mut directions = self.directions.rows().into_iter();
-        let mut nodes = Vec::with_capacity(self.kinds.len());
+        let mut nodes = try_with_capacity("an array of results", self.kinds.len())?;
         for node in 0..self.kinds.len() {
             let range = self.starts[node] as usize..self.starts[node + 1] as usize;
             let weights = self.weights.slice(s![range.clone(), ..]);
             let mut pool = VectorPool::new(features, sparse);
-            let mut ids = Vec::with_capacity(range.len());
+            let mut ids = try_with_capacity("an array of results", range.len())?;
             for &member in &self.members[range.clone()] {
                 row.load(&view, member as usize);
-                pool.push(&row);
+                pool.push(&row)?;
                 ids.push(if samples { store.intern(&row) } else { member as u32 });
             }
             let threshold = self.thresholds[node];
@@ -190,7 +191,8 @@ impl TreeState {
                 LINEAR => Rule::Linear {
                     direction: directions
                         .next()
-                        .map(|w| w.iter().map(|&w| T::from_f64(w)).collect())
+                        .map(|w| w.iter().map(|&w| T::from_f64(w)).try_collect_vec())
+                        .transpose()?
                         .unwrap_or_default(),
                     threshold,
                 },
@@ -198,7 +200,7 @@ impl TreeState {
                 NEAREST => Rule::Nearest {
                     ids,
                     rows: pool,
-                    left: weights.column(0).iter().map(|&w| w != 0.0).collect(),
+                    left: weights.column(0).iter().map(|&w| w != 0.0).try_collect_vec()?,
                 },
                 _ => {
                     let mut sample = Vec::new();
@@ -211,10 +213,10 @@ impl TreeState {
                     nodes.push(Node::Leaf(Leaf {
                         ids,
                         pool,
-                        coefficients: weights.iter().copied().collect(),
-                        early: self.early.slice(s![range.clone(), ..]).iter().copied().collect(),
+                        coefficients: weights.iter().copied().try_collect_vec()?,
+                        early: self.early.slice(s![range.clone(), ..]).iter().copied().try_collect_vec()?,
                         lived: self.lived[node],
-                        intercepts: self.intercepts.row(node).to_vec(),
+                        intercepts: self.intercepts.row(node).iter().copied().try_collect_vec()?,
                         sample,
                         seen: self.leaf_seen[node],
                         factor: None,
@@ -234,11 +236,11 @@ impl TreeState {
         store: &Store<T>,
         outputs: usize,
         row: &mut RowBuffer<T>,
-    ) -> Self {
+    ) -> Result<Self> {
         let (features, sparse, double) =
             (row.features(), row.is_sparse(), size_of::<T>() == size_of::<f64>());
         let mut writer = RowWriter::new(features, sparse, double);
-        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0);
+        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0)?;
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut number = |id: u32| {
             let next = numbers.len() as u64;
@@ -250,10 +252,10 @@ impl TreeState {
         };
         let (mut weights, mut early, mut directions, mut linear) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let n = nodes.len();
-        state.children = Array2::zeros((n, 2));
-        state.intercepts = Array2::zeros((n, outputs));
-        (state.kinds, state.thresholds) = (vec![LEAF; n], vec![0.0; n]);
-        (state.leaf_seen, state.lived) = (vec![0; n], vec![0; n]);
+        state.children = try_zero_matrix("a matrix of results", (n, 2))?;
+        state.intercepts = try_zero_matrix("a matrix of results", (n, outputs))?;
+        (state.kinds, state.thresholds) = (try_vec![LEAF; n]?, try_vec![0.0; n]?);
+        (state.leaf_seen, state.lived) = (try_vec![0; n]?, try_vec![0; n]?);
         state.starts.truncate(1);
         state.sample_starts.truncate(1);
         for (at, node) in nodes.iter().enumerate() {
@@ -305,7 +307,7 @@ impl TreeState {
         state.early = lines_of(early, (state.members.len(), outputs));
         state.directions = lines_of(directions, (linear, features));
         state.rows = writer.finish();
-        state
+        Ok(state)
     }
 }
 

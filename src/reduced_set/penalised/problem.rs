@@ -5,7 +5,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, diagonal};
-use crate::memory::try_zeros;
+use crate::memory::{TryCollect, try_zeros};
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
 
@@ -151,10 +151,10 @@ pub(in crate::reduced_set) fn kernel_matrix(
     let lines = (LOOK / (m * vectors.cols().max(1)).max(1)).max(16 * par.threads());
     for (part, out) in k.chunks_mut((lines * m).max(1)).enumerate() {
         monitor.go_on("kernel matrix", part * lines, m)?;
-        let list: Vec<usize> = (part * lines..part * lines + out.len() / m).collect();
+        let list: Vec<usize> = (part * lines..part * lines + out.len() / m).try_collect_vec()?;
         packed.values_by(vectors, &list, out, par)?;
     }
-    for (i, own) in diagonal(kernel, vectors).into_iter().enumerate() {
+    for (i, own) in diagonal(kernel, vectors)?.into_iter().enumerate() {
         k[i * m + i] = own;
     }
     mirror(&mut k, m);

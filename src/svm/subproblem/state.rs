@@ -8,7 +8,7 @@ use super::super::newton::Patience;
 use super::super::params::Tuning;
 use super::super::problem::{DualProblem, GROUPS};
 use crate::error::Result;
-use crate::memory::{Arena, Arenas};
+use crate::memory::{Arena, Arenas, TryCollect, try_vec};
 use crate::simd::scan::STRIDE;
 
 /// When the solution of a block is good enough.
@@ -102,20 +102,20 @@ impl Subproblem {
         let middle = (first + anchor).next_multiple_of(STRIDE);
         let stride = middle + (members.len() - first).next_multiple_of(STRIDE);
         let slots: Vec<usize> =
-            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).collect();
+            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).try_collect_vec()?;
         let mut block = Self {
             kernel: memory.take("the kernel matrix of a block", stride * stride)?,
             stride,
             groups: [0..middle, middle..stride],
             kink: problem.kink,
             anchored: problem.anchored,
-            diagonal: vec![0.0; stride],
-            lower: vec![0.0; stride],
-            upper: vec![0.0; stride],
-            beta: vec![0.0; stride],
-            gradient: vec![0.0; stride],
-            up: vec![f64::INFINITY; stride],
-            low: vec![f64::NEG_INFINITY; stride],
+            diagonal: try_vec![0.0; stride]?,
+            lower: try_vec![0.0; stride]?,
+            upper: try_vec![0.0; stride]?,
+            beta: try_vec![0.0; stride]?,
+            gradient: try_vec![0.0; stride]?,
+            up: try_vec![f64::INFINITY; stride]?,
+            low: try_vec![f64::NEG_INFINITY; stride]?,
             steps: 0,
             patience: Patience::new(),
             wait: Wait::new(),
