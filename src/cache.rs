@@ -6,7 +6,7 @@
 //! generous budget costs nothing by itself.
 
 use crate::error::Result;
-use crate::memory::Arena;
+use crate::memory::{Arena, try_vec};
 
 const NONE: u32 = u32::MAX;
 
@@ -46,7 +46,7 @@ impl RowCache {
             len,
             capacity,
             arena,
-            slot_of: vec![NONE; rows],
+            slot_of: try_vec![NONE; rows]?,
             row_of: Vec::new(),
             newer: Vec::new(),
             older: Vec::new(),

@@ -5,11 +5,13 @@
 //! [`Error::Memory`]. Zeroed arrays come from the system's zeroed pages, so pages that are never touched cost nothing.
 //!
 //! Small allocations (an error message, a thread, a list with one item per block) are the standard library's and cannot
-//! be refused without ending the process. So a large allocation succeeds only if [`HEADROOM`] more bytes are available.
+//! be refused without ending the process. So an allocation succeeds only if [`HEADROOM`] more bytes are
+//! available, which each thread checks after every megabyte that it allocated.
 //!
 //! `Arena`s are stretches of numbers that are used again, in huge pages where the system has them: the first touch of
 //! gigabytes of small pages was measured to cost as much as computing what is written to them.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 
 use bytemuck::Zeroable;
@@ -20,8 +22,8 @@ use crate::error::{Error, Result};
 
 /// Bytes of address space that a large allocation leaves for the small ones.
 pub const HEADROOM: usize = 16 << 20;
-/// Minimum size in bytes of an allocation that has to leave [`HEADROOM`].
-const LARGE: usize = 256 << 10;
+/// Bytes that a thread allocates between two checks that [`HEADROOM`] is left.
+const CHECK_INTERVAL: usize = 1 << 20;
 /// What arrays without a description of their own are for.
 const ARRAY: &str = "an array of intermediate results";
 
@@ -36,11 +38,20 @@ pub fn check_available(what: &'static str, bytes: usize) -> Result<()> {
     }
 }
 
-/// Gives an allocation back if it is large and leaves less than [`HEADROOM`].
+thread_local! {
+    /// Bytes allocated by this thread since the last check.
+    static UNCHECKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Gives an allocation back if less than [`HEADROOM`] is left; small ones are checked together.
 fn keep<T, A>(what: &'static str, len: usize, allocated: A) -> Result<A> {
-    if len.saturating_mul(size_of::<T>()) >= LARGE && check_available(what, HEADROOM).is_err() {
-        return Err(refused::<T>(what, len));
+    let unchecked = UNCHECKED.get().saturating_add(len.saturating_mul(size_of::<T>()));
+    if unchecked < CHECK_INTERVAL {
+        UNCHECKED.set(unchecked);
+        return Ok(allocated);
     }
+    UNCHECKED.set(0);
+    check_available(what, HEADROOM).map_err(|_| refused::<T>(what, len))?;
     Ok(allocated)
 }
 
@@ -261,7 +272,9 @@ impl<T> TryGrow<T> for Vec<T> {
     where
         T: Clone,
     {
-        try_resize(ARRAY, self, len, value)
+        try_reserve(ARRAY, self, len.saturating_sub(self.len()))?;
+        self.resize(len, value);
+        Ok(())
     }
 }
 

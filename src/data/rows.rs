@@ -290,7 +290,7 @@ impl<T: DenseElement> From<Array2<T>> for OwnedRows {
     /// Takes the array; it is copied only where it is not row-major.
     fn from(array: Array2<T>) -> Self {
         let row_major = array.is_standard_layout();
-        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() })
+        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() }) // small: the core's arrays are row-major
     }
 }
 

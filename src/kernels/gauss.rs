@@ -263,7 +263,7 @@ impl Fields {
         let points = extent.points(vectors, &(0..m).try_collect_vec()?)?;
         let mut outputs = try_with_capacity("an array of results", q)?;
         for output in 0..q {
-            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().collect();
+            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().try_collect_vec()?;
             let total: f64 = weights.iter().map(|w| w.abs()).sum();
             let polynomials =
                 if total > 0.0 { Some(plan.coefficients((&points, &weights), par)?) } else { None };

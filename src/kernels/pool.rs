@@ -19,7 +19,7 @@ use super::pack::method;
 use super::row::RowBuffer;
 use super::{Kernel, self_value};
 use crate::error::{Error, Result};
-use crate::memory::try_vec;
+use crate::memory::{TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
@@ -183,8 +183,8 @@ impl<T: Real> Panel<T> {
         let mut kept = Self::new(features, true, width)?;
         for (&feature, line) in self.features.iter().zip(self.data.chunks_exact(width).skip(1)) {
             if line.iter().any(|v| *v != T::ZERO) {
-                kept.features.push(feature);
-                kept.data.extend_from_slice(line);
+                kept.features.try_push(feature)?;
+                kept.data.try_extend(line.iter().copied())?;
                 kept.places.enter(feature, kept.features.len())?;
             }
         }
@@ -216,7 +216,7 @@ impl<T: Real> VectorPool<T> {
     /// Adds a vector behind the last one.
     pub(crate) fn push(&mut self, row: &RowBuffer<T>) -> Result<()> {
         if self.len == self.panels.len() * self.width {
-            self.panels.push(Panel::new(self.features, self.sparse, self.width)?);
+            self.panels.try_push(Panel::new(self.features, self.sparse, self.width)?)?;
         }
         self.len += 1;
         self.write(self.len - 1, row)?;
@@ -242,8 +242,8 @@ impl<T: Real> VectorPool<T> {
             for (&k, &v) in features.iter().zip(values) {
                 let mut line = panel.places.line(k);
                 if line == 0 {
-                    panel.features.push(k);
-                    panel.data.resize(panel.data.len() + width, T::ZERO);
+                    panel.features.try_push(k)?;
+                    panel.data.try_resize(panel.data.len() + width, T::ZERO)?;
                     line = panel.features.len();
                     panel.places.enter(k, line)?;
                 }
@@ -265,10 +265,10 @@ impl<T: Real> VectorPool<T> {
         formula: &Formula<T>,
         row: &RowBuffer<T>,
         room: &'a mut Lines<T>,
-    ) -> &'a [T] {
+    ) -> Result<&'a [T]> {
         let Lines { out, entries, map } = room;
         if out.len() < self.panels.len() * self.width {
-            out.resize(self.panels.len() * self.width, T::ZERO);
+            out.try_resize(self.panels.len() * self.width, T::ZERO)?;
         }
         for (panel, out) in self.panels.iter().zip(out.chunks_exact_mut(self.width)) {
             let block = if self.sparse {
@@ -288,7 +288,7 @@ impl<T: Real> VectorPool<T> {
             let panel = PanelView { values: &panel.data, norms: &panel.norms, baseline };
             panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, panel, out);
         }
-        &out[..self.len]
+        Ok(&out[..self.len])
     }
 }
 

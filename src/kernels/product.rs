@@ -303,7 +303,7 @@ impl Evaluator {
 
     fn units(&self) -> Vec<f64> {
         let q = self.outputs();
-        (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect()
+        (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect() // small: one number per output
     }
 
     fn frame(&self) -> Frame {

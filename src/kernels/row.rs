@@ -5,10 +5,13 @@ use ndarray::Array2;
 
 use crate::data::{OwnedRows, Rows};
 use crate::error::Result;
-use crate::memory::try_vec;
+use crate::memory::{TryGrow, try_reserve, try_vec};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::micro::SparseBlock;
+
+/// What the memory of written rows is for.
+const VECTORS: &str = "the vectors";
 
 /// Dense squared lengths outside of this range are summed in double precision.
 const LEAST_SINGLE: f64 = 1e-30;
@@ -174,16 +177,25 @@ impl RowWriter {
     }
 
     /// Adds a row.
-    pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) {
-        self.rows += 1;
+    pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) -> Result<()> {
+        let stored = row.given().len();
         match &mut self.values {
-            Values::Single(values) => row.for_each_given(|_, v| values.push(v.to_f64() as f32)),
-            Values::Double(values) => row.for_each_given(|_, v| values.push(v.to_f64())),
+            Values::Single(values) => {
+                try_reserve(VECTORS, values, stored)?;
+                row.for_each_given(|_, v| values.push(v.to_f64() as f32));
+            }
+            Values::Double(values) => {
+                try_reserve(VECTORS, values, stored)?;
+                row.for_each_given(|_, v| values.push(v.to_f64()));
+            }
         }
         if let Some((indptr, indices)) = &mut self.structure {
+            try_reserve(VECTORS, indices, stored)?;
             row.for_each(|k, _| indices.push(k as i64));
-            indptr.push(indices.len() as i64);
+            indptr.try_push(indices.len() as i64)?;
         }
+        self.rows += 1;
+        Ok(())
     }
 
     /// The rows.

@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::solution::Solution;
 use crate::control::Par;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use ndarray::{Array2, ArrayView2, s};
 
 /// Rows of a task.
@@ -50,7 +50,7 @@ impl<'a> Spectral<'a> {
             Error::check_len("rows and columns of the eigenvectors (one for each row)", n, length)?;
         }
         let right = right_hand_sides(problem)?;
-        let mut projected = Array2::zeros(right.dim());
+        let mut projected = try_zero_matrix("projected targets", right.dim())?;
         for (i, (y, line)) in right.rows().into_iter().zip(spectrum.vectors.rows()).enumerate() {
             let root = problem.weight(i).sqrt();
             for (mut sums, v) in projected.rows_mut().into_iter().zip(&line) {

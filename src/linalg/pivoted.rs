@@ -7,7 +7,7 @@
 use crate::control::StopReason;
 use crate::error::Result;
 use crate::largest::largest;
-use crate::memory::{TryCollect, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -35,15 +35,15 @@ pub(crate) fn pivoted(
             break;
         }
         let pivot = distance[best].sqrt();
-        let line = lines[best].clone();
+        let line = lines[best].try_to_vec()?;
         for i in 0..m {
             let value = if i == best { pivot } else { (a[best * m + i] - dot(&lines[i], &line)) / pivot };
             // Rows already chosen are in the span: what the formula gives for them is rounding.
             let value = if distance[i] == 0.0 && i != best { 0.0 } else { value };
-            lines[i].push(value);
+            lines[i].try_push(value)?;
             distance[i] = if i == best { 0.0 } else { (distance[i] - value * value).max(0.0) };
         }
-        order.push(best);
+        order.try_push(best)?;
     }
     let mut factor = try_with_capacity("a basis", m * order.len())?;
     for line in &lines {

@@ -8,7 +8,7 @@ use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
-use crate::memory::{Arena, TryCollect, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{Arena, TryCollect, TryGrow, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::{Stored, squares};
@@ -96,7 +96,7 @@ impl<'a> Dictionary<'a> {
                 Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], par)?,
                 Values::Drawn(_) => Vec::new(),
             };
-            dictionary.own.extend(own);
+            dictionary.own.try_extend(own)?;
         }
         dictionary.values = values;
         Ok(Ok(dictionary))

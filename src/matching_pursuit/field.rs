@@ -14,7 +14,7 @@ use super::dictionary::Dictionary;
 use super::state::State;
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
 /// Steps between two looks at a level.
 const EVERY: [usize; 3] = [12, 3, 1];
@@ -251,7 +251,7 @@ impl<'a> Field<'a> {
     ) -> Result<(usize, f64)> {
         let steps = state.order.len();
         let (mut stands, mut closest) = (steps, 0.0_f64);
-        for (from, group) in self.groups(list, steps) {
+        for (from, group) in self.groups(list, steps)? {
             let products = self.dictionary.products(&group, state.directions(from, steps), par)?;
             for (&p, products) in group.iter().zip(products.chunks_exact(steps - from)) {
                 let outside = self.levels.get(level + 1).is_some_and(|next| next.binary_search(&p).is_err());
@@ -268,24 +268,24 @@ impl<'a> Field<'a> {
                     }
                     self.shift(p, l, state.shares(step), 1.0);
                 }
-                self.lines[p].extend(products);
+                self.lines[p].try_extend(products.iter().copied())?;
             }
         }
         Ok((stands, closest))
     }
 
     /// Functions of a list that have not seen all steps, by the number that they have.
-    fn groups(&self, list: &[usize], steps: usize) -> Vec<(usize, Vec<usize>)> {
+    fn groups(&self, list: &[usize], steps: usize) -> Result<Vec<(usize, Vec<usize>)>> {
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
         for &p in list {
             let done = self.done(p);
             if done < steps {
                 match groups.iter_mut().find(|(at, _)| *at == done) {
-                    Some((_, group)) => group.push(p),
+                    Some((_, group)) => group.try_push(p)?,
                     None => groups.push((done, vec![p])),
                 }
             }
         }
-        groups
+        Ok(groups)
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_matrix, try_vec, try_zero_matrix};
+use crate::memory::{TryCollect, try_matrix, try_to_matrix, try_vec, try_zero_matrix};
 use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
 
@@ -39,7 +39,7 @@ impl CodeMatrix {
         if columns == 0 {
             return refused("no columns".into(), "of at least one column");
         }
-        let code = Self { entries: entries.as_standard_layout().into_owned() };
+        let code = Self { entries: try_to_matrix(entries)? };
         if let Some(entry) = code.entries.iter().find(|e| !(-1..=1).contains(*e)) {
             return refused(format!("an entry {entry}"), "made of -1, 0 and 1");
         }

@@ -20,7 +20,7 @@ use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
 use super::update::Update;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 use ndarray::ArrayView1;
@@ -61,7 +61,7 @@ impl Bookkeeping {
         let (values, own, m) = (&learner.values, learner.self_value(), learner.values.len());
         if let Some(columns) = &mut self.scores {
             for (column, &score) in columns.iter_mut().zip(scores) {
-                column.push(score);
+                column.try_push(score)?;
             }
             for (output, sign) in update.coefficients() {
                 axpy(sign, values, &mut columns[output][..m]);
@@ -70,7 +70,7 @@ impl Bookkeeping {
         }
         if let Some(gram) = &mut self.gram {
             for (line, &value) in gram.iter_mut().zip(values) {
-                line.push(value);
+                line.try_push(value)?;
             }
             gram.push(values.iter().copied().chain(std::iter::once(own)).try_collect_vec()?);
         }
@@ -140,7 +140,7 @@ pub(super) fn make_room<T: Real>(
         }
     };
     if books.scores.is_some() {
-        learner.values_of(at, &mut books.removed);
+        learner.values_of(at, &mut books.removed)?;
         books.replaced(at, learner, scores, update);
     }
     learner.replace(at, update, scale)?;
@@ -214,7 +214,7 @@ fn forget<T: Real>(
     at: usize,
     update: Update,
 ) -> Result<f64> {
-    learner.values_of(at, &mut books.removed);
+    learner.values_of(at, &mut books.removed)?;
     let mut scores: Vec<f64> =
         learner.coefficients.iter().map(|column| dot(column, &books.removed)).try_collect_vec()?;
     for (output, sign) in update.coefficients() {

@@ -61,7 +61,7 @@ impl Projection {
                 continue;
             }
             watch.spend((i * (i + learner.row.features().max(8))) as u64)?;
-            learner.values_of(i, &mut values);
+            learner.values_of(i, &mut values)?;
             new.factor.push(learner.own[i], &values[..i])?;
         }
         Ok(new)

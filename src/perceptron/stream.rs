@@ -17,7 +17,7 @@ use crate::control::Monitor;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::RowWriter;
-use crate::memory::{try_matrix, try_vec, try_zero_matrix};
+use crate::memory::{TryGrow, try_matrix, try_vec, try_zero_matrix};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::watch::Watch;
@@ -83,7 +83,7 @@ impl<'a, T: Real> Stream<'a, T> {
         for (i, &label) in labels.iter().enumerate() {
             watch.row(learner.pool.len() * learner.row.features().max(8))?;
             learner.load(i);
-            learner.fill_values();
+            learner.fill_values()?;
             for (score, column) in scores.iter_mut().zip(&learner.coefficients) {
                 *score = dot(column, &learner.values);
             }
@@ -93,7 +93,7 @@ impl<'a, T: Real> Stream<'a, T> {
             let mistake = !(margin > 0.0);
             if mistake {
                 learner.mistakes += 1;
-                wrong.push(i as u64);
+                wrong.try_push(i as u64)?;
                 watch.spend(learner.cost_of_a_mistake())?;
             }
             if let Policy::Projectron { eta, margin: learn_margins } = learner.params.policy {
@@ -119,7 +119,7 @@ impl<'a, T: Real> Stream<'a, T> {
         let mut row = learner.row.another()?;
         for at in 0..m {
             learner.read(at, &mut row);
-            writer.push(&row);
+            writer.push(&row)?;
         }
         let (outputs, gram) = books.into_parts();
         let pairs = if gram.is_empty() { projection.into_factor() } else { gram };

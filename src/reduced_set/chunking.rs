@@ -21,7 +21,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 use crate::watch::{Grace, Reasoned};
@@ -230,7 +230,7 @@ fn rest_of(
             let mut places: Vec<usize> = (0..path.order.len()).try_collect_vec()?;
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {
-                next.indices.push(indices[path.order[t]]);
+                next.indices.try_push(indices[path.order[t]])?;
                 next.coefficients.extend(kept.row(t));
             }
         }

@@ -7,7 +7,7 @@ use ndarray::ArrayView2;
 
 use crate::control::Monitor;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use crate::watch::Watch;
 
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
@@ -156,7 +156,7 @@ pub fn joint(
             watch.spend(16 * labels.len() as u64)?;
             let shift = contest.best_shift(j)?;
             if shift != 0.0 {
-                contest.shift(j, shift);
+                contest.shift(j, shift)?;
                 moved = true;
             }
         }
@@ -201,7 +201,7 @@ impl<'a> Contest<'a> {
         let guard = try_vec![0.0; rows.len()]?;
         let mut contest =
             Self { scores, rows, starts, weights, columns, shifts, leaders, guard, wrong: Vec::new() };
-        contest.set_guard();
+        contest.set_guard()?;
         Ok(contest)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Contest<'a> {
         self.columns[output * self.rows.len() + row] + self.shifts[output]
     }
 
-    fn set_guard(&mut self) {
+    fn set_guard(&mut self) -> Result<()> {
         self.wrong.clear();
         for label in 0..self.shifts.len() {
             for row in self.starts[label]..self.starts[label + 1] {
@@ -217,13 +217,14 @@ impl<'a> Contest<'a> {
                     self.guard[row] = self.value(row, label);
                 } else {
                     self.guard[row] = f64::INFINITY;
-                    self.wrong.push((row, label));
+                    self.wrong.try_push((row, label))?;
                 }
             }
         }
+        Ok(())
     }
 
-    fn shift(&mut self, j: usize, shift: f64) {
+    fn shift(&mut self, j: usize, shift: f64) -> Result<()> {
         let q = self.shifts.len();
         self.shifts[j] += shift;
         for row in 0..self.rows.len() {
@@ -234,7 +235,8 @@ impl<'a> Contest<'a> {
                 self.leaders[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
             }
         }
-        self.set_guard();
+        self.set_guard()?;
+        Ok(())
     }
 
     /// The shift of output j with the fewest errors. Above `needed` a row is given to j; that matters where the row is
@@ -249,12 +251,12 @@ impl<'a> Contest<'a> {
             let [first, second] = self.leaders[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
-                near.push((at, self.weights[row]));
+                near.try_push((at, self.weights[row]))?;
             }
         }
         for &(row, label) in &self.wrong {
             if self.leaders[row] == [j, label] {
-                near.push((needed(row, label), -self.weights[row]));
+                near.try_push((needed(row, label), -self.weights[row]))?;
             }
         }
         if near.is_empty() {
@@ -270,7 +272,7 @@ impl<'a> Contest<'a> {
             for ((&top, &score), &weight) in rows {
                 let at = top - score - self.shifts[j];
                 if at <= high {
-                    near.push((at, -weight));
+                    near.try_push((at, -weight))?;
                 } else if at < f64::INFINITY {
                     above = match above {
                         (first, gain) if first == at => (first, gain - weight),
@@ -290,7 +292,7 @@ impl<'a> Contest<'a> {
                 highest = highest.max(at);
                 let weight = self.weights[row];
                 if at >= low {
-                    near.push((at, weight));
+                    near.try_push((at, weight))?;
                 } else {
                     under += weight;
                     below = match below {

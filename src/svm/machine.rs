@@ -26,7 +26,7 @@ use super::working_set::WorkingSet;
 use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
 use crate::error::{Error, Result};
-use crate::memory::{Arenas, TryCollect, try_vec};
+use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 use std::ops::{ControlFlow, Range};
@@ -138,7 +138,7 @@ impl<'a> Machine<'a> {
     /// # Errors
     /// [`Error::Cancelled`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
     fn renew_gradients(&mut self, columns: &Columns<'_>, training: &Training<'_>) -> Result<()> {
-        match self.start_at(self.problem().beta.clone(), columns, training)? {
+        match self.start_at(self.problem().beta.try_to_vec()?, columns, training)? {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(StopReason::MaxTime) => {
                 let rule = "long enough for the gradients of the coefficients that the fit starts from";
@@ -319,7 +319,7 @@ impl<'a> Machine<'a> {
             self.stop = Some(StopReason::Stalled);
             return Ok(ControlFlow::Continue(None));
         }
-        let before = (self.problem().beta.clone(), self.problem().gradient.clone());
+        let before = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
         let (changed, changes) = self.variables.problem.move_to(members, &beta);
         Ok(ControlFlow::Continue(Some(Moves { changed, changes, before, gradients, promised, stopped })))
     }

@@ -90,7 +90,7 @@ impl DualProblem {
 
     /// C-SVC with hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
     pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
-        let (lower, upper) = sides(positive, c);
+        let (lower, upper) = sides(positive, c)?;
         Self::new(
             positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).try_collect_vec()?,
             lower,
@@ -119,7 +119,7 @@ impl DualProblem {
         nu: f64,
         diagonal: Vec<f64>,
     ) -> Result<Self> {
-        let (lower, upper) = sides(positive, weights);
+        let (lower, upper) = sides(positive, weights)?;
         let total = 0.5 * nu * weights.iter().sum::<f64>();
         let mut problem = Self::new(try_vec![0.0; positive.len()]?, lower, upper, diagonal)?;
         for wanted in [true, false] {
@@ -328,6 +328,9 @@ impl DualProblem {
 }
 
 /// Bounds [0, c] for positive rows, [-c, 0] for negative ones.
-fn sides(positive: &[bool], c: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    positive.iter().zip(c).map(|(&p, &c)| if p { (0.0, c) } else { (-c, 0.0) }).unzip()
+fn sides(positive: &[bool], c: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let of = |side: bool, sign: f64| {
+        positive.iter().zip(c).map(|(&p, &c)| if p == side { sign * c } else { 0.0 }).try_collect_vec()
+    };
+    Ok((of(false, -1.0)?, of(true, 1.0)?))
 }

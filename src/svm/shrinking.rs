@@ -14,7 +14,7 @@ use super::training::Training;
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use std::ops::ControlFlow;
 
 /// Share of the variables that must stay for a machine to shrink no further.
@@ -96,8 +96,8 @@ impl<'a> Variables<'a> {
             inactive[v] = false;
             let change = self.problem.beta[k] - problem.beta[v];
             if change != 0.0 {
-                changed.push(rows[v]);
-                changes.push(change);
+                changed.try_push(rows[v])?;
+                changes.try_push(change)?;
             }
         }
         let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).try_collect_vec()?;

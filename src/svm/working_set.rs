@@ -8,7 +8,7 @@
 
 use super::problem::{DualProblem, Extremes};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
 /// One in so many new variables comes from a sample of all violators.
 const SAMPLED: usize = 10;
@@ -65,10 +65,10 @@ impl WorkingSet {
             let (up, low) = extremes[group];
             let (rise, fall) = (problem.rise(v), problem.fall(v));
             if rise < low {
-                lists[2 * group].push((rise, v));
+                lists[2 * group].try_push((rise, v))?;
             }
             if fall > up {
-                lists[2 * group + 1].push((-fall, v));
+                lists[2 * group + 1].try_push((-fall, v))?;
             }
         }
         for list in &mut lists {
@@ -93,7 +93,7 @@ impl WorkingSet {
                 any = true;
                 if added < wanted && !chosen[v] {
                     chosen[v] = true;
-                    old.push((v, self.round));
+                    old.try_push((v, self.round))?;
                     added += 1;
                 }
             }

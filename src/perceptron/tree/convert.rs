@@ -27,7 +27,7 @@ use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream};
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -149,7 +149,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             (BTreeMap::new(), try_with_capacity("an array of results", vectors.rows())?);
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
-            let id = tree.store.intern(&tree.row);
+            let id = tree.store.intern(&tree.row)?;
             let slot = *known.entry(id).or_insert(root.ids.len());
             slots.push(slot);
             if slot == root.ids.len() {
@@ -199,7 +199,9 @@ impl<'a, T: Real> Conversion<'a, T> {
             return Ok(());
         };
         let stored: Vec<u32> = match work.params.strategy {
-            Strategy::JointNearest => sample.iter().map(|row| tree.store.intern(row)).try_collect_vec()?,
+            Strategy::JointNearest => {
+                sample.iter().map(|row| tree.store.intern(row)).try_collect_results()?
+            }
             _ => Vec::new(),
         };
         let rule = tree.rule(leaf, &sample, &stored, &split)?;
@@ -207,8 +209,8 @@ impl<'a, T: Real> Conversion<'a, T> {
         for i in list {
             self.watch.spend(rule.cost(features.max(8)) as u64)?;
             tree.row.load(&work.rows, i);
-            let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines);
-            if goes_left { &mut left_rows } else { &mut right_rows }.push(i);
+            let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines)?;
+            if goes_left { &mut left_rows } else { &mut right_rows }.try_push(i)?;
         }
         let children = [tree.child(leaf, &split.left)?, tree.child(leaf, &split.right)?];
         let left = tree.nodes.len();
@@ -226,7 +228,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         leaf.seen = list.len() as u64;
         for i in chosen {
             tree.row.load(&work.rows, list[i]);
-            leaf.sample.push((tree.store.intern(&tree.row), work.labels[list[i]] as u32));
+            leaf.sample.try_push((tree.store.intern(&tree.row)?, work.labels[list[i]] as u32))?;
         }
         let Some(alpha) = work.params.refit else { return Ok(()) };
         if self.root.ids.len() > work.params.budget {
@@ -243,7 +245,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         for (i, &row) in list.iter().enumerate() {
             watch.spend(values_of_a_row)?;
             tree.row.load(&work.rows, row);
-            leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns);
+            leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns)?;
         }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
         let mut system =
@@ -251,7 +253,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         for j in 0..m {
             watch.spend(values_of_a_row)?;
             tree.store.read(leaf.ids[j], &mut tree.row);
-            let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines);
+            let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines)?;
             for k in 0..=j {
                 system[j * m + k] += alpha * n as f64 * values[k].to_f64();
             }

@@ -22,7 +22,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
@@ -120,7 +120,7 @@ fn learn<T: Real>(
         watch.row(params.budget * rows.cols().max(8))?;
         tree.row.load(&rows, i);
         if tree.learn(i, label, &mut watch)? {
-            wrong.push(i as u64);
+            wrong.try_push(i as u64)?;
         }
     }
     let next = TreeState {
@@ -175,22 +175,22 @@ impl<T: Real> Tree<T> {
 
     /// The current row is answered and learnt from; whether it was a mistake.
     fn learn(&mut self, number: usize, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
-        let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
+        let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines)?.leaf;
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
-        leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
+        leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores)?;
         let double = size_of::<T>() == size_of::<f64>();
         check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
         let (update, margin) = Update::of(&self.scores, label);
         leaf.seen += 1;
         leaf.lived += 1;
         if leaf.sample.len() < self.params.sample {
-            leaf.sample.push((self.store.intern(&self.row), label as u32));
+            leaf.sample.try_push((self.store.intern(&self.row)?, label as u32))?;
         } else {
             let place = self.random.below(leaf.seen) as usize;
             if place < leaf.sample.len() {
-                let id = self.store.intern(&self.row);
+                let id = self.store.intern(&self.row)?;
                 let (old, _) = std::mem::replace(&mut leaf.sample[place], (id, label as u32));
                 self.store.release(old, &mut self.other);
             }
@@ -198,7 +198,7 @@ impl<T: Real> Tree<T> {
         if margin > 0.0 {
             return Ok(false);
         }
-        let id = self.store.intern(&self.row);
+        let id = self.store.intern(&self.row)?;
         let q = self.scores.len();
         let known = leaf.ids.iter().position(|&known| known == id);
         let slot = known.unwrap_or(leaf.ids.len());
@@ -268,7 +268,7 @@ impl<T: Real> Tree<T> {
         let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             watch.spend(values_of_a_row)?;
-            leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel);
+            leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel)?;
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
@@ -276,7 +276,7 @@ impl<T: Real> Tree<T> {
         for vector in &vectors {
             watch.spend(values_of_a_row)?;
             gram.extend(
-                leaf.pool.values(&self.formula, vector, &mut self.lines).iter().map(|value| value.to_f64()),
+                leaf.pool.values(&self.formula, vector, &mut self.lines)?.iter().map(|value| value.to_f64()),
             );
         }
         let double = size_of::<T>() == size_of::<f64>();
@@ -324,7 +324,7 @@ impl<T: Real> Tree<T> {
     ) -> Result<Rule<T>> {
         match &split.cut {
             Cut::Linear { direction, threshold } => {
-                Ok(Rule::Linear { direction: direction.clone(), threshold: *threshold })
+                Ok(Rule::Linear { direction: direction.try_to_vec()?, threshold: *threshold })
             }
             Cut::Vector { vector, threshold } => {
                 let mut chosen = try_vec![false; leaf.ids.len()]?;
@@ -338,7 +338,7 @@ impl<T: Real> Tree<T> {
                     pool.push(row)?;
                     self.store.retain(id);
                 }
-                Ok(Rule::Nearest { ids: sample.try_to_vec()?, rows: pool, left: split.rows.clone() })
+                Ok(Rule::Nearest { ids: sample.try_to_vec()?, rows: pool, left: split.rows.try_to_vec()? })
             }
         }
     }
@@ -348,7 +348,7 @@ impl<T: Real> Tree<T> {
         let rule = self.rule(&leaf, &rows, &sample, split)?;
         let mut children = [self.child(&leaf, &split.left)?, self.child(&leaf, &split.right)?];
         for (&kept, &left) in leaf.sample.iter().zip(&split.rows) {
-            children[usize::from(!left)].sample.push(kept);
+            children[usize::from(!left)].sample.try_push(kept)?;
         }
         for child in &mut children {
             child.seen =

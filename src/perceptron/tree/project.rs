@@ -32,13 +32,13 @@ impl<T: Real> Leaf<T> {
             factor.rows.clear();
             for (i, &id) in self.ids.iter().enumerate() {
                 store.read(id, other);
-                let values = self.pool.values(formula, other, lines)[..i].iter().map(|v| v.to_f64());
+                let values = self.pool.values(formula, other, lines)?[..i].iter().map(|v| v.to_f64());
                 factor.push(formula.self_value(other), &values.try_collect_vec()?)?;
             }
         }
         let own = formula.self_value(row);
         let values: Vec<f64> =
-            self.pool.values(formula, row, lines).iter().map(|v| v.to_f64()).try_collect_vec()?;
+            self.pool.values(formula, row, lines)?.iter().map(|v| v.to_f64()).try_collect_vec()?;
         let squared = (own - factor.forward(&values)).max(0.0);
         let rounding = if size_of::<T>() == size_of::<f64>() { SPAN } else { SINGLE };
         let near = m > 0 && squared <= (eta * eta).max(rounding * own);

@@ -13,7 +13,7 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
-use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zero_matrix};
+use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity, try_zero_matrix};
 use crate::perceptron::params::check_counts;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
@@ -184,7 +184,7 @@ impl TreeState {
             for &member in &self.members[range.clone()] {
                 row.load(&view, member as usize);
                 pool.push(&row)?;
-                ids.push(if samples { store.intern(&row) } else { member as u32 });
+                ids.push(if samples { store.intern(&row)? } else { member as u32 });
             }
             let threshold = self.thresholds[node];
             let rule = match self.kinds[node] {
@@ -207,7 +207,7 @@ impl TreeState {
                     if samples {
                         for at in self.sample_starts[node] as usize..self.sample_starts[node + 1] as usize {
                             row.load(&view, self.sample[at] as usize);
-                            sample.push((store.intern(&row), self.sample_labels[at] as u32));
+                            sample.try_push((store.intern(&row)?, self.sample_labels[at] as u32))?;
                         }
                     }
                     nodes.push(Node::Leaf(Leaf {
@@ -244,11 +244,12 @@ impl TreeState {
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut number = |id: u32| {
             let next = numbers.len() as u64;
-            *numbers.entry(id).or_insert_with(|| {
+            let number = *numbers.entry(id).or_insert(next);
+            if number == next {
                 store.read(id, row);
-                writer.push(row);
-                next
-            })
+                writer.push(row)?;
+            }
+            Ok::<u64, Error>(number)
         };
         let (mut weights, mut early, mut directions, mut linear) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let n = nodes.len();
@@ -261,13 +262,15 @@ impl TreeState {
         for (at, node) in nodes.iter().enumerate() {
             match node {
                 Node::Leaf(leaf) => {
-                    state.members.extend(leaf.ids.iter().map(|&id| number(id)));
-                    weights.extend_from_slice(&leaf.coefficients);
-                    early.extend_from_slice(&leaf.early);
+                    for &id in &leaf.ids {
+                        state.members.try_push(number(id)?)?;
+                    }
+                    weights.try_extend(leaf.coefficients.iter().copied())?;
+                    early.try_extend(leaf.early.iter().copied())?;
                     state.lived[at] = leaf.lived;
                     for &(id, label) in &leaf.sample {
-                        state.sample.push(number(id));
-                        state.sample_labels.push(u64::from(label));
+                        state.sample.try_push(number(id)?)?;
+                        state.sample_labels.try_push(u64::from(label))?;
                     }
                     state.intercepts.row_mut(at).assign(&aview1(&leaf.intercepts));
                     state.leaf_seen[at] = leaf.seen;
@@ -276,22 +279,22 @@ impl TreeState {
                     state.children.row_mut(at).assign(&aview1(&[*left as u64, *right as u64]));
                     state.kinds[at] = match rule {
                         Rule::Linear { direction, threshold } => {
-                            directions.extend(direction.iter().map(|w| w.to_f64()));
+                            directions.try_extend(direction.iter().map(|w| w.to_f64()))?;
                             linear += 1;
                             state.thresholds[at] = *threshold;
                             LINEAR
                         }
                         Rule::Kernel { id, threshold, .. } => {
-                            state.members.push(number(*id));
-                            weights.extend(std::iter::repeat_n(0.0, outputs));
+                            state.members.try_push(number(*id)?)?;
+                            weights.try_extend(std::iter::repeat_n(0.0, outputs))?;
                             state.thresholds[at] = *threshold;
                             KERNEL
                         }
                         Rule::Nearest { ids, left, .. } => {
                             for (&id, &left) in ids.iter().zip(left) {
-                                state.members.push(number(id));
-                                weights.push(f64::from(u8::from(left)));
-                                weights.extend(std::iter::repeat_n(0.0, outputs - 1));
+                                state.members.try_push(number(id)?)?;
+                                weights.try_push(f64::from(u8::from(left)))?;
+                                weights.try_extend(std::iter::repeat_n(0.0, outputs - 1))?;
                             }
                             NEAREST
                         }
@@ -299,7 +302,7 @@ impl TreeState {
                 }
             }
             // Members of rules have no weights that are learnt.
-            early.resize(weights.len(), 0.0);
+            early.try_resize(weights.len(), 0.0)?;
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);
         }

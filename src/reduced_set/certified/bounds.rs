@@ -30,7 +30,7 @@ use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, diagonal, growth, rounding};
-use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zero_matrix};
+use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
 use crate::reduced_set::penalised::kernel_matrix;
@@ -66,7 +66,7 @@ pub fn moments(
     // Behind the outputs those with the absolute coefficients: they share the kernel values.
     let mut both = try_zero_matrix("a matrix of results", (target.len(), 2 * q))?;
     both.slice_mut(s![.., ..q]).assign(&target.coefficients);
-    both.slice_mut(s![.., q..]).assign(&target.coefficients.mapv(f64::abs));
+    both.slice_mut(s![.., q..]).zip_mut_with(&target.coefficients, |to, from: &f64| *to = from.abs());
     let (zero, coefficients) = (try_vec![0.0; 2 * q]?, both.view());
     let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
     let outputs_at = |rows: Rows<'_>| {
@@ -75,7 +75,7 @@ pub fn moments(
             .map_err(Halt::error)
     };
     let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
-    let at_kept = matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]).to_owned();
+    let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
     let mut products = try_zero_matrix("a matrix of results", (q, q))?;
     let (mut sums, mut squares) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
     let own = diagonal(&target.kernel, target.vectors)?;
@@ -89,7 +89,7 @@ pub fn moments(
             squares[j] += c.abs() * values[q + j].abs();
         }
     }
-    let mut masses = sums.clone();
+    let mut masses = sums.clone(); // small: one number per output
     // Where kernel values are not negative the sum is an inner product with sum_i |B_ij| phi(z_i).
     if matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::ChiSquared { .. }) {
         for (mass, square) in masses.iter_mut().zip(&squares) {

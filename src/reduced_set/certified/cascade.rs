@@ -22,7 +22,9 @@ use crate::data::{Rows, matrix, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::largest::largest;
-use crate::memory::{TryCollect, TryToVec, try_filled, try_vec, try_with_capacity, try_zero_matrix};
+use crate::memory::{
+    TryCollect, TryToVec, try_filled, try_matrix, try_vec, try_with_capacity, try_zero_matrix,
+};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -129,8 +131,8 @@ impl Cascade {
         let machine = Machine {
             deltas: feature_space(target)?,
             relative: RelativeRounding::new(&target.kernel, target.vectors, true),
-            sums: moments.sums.clone(),
-            masses: moments.masses.clone(),
+            sums: moments.sums.clone(),     // small: one number per output
+            masses: moments.masses.clone(), // small: one number per output
         };
         Ok(Self { kernel: target.kernel, decision, classes, intercepts, stages, columns, lines, machine })
     }
@@ -189,7 +191,8 @@ impl Cascade {
                 })
             })?;
         }
-        let (classes, stages) = found.into_iter().unzip();
+        let classes = found.iter().map(|&(class, _)| class).try_collect_vec()?;
+        let stages = found.into_iter().map(|(_, stage)| stage).try_collect_vec()?;
         Ok(CertainAnswers { classes, stages })
     }
 
@@ -225,8 +228,8 @@ impl Cascade {
                 })
             })?;
         }
-        let found = matrix((x.rows(), q), &found)?;
-        Ok((found.mapv(|(f, _)| f), found.mapv(|(_, bound)| bound)))
+        let shape = (x.rows(), q);
+        Ok((try_matrix(shape, |(i, j)| found[i * q + j].0)?, try_matrix(shape, |(i, j)| found[i * q + j].1)?))
     }
 
     /// How many of the rows the outputs of stage i decide with the distances of stage j <= i, (stages, stages).

@@ -13,7 +13,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 
 const ROUNDS: usize = 10;
@@ -45,7 +45,7 @@ pub fn centres(
     let group_count = groups.map_or(1, |g| g.iter().max().map_or(1, |m| m + 1));
     let mut members = try_vec![Vec::new(); group_count]?;
     for i in 0..n {
-        members[groups.map_or(0, |g| g[i])].push(i);
+        members[groups.map_or(0, |g| g[i])].try_push(i)?;
     }
     // One centre each in turn until all are given out.
     let mut shares = try_vec![0; group_count]?;

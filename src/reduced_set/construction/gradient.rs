@@ -27,7 +27,7 @@ use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, MovingExpansion, Workspace};
-use crate::memory::{TryCollect, TryGrow, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::random::Random;
 use crate::reduced_set::pursuit::check_kernel;
 use crate::simd::adam;
@@ -145,7 +145,8 @@ impl Small {
     fn construction(&self, losses: Vec<f64>, stop: Stop) -> Result<Construction> {
         let m = self.coefficients.len() / self.intercepts.len();
         let whole = "vectors and coefficients have a line each";
-        let vectors = Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.clone()).expect(whole);
+        let vectors =
+            Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.try_to_vec()?).expect(whole);
         let shape = (m, self.intercepts.len());
         let coefficients = Array2::from_shape_vec(shape, wide(&self.coefficients)?).expect(whole);
         Ok(Construction { vectors, coefficients, intercepts: wide(&self.intercepts)?, losses, stop })

@@ -291,7 +291,7 @@ impl Found {
     /// The coefficients of the size that is there, if they are kept.
     fn size(&mut self, rows: &[f64]) -> Result<()> {
         match &mut self.order.own {
-            Some(own) => Ok(own.size(rows)),
+            Some(own) => Ok(own.size(rows)?),
             None => Ok(()),
         }
     }

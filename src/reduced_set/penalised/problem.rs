@@ -5,7 +5,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, diagonal};
-use crate::memory::{TryCollect, try_zeros};
+use crate::memory::{TryCollect, TryGrow, try_zeros};
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
 
@@ -104,23 +104,24 @@ impl Coefficients {
     }
 
     /// The coefficients (size, q) of a size: of the last one anew, or of the next. Of none is nothing.
-    pub(super) fn size(&mut self, rows: &[f64]) {
+    pub(super) fn size(&mut self, rows: &[f64]) -> Result<()> {
         let (q, size) = (self.outputs, rows.len() / self.outputs);
         if size == 0 {
-            return;
+            return Ok(());
         }
         if self.steps_of_size.len() == size {
             self.take_back();
         }
-        self.last.resize(rows.len(), 0.0);
+        self.last.try_resize(rows.len(), 0.0)?;
         for (place, (old, new)) in self.last.chunks_exact_mut(q).zip(rows.chunks_exact(q)).enumerate() {
             if old != new {
-                self.changes.extend(new.iter().zip(&*old).map(|(new, old)| new - old));
+                self.changes.try_extend(new.iter().zip(&*old).map(|(new, old)| new - old))?;
                 self.vector_of_step.push(place);
                 old.copy_from_slice(new);
             }
         }
         self.steps_of_size.push(self.vector_of_step.len());
+        Ok(())
     }
 
     /// Forgets the last size.

@@ -12,7 +12,7 @@ use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Kernel;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec};
 use crate::path::Path;
 use crate::reduced_set::pursuit::{Known, PursuitParams, Selection, Space, check_kernel, indefinite, pursue};
 use crate::simd::blas::{axpy, dot};
@@ -161,7 +161,7 @@ fn as_they_are(
     path.order = vectors[..size].try_to_vec()?;
     path.penalties = penalties[..size].try_to_vec()?;
     path.vector_of_step = own.vector_of_step[..steps].try_to_vec()?;
-    path.projections = matrix((steps, q), &own.changes[..steps * q])?.to_owned();
+    path.projections = try_to_matrix(matrix((steps, q), &own.changes[..steps * q])?)?;
     path.orthogonal = false;
     path.stop.iterations = size as u64;
     Ok(path)

@@ -37,7 +37,7 @@ use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory::{TryCollect, try_vec, try_zero_matrix};
+use crate::memory::{TryCollect, TryGrow, try_vec, try_zero_matrix};
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -296,12 +296,12 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let at = *self.place.entry(candidate).or_insert(fresh);
         let mut change = try_vec![0.0; self.space.outputs()]?;
         change[outputs].copy_from_slice(&step.change);
-        self.changes.extend(change);
-        self.vector_of_step.push(at);
+        self.changes.try_extend(change)?;
+        self.vector_of_step.try_push(at)?;
         if at == fresh {
-            self.order.push(candidate);
-            self.steps_of_size.push(0);
-            self.residual_norms.push(0.0);
+            self.order.try_push(candidate)?;
+            self.steps_of_size.try_push(0)?;
+            self.residual_norms.try_push(0.0)?;
         }
         if !step.line.is_empty() {
             self.lines.push(step.line);

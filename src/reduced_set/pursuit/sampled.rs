@@ -4,7 +4,7 @@ use super::space::{Halting, Space};
 use super::stepper::{NEGATIVE, Proposal, Rule, Step, score};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_reserve, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_reserve, try_vec};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot, row_times};
 use std::ops::Range;
@@ -187,17 +187,17 @@ impl<'s, 'a> Sampled<'s, 'a> {
             if let Some(at) = self.taken.iter().position(|&p| p == proposal.candidate) {
                 axpy(1.0, &change, &mut self.coefficients[at * q..(at + 1) * q]);
             } else {
-                self.taken.push(proposal.candidate);
-                self.coefficients.extend_from_slice(&change);
+                self.taken.try_push(proposal.candidate)?;
+                self.coefficients.try_extend(change.iter().copied())?;
             }
             return Ok(Some(Step { line, change }));
         }
         line.push(pivot);
-        self.lines.push(line.clone());
+        self.lines.push(line.try_to_vec()?);
         self.left.retain(|&p| p != proposal.candidate);
-        self.taken.push(proposal.candidate);
+        self.taken.try_push(proposal.candidate)?;
         try_reserve("predictions of the vectors chosen", &mut self.images, image.len())?;
-        self.images.extend_from_slice(&image);
+        self.images.try_extend(image.iter().copied())?;
         // The new direction in terms of the vectors taken: L' delta = e.
         let t = self.taken.len();
         let mut delta = try_vec![0.0; t]?;
@@ -207,7 +207,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             let (before, rest) = delta.split_at_mut(k);
             axpy(-rest[0], &self.lines[k][..k], before);
         }
-        self.coefficients.resize(t * q, 0.0);
+        self.coefficients.try_resize(t * q, 0.0)?;
         for (&d, coefficients) in delta.iter().zip(self.coefficients.chunks_exact_mut(q)) {
             axpy(d, &change, coefficients);
         }

@@ -19,7 +19,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
 use crate::watch::Watch;
 use std::ops::{ControlFlow, Range};
@@ -146,7 +146,7 @@ impl Known {
     /// Of some of the candidates.
     pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Result<Self> {
         let lines = places.iter().flat_map(|p| &self.targets[p * outputs..(p + 1) * outputs]);
-        Ok(Self { norms: self.norms.clone(), targets: lines.copied().try_collect_vec()? })
+        Ok(Self { norms: self.norms.try_to_vec()?, targets: lines.copied().try_collect_vec()? })
     }
 
     /// sum_j ||w_j||^2.

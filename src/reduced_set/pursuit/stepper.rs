@@ -14,7 +14,7 @@
 use super::space::{Halting, Space};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -110,7 +110,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             factor: Vec::new(),
             ready: HashMap::new(),
             correlations,
-            distance: space.own.clone(),
+            distance: space.own.try_to_vec()?,
             scores: try_vec![0.0; space.len()]?,
             largest: space.own.iter().copied().fold(0.0, f64::max),
             steps: 0,
@@ -170,7 +170,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             self.ready.extend(list.into_iter().zip(columns));
         }
         let column = match self.ready.get(&best) {
-            Some(column) if basic => Some(Column { from: 0, values: column.values.clone() }),
+            Some(column) if basic => Some(Column { from: 0, values: column.values.try_to_vec()? }),
             _ => self.ready.remove(&best),
         };
         Ok(column.unwrap_or(Column { from: 0, values: Vec::new() }))
