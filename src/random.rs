@@ -112,7 +112,7 @@ mod tests {
         one.bits();
         let mut two = Random::new(one.state());
         assert_eq!(one.normal(), two.normal());
-        assert_eq!(one.sample(20, 7), two.sample(20, 7));
+        assert_eq!(one.sample(20, 7).unwrap(), two.sample(20, 7).unwrap());
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
         items.sort_unstable();
         assert_eq!(items, (0..50).collect::<Vec<_>>());
         assert_ne!(Random::stream(1, 2), Random::stream(1, 3));
-        let mut sample = random.sample(10, 10);
+        let mut sample = random.sample(10, 10).unwrap();
         sample.sort_unstable();
         assert_eq!(sample, (0..10).collect::<Vec<_>>());
     }

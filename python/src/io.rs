@@ -66,8 +66,8 @@ pub(crate) fn read_libsvm_model(
     let model = run(py, 1, Cost::Unknown, None, |monitor, _| libsvm_model::read(&path, n_features, monitor))?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
-    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
-    result.set_item("class_counts", index_array(py, model.class_counts))?;
+    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()) /* small: one number per class */)?;
+    result.set_item("class_counts", index_array(py, model.class_counts)?)?;
     result.set_item("had_probability", model.had_probability)?;
     Ok(result)
 }
@@ -91,7 +91,7 @@ pub(crate) fn write_libsvm_model(
         i32::try_from(label)
             .map_err(|_| to_python(Error::param("labels", label, "integers of 32 bits, as LIBSVM has them")))
     };
-    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
+    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
     run(py, 1, Cost::Unknown, None, |monitor, _| {

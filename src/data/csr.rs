@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn gather_keeps_rows() {
         let rows = view(&[0, 2, 3], &[0, 3, 1], &[1.0, 2.0, 3.0]).unwrap();
-        let (indptr, indices, values) = rows.gather(&[1, 0]);
+        let (indptr, indices, values) = rows.gather(&[1, 0]).unwrap();
         assert_eq!((indptr, indices, values), (vec![0, 1, 3], vec![1, 0, 3], vec![3.0, 1.0, 2.0]));
     }
 }

@@ -439,7 +439,7 @@ mod tests {
             assert_eq!(f, evaluator.evaluate(rows, Par::Sequential).unwrap());
             for i in 0..n {
                 let alone = rows.gather(&[i]);
-                let alone = evaluator.evaluate(alone.view(), Par::Sequential).unwrap();
+                let alone = evaluator.evaluate(alone.unwrap().view(), Par::Sequential).unwrap();
                 for j in 0..q {
                     assert_eq!(f[[i, j]], alone[[0, j]]);
                     let of = |k: usize| coefficients[k * q + j] * pair(&kernel, rows, i, z_rows, k);

@@ -11,7 +11,7 @@ use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction};
-use crate::memory::{self, TryCollect, TryGrow, try_vec, try_with_capacity};
+use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
 use crate::simd::place::{place, squared_lengths};
 use crate::simd::{Real, epilogue::Epilogue};

@@ -313,21 +313,21 @@ mod tests {
         for kernel in KERNELS {
             let formula = Formula::<f64>::of(&kernel, sparse).unwrap();
             let mut pool = VectorPool::new(d, sparse);
-            let (mut buffer, mut room) = (formula.row(d), Lines::new());
+            let (mut buffer, mut room) = (formula.row(d).unwrap(), Lines::new());
             for i in 0..n / 2 {
                 buffer.load(&rows, i);
-                pool.push(&buffer);
+                pool.push(&buffer).unwrap();
             }
             // Some vectors make room for others, again and again.
             let mut members: Vec<usize> = (0..n / 2).collect();
             for (time, at) in [0, 7, n / 2 - 1, 7, 7, 7, 7, 8, 9, 10].into_iter().enumerate() {
                 buffer.load(&rows, n / 2 + time);
-                pool.replace(at, &buffer);
+                pool.replace(at, &buffer).unwrap();
                 members[at] = n / 2 + time;
             }
             for i in 0..n {
                 buffer.load(&rows, i);
-                let values = pool.values(&formula, &buffer, &mut room);
+                let values = pool.values(&formula, &buffer, &mut room).unwrap();
                 assert_eq!(values.len(), members.len());
                 for (&value, &j) in values.iter().zip(&members) {
                     assert!((value - pair(&kernel, rows, i, rows, j)).abs() < 1e-12, "{kernel:?}");
@@ -373,10 +373,10 @@ mod tests {
         let rows: Rows<'_> =
             CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, d).unwrap().into();
         let formula = Formula::<f32>::of(&Kernel::Linear, true).unwrap();
-        let (mut pool, mut row, mut room) = (VectorPool::new(d, true), formula.row(d), Lines::new());
+        let (mut pool, mut row, mut room) = (VectorPool::new(d, true), formula.row(d).unwrap(), Lines::new());
         for i in 0..n {
             row.load(&rows, i);
-            if i < 40 { pool.push(&row) } else { pool.replace(i % 40, &row) }
+            if i < 40 { pool.push(&row).unwrap() } else { pool.replace(i % 40, &row).unwrap() }
         }
         let taken: usize = pool
             .panels
@@ -387,8 +387,8 @@ mod tests {
             })
             .sum();
         assert!(taken < 200_000, "{taken}");
-        assert_eq!(pool.values(&formula, &row, &mut room)[n % 40..(n % 40) + 2], [1.0, 1.0]);
-        assert_eq!(pool.values(&formula, &row, &mut room)[(n - 1) % 40], 3.0);
+        assert_eq!(pool.values(&formula, &row, &mut room).unwrap()[n % 40..(n % 40) + 2], [1.0, 1.0]);
+        assert_eq!(pool.values(&formula, &row, &mut room).unwrap()[(n - 1) % 40], 3.0);
     }
 
     #[test]
@@ -402,12 +402,12 @@ mod tests {
             for sparse in [false, true] {
                 let formula = Formula::<f32>::of(kernel, sparse).unwrap();
                 let (mut pool, mut row, mut room) =
-                    (VectorPool::new(d, sparse), formula.row(d), Lines::new());
+                    (VectorPool::new(d, sparse), formula.row(d).unwrap(), Lines::new());
                 for i in 0..n {
                     row.load(&rows, i);
                     assert!(data[i * d..(i + 1) * d] == *row.given());
-                    pool.push(&row);
-                    found.extend(pool.values(&formula, &row, &mut room).iter().map(|v| v.to_bits()));
+                    pool.push(&row).unwrap();
+                    found.extend(pool.values(&formula, &row, &mut room).unwrap().iter().map(|v| v.to_bits()));
                     found.push((formula.self_value(&row) as f32).to_bits());
                 }
             }
@@ -433,11 +433,12 @@ mod tests {
         let data: Vec<f32> = (0..40).map(|i| 10_000.0 + (i % 7) as f32 * 0.125).collect();
         let rows: Rows<'_> = Rows::from_shape((10, 4), &data).unwrap();
         let formula = Formula::<f32>::of(&Kernel::Linear, false).unwrap().squared_distance();
-        let (mut pool, mut buffer, mut room) = (VectorPool::new(4, false), formula.row(4), Lines::new());
+        let (mut pool, mut buffer, mut room) =
+            (VectorPool::new(4, false), formula.row(4).unwrap(), Lines::new());
         buffer.load(&rows, 0);
-        pool.push(&buffer);
+        pool.push(&buffer).unwrap();
         buffer.load(&rows, 1);
         let exact: f32 = (0..4).map(|k| (data[k] - data[4 + k]).powi(2)).sum();
-        assert_eq!(pool.values(&formula, &buffer, &mut room), &[exact]);
+        assert_eq!(pool.values(&formula, &buffer, &mut room).unwrap(), &[exact]);
     }
 }

@@ -456,10 +456,10 @@ mod tests {
                 let b: Vec<f32> = (0..m * q).map(|i| (i as f32 * 0.13).sin()).collect();
                 let intercepts = vec![0.25; q];
                 let c = |i: usize, k: usize| ((i * q + k) as f32 * 0.31).cos();
-                let expansion = MovingExpansion::new(kernel, &z, d, &b, &intercepts);
-                assert_eq!(expansion.unpack(), (z.clone(), b.clone()));
+                let expansion = MovingExpansion::new(kernel, &z, d, &b, &intercepts).unwrap();
+                assert_eq!(expansion.unpack().unwrap(), (z.clone(), b.clone()));
                 let (mut batch, mut work) = (Batch::default(), Workspace::default());
-                batch.fill(&x, d);
+                batch.fill(&x, d).unwrap();
                 let linear = |i: usize, outputs: &mut [f32]| {
                     let mut total = 0.0;
                     for (k, f) in outputs.iter_mut().enumerate() {
@@ -486,6 +486,7 @@ mod tests {
                 let (z64, b64) = (wide(&z), wide(&b));
                 let loss = expansion
                     .slopes(&batch, &mut work, linear, &Silent, Par::Threads)
+                    .unwrap()
                     .continue_value()
                     .unwrap();
                 let expected = value(&z64, &b64);
@@ -518,6 +519,7 @@ mod tests {
                 let alone = work.slopes[0].clone();
                 expansion
                     .slopes(&batch, &mut work, linear, &Silent, Par::Sequential)
+                    .unwrap()
                     .continue_value()
                     .unwrap();
                 assert!(alone.vectors == work.slopes[0].vectors, "threads must not change the sums");

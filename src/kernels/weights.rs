@@ -317,7 +317,7 @@ mod tests {
                 let found = f.evaluate(x_rows, Par::Threads).unwrap();
                 for i in 0..n {
                     let alone: Vec<f64> =
-                        f.evaluate(x_rows.gather(&[i]).view(), Par::Sequential).unwrap().iter().copied().collect();
+                        f.evaluate(x_rows.gather(&[i]).unwrap().view(), Par::Sequential).unwrap().iter().copied().collect();
                     for j in 0..q {
                         prop_assert_eq!(found[[i, j]].to_bits(), alone[j].to_bits());
                         let truth = exact(&z, &b, &x[i * d..(i + 1) * d], q, j) + intercepts[j];

@@ -301,46 +301,48 @@ mod tests {
             .collect();
         let mut taken = Vec::new();
         for column in &columns {
-            let line = basis.products(column, Par::Sequential);
-            if let Some(outside) = basis.split(Rest::of(column.clone()), line, 1e-20, Par::Sequential) {
+            let line = basis.products(column, Par::Sequential).unwrap();
+            if let Some(outside) =
+                basis.split(Rest::of(column.clone()), line, 1e-20, Par::Sequential).unwrap()
+            {
                 basis.push(outside, column[..3].to_vec()).unwrap();
                 taken.push(column.clone());
             }
         }
         assert!(basis.len() >= 6);
         for j in 0..basis.len() {
-            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Par::Sequential);
+            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Par::Sequential).unwrap();
             for (k, v) in products.iter().enumerate() {
                 assert!((v - f64::from(u8::from(k == j))).abs() < 1e-14);
             }
             // Validation rows get the same combinations.
             assert!((basis.validation[j * 3] - basis.vectors[j * l]).abs() < 1e-3);
         }
-        let factor = basis.factor();
+        let factor = basis.factor().unwrap();
         for (t, column) in taken.iter().enumerate() {
             let mut again = vec![0.0; l];
-            basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential);
+            basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
         // Several columns together, of which the first vectors were taken away before, are split as each by itself.
         let mut rests: Vec<Rest> = columns[..5].iter().cloned().map(Rest::of).collect();
         let lines = |from: usize, to: usize| -> Vec<f64> {
-            let vectors = |c: &Vec<f64>| basis.products(c, Par::Sequential)[from..to].to_vec();
+            let vectors = |c: &Vec<f64>| basis.products(c, Par::Sequential).unwrap()[from..to].to_vec();
             columns[..5].iter().flat_map(vectors).collect()
         };
         for (from, to) in [(0, 0), (0, 2), (2, 6)] {
-            basis.bring_up(&mut rests, &mut lines(from, to), Par::Threads);
+            basis.bring_up(&mut rests, &mut lines(from, to), Par::Threads).unwrap();
         }
         for (rest, column) in rests.iter().zip(&columns) {
             let mut again = rest.column.clone();
-            basis.add(&rest.line, &mut again, Par::Sequential);
+            basis.add(&rest.line, &mut again, Par::Sequential).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
-            let left = basis.products(&rest.column, Par::Sequential);
+            let left = basis.products(&rest.column, Par::Sequential).unwrap();
             assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && rest.seen() == 6);
         }
         // Products that are known to six digits do.
         let line: Vec<f64> =
-            basis.products(&taken[0], Par::Sequential).iter().map(|v| v * (1.0 + 1e-6)).collect();
-        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Par::Sequential).is_none());
+            basis.products(&taken[0], Par::Sequential).unwrap().iter().map(|v| v * (1.0 + 1e-6)).collect();
+        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Par::Sequential).unwrap().is_none());
     }
 }

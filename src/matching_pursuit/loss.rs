@@ -281,8 +281,8 @@ mod tests {
         let d: Vec<f64> = (0..n).map(|i| f64::from(i).sin() + 0.1 * y[i as usize]).collect();
         let f: Vec<f64> = (0..n).map(|i| 0.3 * (f64::from(i) * 0.7).cos()).collect();
         for loss in ALL {
-            let mut objective = Objective::new(&loss, &y, None);
-            let alpha = objective.line_search(&f, &d);
+            let mut objective = Objective::new(&loss, &y, None).unwrap();
+            let alpha = objective.line_search(&f, &d).unwrap();
             let at = |alpha: f64| -> Vec<f64> { f.iter().zip(&d).map(|(f, d)| f + alpha * d).collect() };
             let slope = |objective: &mut Objective<'_>, alpha: f64| -> f64 {
                 let rows = objective.rows(Derivative::First, &at(alpha)).to_vec();

@@ -233,6 +233,7 @@ impl Functions for Columns<'_> {
 mod tests {
     use super::*;
     use crate::kernels::pair;
+    use ndarray::Array2;
 
     #[test]
     fn parts_give_the_values_of_their_functions() {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
 use crate::largest::largest;
-use crate::memory::{TryCollect, TryToVec, try_zero_matrix};
+use crate::memory::{TryCollect, try_zero_matrix};
 use ndarray::Array2;
 
 /// Rows whose kernel values are held together.

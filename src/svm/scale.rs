@@ -184,9 +184,9 @@ mod tests {
                 DualProblem::regression(&targets, &c, epsilon, vec![1.0; c.len()])
             } else {
                 DualProblem::hinge(&signs, &c, vec![1.0; c.len()])
-            };
+            }.unwrap();
             problem.anchored = anchored;
-            let beta = at_bounds(&problem, &outputs);
+            let beta = at_bounds(&problem, &outputs).unwrap();
             for (v, &b) in beta.iter().enumerate() {
                 prop_assert!(b >= problem.lower[v] && b <= problem.upper[v]);
             }

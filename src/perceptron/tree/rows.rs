@@ -159,21 +159,21 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {
             let formula = Formula::<f32>::of(&Kernel::Rbf { gamma: 1e-6 }, sparse).unwrap();
-            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2));
+            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2).unwrap());
             let ids: Vec<u32> = (0..3)
                 .map(|i| {
                     row.load(&rows, i);
-                    store.intern(&row)
+                    store.intern(&row).unwrap()
                 })
                 .collect();
             assert_eq!(ids, [0, 1, 0]);
             store.release(0, &mut row);
             row.load(&rows, 0);
-            assert_eq!(store.intern(&row), 0);
+            assert_eq!(store.intern(&row).unwrap(), 0);
             store.release(0, &mut row);
             store.release(0, &mut row);
             row.load(&rows, 3);
-            assert_eq!(store.intern(&row), 0);
+            assert_eq!(store.intern(&row).unwrap(), 0);
             store.read(0, &mut row);
             let mut values = Vec::new();
             row.for_each_given(|_, v| values.push(v));

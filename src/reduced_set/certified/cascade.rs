@@ -18,7 +18,7 @@ use ndarray::Array2;
 use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner};
 use crate::control::{Monitor, Par, Progress};
-use crate::data::{Rows, matrix, row};
+use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::largest::largest;
@@ -370,6 +370,7 @@ mod tests {
     use super::*;
     use crate::control::Silent;
     use crate::data::flat;
+    use crate::data::matrix;
     use crate::expansion::ExpansionView;
     use crate::kernels::Evaluator;
     use crate::reduced_set::certified::bounds::moments;
@@ -418,7 +419,7 @@ mod tests {
                     ExpansionView::new(kernel, rows, matrix((120, q), &b).unwrap(), &intercepts).unwrap();
                 let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
-                let kept = rows.gather(&path.order);
+                let kept = rows.gather(&path.order).unwrap();
                 let known = moments(&target, kept.view(), &Silent, Par::Sequential).unwrap();
                 let m = path.order.len();
                 let sizes: Vec<StageSize> = [1, 3, 10, 30, 60, 90, 120]

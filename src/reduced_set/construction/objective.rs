@@ -195,7 +195,7 @@ mod tests {
         for coding in [Coding::Values, Coding::Largest, Coding::Pairs] {
             for loss in [Loss::Matching, Loss::Agreement, Loss::Hinge, Loss::SquaredHinge] {
                 let objective = Objective { loss, coding, sharpness: 1.7, label_weight: 0.3 };
-                let signs = objective.signs(3);
+                let signs = objective.signs(3).unwrap();
                 let mut wanted = machine;
                 objective.prepare(&mut wanted, 3);
                 for label in 0..signs.len().max(1) {
@@ -224,6 +224,6 @@ mod tests {
         let objective =
             Objective { loss: Loss::Hinge, coding: Coding::Pairs, sharpness: 1.0, label_weight: 0.0 };
         assert_eq!(objective.coding.classes(45), Some(10));
-        assert_eq!(objective.signs(3)[1], [-1.0, 0.0, 1.0]);
+        assert_eq!(objective.signs(3).unwrap()[1], [-1.0, 0.0, 1.0]);
     }
 }

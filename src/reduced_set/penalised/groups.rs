@@ -382,7 +382,7 @@ mod tests {
             axpy(h[e], &alpha[(e % m) * q..(e % m + 1) * q], &mut linear[(e / m) * q..(e / m + 1) * q]);
         }
         let weights = vec![1.0; m];
-        let mut groups = Groups::new(&h, &linear, &weights, q);
+        let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
         let first = groups.first();
         for level in 1..=60 {
             let half = first * 1e-3_f64.powf(f64::from(level) / 60.0);
@@ -406,7 +406,7 @@ mod tests {
                 axpy(h[e], &alpha[(e % m) * q..(e % m + 1) * q], &mut linear[(e / m) * q..(e / m + 1) * q]);
             }
             let weights: Vec<f64> = (0..m).map(|i| 1.0 + 0.1 * (i % 3) as f64).collect();
-            let mut groups = Groups::new(&h, &linear, &weights, q);
+            let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
             let first = groups.first();
             let mut watch = Watch::silent();
             for level in 1..=40 {

@@ -342,7 +342,7 @@ mod tests {
 
     fn check(h: &[f64], t: &[f64], weights: &[f64], mut events: usize) -> usize {
         let m = t.len();
-        let mut lasso = Lasso::new(h, t.to_vec(), weights, Par::Sequential);
+        let mut lasso = Lasso::new(h, t.to_vec(), weights, Par::Sequential).unwrap();
         let scale = t.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let (mut above, mut left) = (f64::INFINITY, 0);
         while events > 0 {
@@ -372,7 +372,7 @@ mod tests {
             if event == Event::End {
                 break;
             }
-            lasso.advance();
+            lasso.advance().unwrap();
             assert!(!lasso.stands_still());
             events -= 1;
         }
@@ -401,18 +401,18 @@ mod tests {
         let h2: Vec<f64> = (0..400).map(|e| h[at(e / 20) * 10 + at(e % 20)]).collect();
         let t2: Vec<f64> = (0..20).map(|i| t[at(i)]).collect();
         check(&h2, &t2, &[1.0; 20], 1000);
-        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Par::Sequential);
+        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Par::Sequential).unwrap();
         while lasso.next().1 != Event::End {
-            lasso.advance();
+            lasso.advance().unwrap();
         }
         assert_eq!(lasso.inside.len(), 10);
     }
 
     #[test]
     fn nothing_comes_of_nothing() {
-        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Par::Sequential);
+        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Par::Sequential).unwrap();
         assert_eq!(lasso.next(), (0.0, Event::End));
-        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Par::Sequential);
+        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Par::Sequential).unwrap();
         assert_eq!(lasso.next(), (2.0, Event::Enter(0, 1.0)));
     }
 }

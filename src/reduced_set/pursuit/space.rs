@@ -50,6 +50,7 @@ impl<'a> Criterion<'a> {
 }
 
 /// What ends a pursuit before its time.
+#[derive(Debug)]
 pub(in crate::reduced_set) enum Halt {
     /// An error.
     Failed(Error),
