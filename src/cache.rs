@@ -109,10 +109,10 @@ impl RowCache {
     /// The slots of rows that [`RowCache::claim`] returned, in the same order.
     pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [f32]> {
         if self.len == 0 {
-            return rows.iter().map(|_| &mut [][..]).collect();
+            return rows.iter().map(|_| &mut [][..]).collect(); // small: a block of rows
         }
         let mut wanted = rows.iter().map(|&row| self.slot_of[row] as usize).peekable();
-        let mut out = Vec::with_capacity(rows.len());
+        let mut out = Vec::with_capacity(rows.len()); // small: a block of rows
         for (slot, values) in self.arena.values_mut().chunks_exact_mut(self.len).enumerate() {
             if wanted.peek() == Some(&slot) {
                 wanted.next();

@@ -24,6 +24,8 @@ use crate::error::{Error, Result};
 pub const HEADROOM: usize = 16 << 20;
 /// Bytes that a thread allocates between two checks that [`HEADROOM`] is left.
 const CHECK_INTERVAL: usize = 1 << 20;
+/// Bytes that an allocation counts at least.
+const PAGE: usize = 4 << 10;
 /// What arrays without a description of their own are for.
 const ARRAY: &str = "an array of intermediate results";
 
@@ -45,7 +47,8 @@ thread_local! {
 
 /// Gives an allocation back if less than [`HEADROOM`] is left; small ones are checked together.
 fn keep<T, A>(what: &'static str, len: usize, allocated: A) -> Result<A> {
-    let unchecked = UNCHECKED.get().saturating_add(len.saturating_mul(size_of::<T>()));
+    // Where memory is short, the system's allocator takes a page for each small block.
+    let unchecked = UNCHECKED.get().saturating_add(len.saturating_mul(size_of::<T>()).max(PAGE));
     if unchecked < CHECK_INTERVAL {
         UNCHECKED.set(unchecked);
         return Ok(allocated);

@@ -38,6 +38,7 @@ pub(crate) fn read_svmlight<'py>(
         run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| svmlight::read(&path, &options, monitor))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
+    // small: a tuple of arrays
     rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
 }
 
@@ -112,6 +113,7 @@ pub(crate) fn read_model(
         expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
     }
     for (name, Array { dtype, shape, bytes }) in model.arrays {
+        // small: moved, the bytes are owned
         arrays.set_item(name, (dtype.name(), shape, PyArray1::from_vec(py, bytes.into_owned())))?;
     }
     Ok((expansions, arrays, model.extra))

@@ -266,7 +266,7 @@ pub(crate) fn box_budget_program<'py>(
     same_length("w (one number for each row of Q)", m, w.len())?;
     let p = run(py, 1, Cost::of(m, m, m), None, |_, _| {
         let mut p = try_zeros("the solution", m)?;
-        tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p);
+        tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p)?;
         Ok(p)
     })?;
     Ok(PyArray1::from_vec(py, p))

@@ -12,7 +12,6 @@ use super::csr::{CsrView, IndexSlice};
 use super::dense::{gather, matrix, row as row_of};
 use super::element::Element;
 use crate::error::{Error, Result};
-use crate::memory;
 
 /// Numbers of a dense row that are compared with zero together.
 const CHUNK: usize = 8;
@@ -142,15 +141,6 @@ impl<'a> Rows<'a> {
     /// Number of stored entries of a row.
     pub(crate) fn stored(&self, row: usize) -> usize {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.row_len(row))
-    }
-
-    /// As [`Rows::gather`], with memory that may be refused.
-    pub(crate) fn copied(&self, what: &'static str, rows: &[usize]) -> Result<OwnedRows> {
-        // Asked for and given back: what is copied next fits in.
-        let entries: usize = rows.iter().map(|&row| self.stored(row)).sum();
-        let size = if self.is_sparse() { 16 } else { 8 };
-        drop(memory::try_with_capacity::<u8>(what, entries.saturating_mul(size))?);
-        self.gather(rows)
     }
 
     /// Copies the given rows, keeping layout and precision.

@@ -253,7 +253,7 @@ pub(super) fn header<'a>(
     }
     let mut json = json!(entries).to_string().into_bytes();
     json.resize(json.len().next_multiple_of(8), b' ');
-    let mut out = (json.len() as u64).to_le_bytes().to_vec();
+    let mut out = (json.len() as u64).to_le_bytes().to_vec(); // small: the description of a file
     out.append(&mut json);
     out
 }

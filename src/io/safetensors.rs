@@ -105,7 +105,7 @@ impl<'a> Tensors<'a> {
         shape: &[usize],
         elements: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
     ) {
-        self.0.push((name, dtype, shape.to_vec(), Box::new(elements)));
+        self.0.push((name, dtype, shape.to_vec(), Box::new(elements))); // small: two sizes
     }
 
     fn floats(&mut self, name: String, shape: &[usize], values: Cow<'a, [f64]>) {
@@ -265,7 +265,7 @@ fn byte_rows<T: Number>(
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<u8>>> {
     let Some(ByteRows { codes, lows, step }) = ByteRows::of(rows, monitor)? else { return Ok(None) };
-    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned());
+    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned()); // small: a word
     tensors.floats(format!("{name}.step"), &[1], vec![step].into());
     tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
         each(out, lows.iter(), |low| low.to_le_bytes())

@@ -81,8 +81,9 @@ impl Extent {
         if !is_summed_fast(kernel, d) || rows.rows() == 0 {
             return None;
         }
+        // small: at most three columns
         let (mut least, mut most) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
-        let mut point = vec![0.0; d];
+        let mut point = vec![0.0; d]; // small: at most three columns
         for row in 0..rows.rows() {
             point.fill(0.0);
             rows.for_each_in_row(row, |k, v| point[k] = v);
@@ -92,6 +93,7 @@ impl Extent {
             }
         }
         let unit = gamma.sqrt();
+        // small: at most three columns
         let lengths = least.iter().zip(&most).map(|(least, most)| unit * (most - least)).collect();
         Some(Self { unit, least, lengths })
     }
@@ -127,6 +129,7 @@ impl Extent {
 
     /// What boxes of this kind cost for so many points.
     fn boxes(&self, order: usize, side: f64, points: usize) -> (f64, impl FnOnce() -> Plan) {
+        // small: at most three columns
         let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
         let size: f64 = counts.iter().map(|count| count * order as f64).product();
         let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
@@ -135,6 +138,7 @@ impl Extent {
         let cost = START + points as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
         let cost = if size <= MOST_COEFFICIENTS { cost } else { f64::INFINITY };
         (cost, move || Plan {
+            // small: at most three columns
             boxes: Boxes { order, counts: counts.into_iter().map(|count| count as usize).collect() },
             scale: 1.0 / side,
         })
@@ -187,14 +191,17 @@ impl Plan {
         let (order, side) = (self.boxes.order, 1.0 / self.scale);
         let reach = reach(side);
         let angle = |q: usize| std::f64::consts::PI * (q as f64 + 0.5) / order as f64;
+        // small: the order of a polynomial
         let to_coefficients = Array2::from_shape_fn((order, order), |(a, q)| {
             let half = if a == 0 { 1.0 } else { 2.0 };
             half / order as f64 * (a as f64 * angle(q)).cos()
         });
+        // small: the order of a polynomial
         let mut stencil = Array2::zeros(((2 * reach + 1) * order, order));
         for k in 0..2 * reach + 1 {
             let apart = k as f64 - reach as f64;
             let values = Array2::from_shape_fn((order, order), |(b, a)| {
+                // small: the order of a polynomial
                 let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));
                 (-distance * distance).exp()
             });

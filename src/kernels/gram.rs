@@ -125,7 +125,7 @@ impl<T: Real> PackedVectors<T> {
     /// # Errors
     /// [`Error::Memory`].
     pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
-        let panels = Panels::pack(z, &(0..z.rows()).try_collect_vec()?, &Frame::of(&kernel, z).into(), par)?;
+        let panels = Panels::pack(z, &(0..z.rows()).try_collect_vec()?, &Frame::of(&kernel, z)?.into(), par)?;
         Ok(Self { kernel, panels, len: z.rows(), features: z.cols() })
     }
 
@@ -282,7 +282,7 @@ pub(crate) fn gram_lower<T: Real>(
     };
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    let panels = Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Frame::of(&kernel, x).into(), par)?;
+    let panels = Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Frame::of(&kernel, x)?.into(), par)?;
     let width = panels.width();
     for (group, lines) in out.chunks_mut(step * stride).enumerate() {
         tick(group * step)?;

@@ -57,7 +57,7 @@ pub(crate) fn packed_bytes(
     let looked_at: Vec<usize> =
         (0..given.min(LOOKED_AT)).map(|i| i * given / given.min(LOOKED_AT)).try_collect_vec()?;
     let some = rows.gather(&looked_at)?;
-    let frame = Frame::of(&kernel, rows);
+    let frame = Frame::of(&kernel, rows)?;
     if precision == Precision::Single
         && frame.clone().with_bytes(some.view(), Par::Sequential).unit().is_some()
     {

@@ -110,7 +110,7 @@ impl Evaluator {
         let all: Vec<usize> = (0..vectors.rows()).try_collect_vec()?;
         Ok(Self {
             kernel,
-            vectors: vectors.copied(MODEL, &all)?,
+            vectors: vectors.gather(&all)?,
             coefficients: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: intercepts.try_to_vec()?,
             weights: OnceLock::new(),
@@ -203,7 +203,7 @@ impl Evaluator {
             .filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite()))
             .try_collect_vec()?;
         if !again.is_empty() {
-            let rows = x.copied("rows that are computed again", &again)?;
+            let rows = x.gather(&again)?;
             let values = flat(self.evaluate_pairs(rows.view(), way, monitor, par)?);
             for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
                 out[i * q..(i + 1) * q].copy_from_slice(values);
@@ -238,7 +238,7 @@ impl Evaluator {
         let next = match way {
             Way::Bytes => {
                 let packed = made(&self.bytes, || {
-                    let frame = self.frame().with_bytes(self.vectors.view(), par);
+                    let frame = self.frame()?.with_bytes(self.vectors.view(), par);
                     frame.unit().map(|_| self.pack(frame, par)).transpose()
                 })?;
                 if let Some(packed) = packed {
@@ -249,7 +249,7 @@ impl Evaluator {
                 Way::Single
             }
             Way::Single => {
-                let packed = made(&self.single, || self.pack(self.frame(), par))?;
+                let packed = made(&self.single, || self.pack(self.frame()?, par))?;
                 if !packed.panels.is_single() {
                     return self.add_vectors(x, Way::Double, out, monitor, par);
                 }
@@ -257,7 +257,7 @@ impl Evaluator {
                 Way::Double
             }
             Way::Double => {
-                let packed = made(&self.double, || self.pack(self.frame(), par))?;
+                let packed = made(&self.double, || self.pack(self.frame()?, par))?;
                 self.run_packed(packed, x, &mut out, monitor, par)?;
                 return self.finite(x, out);
             }
@@ -268,7 +268,7 @@ impl Evaluator {
     /// Outputs that are all numbers.
     fn finite(&self, x: Rows<'_>, out: Vec<f64>) -> Result<Vec<f64>> {
         let Some(at) = out.iter().position(|f| !f.is_finite()) else { return Ok(out) };
-        Frame::of(&self.kernel, self.vectors.view()).reach(x).check("X", Precision::Double)?;
+        Frame::of(&self.kernel, self.vectors.view())?.reach(x).check("X", Precision::Double)?;
         let row = at / self.outputs();
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
         Err(Error::param("X", format!("row {row}"), rule))
@@ -306,8 +306,8 @@ impl Evaluator {
         (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect() // small: one number per output
     }
 
-    fn frame(&self) -> Frame {
-        Frame::of(&self.kernel, self.vectors.view())
+    fn frame(&self) -> Result<Frame> {
+        Ok(Frame::of(&self.kernel, self.vectors.view())?)
     }
 
     fn pack<T: Real>(&self, frame: Frame, par: Par) -> Result<Packed<T>> {

@@ -122,7 +122,7 @@ impl<'a> KernelRows<'a> {
         par: Par,
     ) -> Result<Self> {
         let (function, source) = (kernel.into(), source.reborrow());
-        let mut frame = Frame::for_sums(&function.built_in(), source, sums);
+        let mut frame = Frame::for_sums(&function.built_in(), source, sums)?;
         if precision == Precision::Single {
             frame = frame.with_bytes(source, par);
         }
@@ -326,7 +326,7 @@ impl<'a> KernelRows<'a> {
         if self.function.built_in() != Kernel::Linear {
             return try_vec![0.0; q];
         }
-        Ok(self.frame.centre_products(self.source, rows, coefficients, q))
+        Ok(self.frame.centre_products(self.source, rows, coefficients, q)?)
     }
 
     /// k(x_i, x_i) of rows of the source, exactly.

@@ -113,8 +113,8 @@ impl Sums {
             return Err(Error::NotFinite { what: "targets", row });
         }
         let single = !x.is_f64()
-            && Reach::of(kernel.into(), vectors).is_single()
-            && Reach::of(kernel.into(), x).is_single();
+            && Reach::of(kernel.into(), vectors)?.is_single()
+            && Reach::of(kernel.into(), x)?.is_single();
         if single {
             self.add_at(&PackedVectors::<f32>::new(kernel, vectors, par)?, piece, monitor, par)
         } else {

@@ -55,7 +55,7 @@ pub fn select_points(
 ) -> Result<Points> {
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    Reach::of(kernel.into(), x).check("X", Precision::Double)?;
+    Reach::of(kernel.into(), x)?.check("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).try_collect_vec()?;
     let source = KernelRows::new(kernel, x, &all, Precision::Double, par)?;

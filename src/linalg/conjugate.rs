@@ -7,6 +7,8 @@
 //! the last whole product, and takes the recursion's word for the residual.
 //!
 //! Cost a product with A and one with the preconditioner an iteration.
+//!
+//! All allocations are small: one number per right-hand side, beside what is asked for.
 
 use std::ops::ControlFlow;
 

@@ -9,7 +9,7 @@
 
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
-use crate::memory::{self, Arena, try_vec};
+use crate::memory::{self, Arena, HEADROOM, TryCollect, try_vec};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
@@ -260,21 +260,21 @@ impl<T: Real> BlockFactor<T> {
         let parts = (0..size).step_by(SMALL).map(|s| {
             let (count, mut panels) = ((size - s).min(SMALL), Vec::new());
             pack_block(&rows[s * stride..], stride, count, first, s, &mut panels);
-            let mut triangle = vec![T::ZERO; SMALL * SMALL];
+            let mut triangle = vec![T::ZERO; SMALL * SMALL]; // small: a block
             for i in 0..count {
                 let line = &rows[(s + i) * stride + first + s..][..=i];
                 triangle[i * SMALL..=i * SMALL + i].copy_from_slice(line);
             }
             (panels, triangle)
         });
-        Self { size, parts: parts.collect() }
+        Self { size, parts: parts.collect() } // small: a block
     }
 
     /// Replaces the columns `first..first + size` of all rows given by X.
     fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
         let width = panel_width::<T>();
         let count = rows.len() / stride;
-        let mut panel = vec![T::ZERO; SMALL * width];
+        let mut panel = vec![T::ZERO; SMALL * width]; // small: a block
         for (s, (panels, triangle)) in (0..self.size).step_by(SMALL).zip(&self.parts) {
             let n = (self.size - s).min(SMALL);
             if s > 0 {
@@ -325,9 +325,10 @@ impl<T: Real> RowSolver<T> {
                 pack(own, stride, size, depth, BLOCK, &mut panels, par)?;
                 Ok(panels)
             });
-            Ok((from, left.collect::<Result<_>>()?, BlockFactor::new(own, stride, from, size)))
+            memory::check_available(MATRIX, HEADROOM)?;
+            Ok((from, left.try_collect_results()?, BlockFactor::new(own, stride, from, size)))
         });
-        Ok(Self { n, blocks: blocks.collect::<Result<_>>()? })
+        Ok(Self { n, blocks: blocks.try_collect_results()? })
     }
 
     /// Replaces every line of `stride` numbers by X; a line has room for whole panels.
@@ -396,7 +397,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
         let own = &mut own[..size * stride];
         let block = BlockFactor::new(own, stride, from, size);
         // Depth in parts, so that rows and panels stay in the caches.
-        let depths: Vec<usize> = (0..from).step_by(BLOCK).collect();
+        let depths: Vec<usize> = (0..from).step_by(BLOCK).collect(); // small: one number per block
         panels.resize(depths.len(), Vec::new());
         for (&depth, panels) in depths.iter().zip(&mut panels) {
             pack(own, stride, size, depth, BLOCK, panels, par)?;
@@ -458,7 +459,7 @@ fn subtract_inverse<T: Real>(
         }
         return;
     }
-    let mut part = vec![T::ZERO; count * BLOCK];
+    let mut part = vec![T::ZERO; count * BLOCK]; // small: a block
     for i in 0..count {
         for k in depth.max(first + i)..depth + BLOCK {
             let value = rows[i * stride + k];

@@ -84,7 +84,7 @@ fn generator(t: usize) -> u64 {
     // The product of (x - root), whose coefficients fall back into GF(2).
     let mut product = vec![1_u8];
     for root in roots {
-        let mut next = vec![0; product.len() + 1];
+        let mut next = vec![0; product.len() + 1]; // small: a polynomial of at most 63 terms
         for (i, &c) in product.iter().enumerate() {
             next[i + 1] ^= c;
             next[i] ^= times(c, power[root]);

@@ -298,7 +298,7 @@ impl<'a> Table<'a> {
             return;
         }
         let offset = self.decoder.offset(columns);
-        let mut table = vec![[0.0; LANES]; 2 * columns];
+        let mut table = vec![[0.0; LANES]; 2 * columns]; // small: a row for each column of a code
         for (outputs, scores) in outputs.chunks(LANES * columns).zip(scores.chunks_mut(LANES * classes)) {
             let gains = |f| self.decoder.gains(f);
             self.sums(outputs, &mut table, gains, |lane, class, sum| {

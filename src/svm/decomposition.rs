@@ -250,7 +250,7 @@ fn select<'w>(
     machines: &mut [Machine<'_>],
     segments: &[Segment<'_>],
 ) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
-    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
+    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()]; // small: one list per class
     let mut count = 0;
     for &m in waiting {
         let machine = &mut machines[m];

@@ -48,10 +48,10 @@ pub fn estimate_memory<'a>(
     let kernel = kernel.into();
     let (given, tuning) = (rows.rows(), params.tuning);
     let kept = if given > LOOKED_AT {
-        let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect();
-        precision_of(kernel, rows.gather(&some)?.view())
+        let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect(); // small: 512 rows
+        precision_of(kernel, rows.gather(&some)?.view())?
     } else {
-        precision_of(kernel, rows)
+        precision_of(kernel, rows)?
     };
     let packed = packed_bytes(kernel, rows, n, kept)?;
     let largest = machines.iter().copied().max().unwrap_or(0);
@@ -63,6 +63,7 @@ pub fn estimate_memory<'a>(
     let room = if is_cached { (cache / (4 * n.max(1))).max(2) } else { usize::MAX };
     // Those of the largest machines, which may be solved at the same time.
     let blocks_of = |size: &dyn Fn(usize) -> usize| {
+        // small: one number per machine
         let mut sizes: Vec<usize> = machines.iter().map(|&variables| size(variables).min(room)).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         sizes.iter().take(threads.max(1)).map(|size| 4 * size * size).sum::<usize>()
@@ -75,6 +76,6 @@ pub fn estimate_memory<'a>(
     Ok(MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest })
 }
 
-fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Precision {
-    precision(kernel, rows, &Reach::of(kernel, rows))
+fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
+    Ok(precision(kernel, rows, &Reach::of(kernel, rows)?))
 }

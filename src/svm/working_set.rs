@@ -37,6 +37,7 @@ impl WorkingSet {
     /// The set after its variables have got new numbers; those without one leave.
     pub(super) fn renumbered(&self, number: impl Fn(usize) -> Option<usize>) -> Self {
         let (members, entered) =
+            // small: the variables of a block
             self.members.iter().zip(&self.entered).filter_map(|(&v, &e)| Some((number(v)?, e))).unzip();
         Self { members, size: self.size, entered, round: self.round }
     }
@@ -103,7 +104,7 @@ impl WorkingSet {
         }
         // In the order of the variables, so that kernel values are gathered front to back.
         old.sort_unstable_by_key(|&(v, _)| (problem.group[v], v));
-        (self.members, self.entered) = old.into_iter().unzip();
+        (self.members, self.entered) = old.into_iter().unzip(); // small: the variables of a block
         Ok(())
     }
 }

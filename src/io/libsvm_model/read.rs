@@ -188,7 +188,7 @@ impl Header {
                 let known = known.ok_or_else(|| format!("svm_type {} is not known", excerpt(name)))?;
                 self.svm_type.replace(known).is_none()
             }
-            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(),
+            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(), // small: a word
             "degree" => {
                 let token = one()?;
                 let degree =
@@ -258,7 +258,7 @@ impl Header {
             return Err(format!("rho has {} values, which does not fit nr_class={classes}", rho.len()));
         }
         let classes = labels.len();
-        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // no -0
+        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // small: one number per machine, none of them -0
         Ok(Layout {
             svm_type,
             kernel,

@@ -3,7 +3,7 @@
 
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory::try_zero_matrix;
+use crate::memory::{TryCollect, try_zero_matrix};
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
@@ -31,10 +31,10 @@ impl Program<'_> {
     }
 
     /// Qp - w
-    pub(super) fn slopes(&self, p: &[f64]) -> Vec<f64> {
+    pub(super) fn slopes(&self, p: &[f64]) -> Result<Vec<f64>> {
         let m = p.len();
         assert!(self.q.dim() == (m, m) && self.w.len() == m, "the sizes of a program agree");
-        (0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).collect()
+        Ok((0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).try_collect_vec()?)
     }
 
     /// 1/2 p'Qp - w'p

@@ -27,7 +27,7 @@ pub(super) fn improve(
     watch: &mut Watch<'_>,
 ) -> Result<()> {
     let (m, most) = (p.len(), program.most);
-    let mut gradient = program.slopes(p);
+    let mut gradient = program.slopes(p)?;
     let mut slack = most - p.iter().sum::<f64>();
     let scale = program.scale();
     let entry = |i: usize, j: usize| program.q[[i, j]];

@@ -318,6 +318,7 @@ impl<T: Real> Problem<'_, T> {
             Ok(())
         })?;
         let costs: Vec<(usize, f64)> =
+            // small: one number per vector of a leaf
             costs.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?;
         let best = costs.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
         best.map_or(Ok(None), |(j, _)| self.by_vector(j))
@@ -417,7 +418,7 @@ impl Side {
         if p.len() > LARGE {
             return improve(&self.program(), TOLERANCE, PAIR_STEPS, p, watch);
         }
-        box_budget_program(&self.program(), TOLERANCE, p);
+        box_budget_program(&self.program(), TOLERANCE, p)?;
         Ok(())
     }
 }

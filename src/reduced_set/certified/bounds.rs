@@ -102,7 +102,7 @@ pub fn moments(
 /// The relative error of a kernel value in double and in single precision.
 pub(super) fn feature_space(target: &ExpansionView<'_>) -> Result<(f64, f64)> {
     let of = |single| rounding(&target.kernel, target.vectors, single);
-    of(false).zip(of(true)).ok_or_else(|| {
+    of(false)?.zip(of(true)?).ok_or_else(|| {
         Error::param(
             "kernel",
             target.kernel.name(),

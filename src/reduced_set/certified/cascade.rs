@@ -130,7 +130,7 @@ impl Cascade {
         let intercepts = target.intercepts.try_to_vec()?;
         let machine = Machine {
             deltas: feature_space(target)?,
-            relative: RelativeRounding::new(&target.kernel, target.vectors, true),
+            relative: RelativeRounding::new(&target.kernel, target.vectors, true)?,
             sums: moments.sums.clone(),     // small: one number per output
             masses: moments.masses.clone(), // small: one number per output
         };

@@ -342,6 +342,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let mut steppers: Vec<Stepper<'s, 'a>> =
             (0..q).map(|j| self.stepper(j..j + 1)).try_collect_results()?;
         let mut proposals =
+            // small: one proposal per output
             steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Halting<Vec<_>>>()?;
         loop {
             self.check()?;

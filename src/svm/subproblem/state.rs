@@ -160,6 +160,7 @@ impl Subproblem {
 
     /// The members' coefficients and gradients.
     pub(in crate::svm) fn state(&self) -> (Vec<f64>, Vec<f64>) {
+        // small: the variables of a block
         self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
     }
 
