@@ -12,7 +12,7 @@
 //! gigabytes of small pages was measured to cost as much as computing what is written to them.
 
 use std::cell::Cell;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use bytemuck::Zeroable;
 use ndarray::{Array2, ArrayView2};
@@ -163,6 +163,17 @@ pub fn try_extend<T>(
         values.push(item);
     }
     Ok(())
+}
+
+/// The value of a cell, which is made first if the cell is empty.
+///
+/// # Errors
+/// Those of `make`.
+pub(crate) fn get_or_try_init<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => make().map(|value| cell.get_or_init(|| value)),
+    }
 }
 
 /// `vec![value; len]` that may be refused.

@@ -123,16 +123,12 @@ struct OnCaller {
 struct CallerState {
     next_look: Instant,
     stop: bool,
-    is_short: bool,
     raised: Option<PyErr>,
 }
 
 impl Monitor for OnCaller {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory::is_short() {
-            (state.is_short, state.stop) = (true, true);
-        }
         if !state.stop && Instant::now() >= state.next_look {
             let answer = Python::attach(|py| {
                 look(py, self.callback.as_ref().map(|callback| callback.bind(py)), Some(*progress))
@@ -203,16 +199,12 @@ fn on_caller<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
-    reserve::fill()?;
-    let state =
-        CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, is_short: false, raised: None };
+    check_headroom()?;
+    let state = CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, raised: None };
     let monitor =
         OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
     let outcome = detached(py, || catch_unwind(AssertUnwindSafe(|| work(&monitor, Par::Sequential))));
-    let mut state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if state.raised.is_none() && state.is_short {
-        state.raised = Some(reserve::error());
-    }
+    let state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((outcome, state.raised))
 }
 

@@ -203,6 +203,7 @@ fn prepared<'t>(
     if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Error::param("arrays", format!("{twice:?} twice"), "parts of different names"));
     }
+    // small: the arrays of a file
     tensors.sort_by_key(|(_, dtype, ..)| Reverse(dtype.bytes()));
     let listed = tensors.iter().map(|(name, dtype, shape, _)| (name.as_str(), *dtype, shape.as_slice()));
     let header = container::header(&metadata, listed);

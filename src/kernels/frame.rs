@@ -564,12 +564,12 @@ mod tests {
             (1e160, Kernel::Rbf { gamma: 1.0 }, Precision::Double),
         ] {
             let x = rows(|v| size * v);
-            let reach = Reach::of(kernel.into(), Rows::from_shape((N, D), &x).unwrap());
+            let reach = Reach::of(kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
             let told = reach.check("X", kept).unwrap_err().to_string();
             assert!(told.starts_with("X=numbers up to ") && told.contains(kernel.name()), "{told}");
         }
         let x = rows(|v| 1e-30 * v);
-        let reach = Reach::of(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap());
+        let reach = Reach::of(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
         assert!(reach.check_small("X", 1e-3).is_ok() && reach.check_small("X", 1e-60).is_err());
     }
 

@@ -200,8 +200,8 @@ impl Plan {
         let mut stencil = Array2::zeros(((2 * reach + 1) * order, order));
         for k in 0..2 * reach + 1 {
             let apart = k as f64 - reach as f64;
+            // small: the order of a polynomial
             let values = Array2::from_shape_fn((order, order), |(b, a)| {
-                // small: the order of a polynomial
                 let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));
                 (-distance * distance).exp()
             });

@@ -30,7 +30,7 @@ use crate::control::{Monitor, Par, Silent};
 use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory::{self, TryCollect, TryToVec, try_vec};
+use crate::memory::{self, TryCollect, TryToVec, get_or_try_init, try_vec};
 use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
 use crate::simd::{Real, lanes};
 use std::sync::OnceLock;
@@ -166,7 +166,7 @@ impl Evaluator {
             return self.evaluate_pairs(x, way, monitor, par);
         }
         let make = || Fields::new(&self.kernel, self.vectors.view(), &self.coefficients, par);
-        let Some(fields) = made(&self.fields, make)? else {
+        let Some(fields) = get_or_try_init(&self.fields, make)? else {
             return self.evaluate_pairs(x, way, monitor, par);
         };
         self.kernel.check_rows("X", x)?;
@@ -229,7 +229,7 @@ impl Evaluator {
         Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
         self.kernel.check_rows("X", x)?;
         if self.kernel == Kernel::Linear
-            && let Some((weights, units)) = made(&self.weights, || self.collapse(monitor, par))?
+            && let Some((weights, units)) = get_or_try_init(&self.weights, || self.collapse(monitor, par))?
         {
             let work = self.outputs().saturating_mul(x.cols().max(8));
             self.run(x, work, &mut out, monitor, par, |list, out| weights.add(x, list, units, out))?;
@@ -237,7 +237,7 @@ impl Evaluator {
         }
         let next = match way {
             Way::Bytes => {
-                let packed = made(&self.bytes, || {
+                let packed = get_or_try_init(&self.bytes, || {
                     let frame = self.frame()?.with_bytes(self.vectors.view(), par);
                     frame.unit().map(|_| self.pack(frame, par)).transpose()
                 })?;
@@ -249,7 +249,7 @@ impl Evaluator {
                 Way::Single
             }
             Way::Single => {
-                let packed = made(&self.single, || self.pack(self.frame()?, par))?;
+                let packed = get_or_try_init(&self.single, || self.pack(self.frame()?, par))?;
                 if !packed.panels.is_single() {
                     return self.add_vectors(x, Way::Double, out, monitor, par);
                 }
@@ -257,7 +257,7 @@ impl Evaluator {
                 Way::Double
             }
             Way::Double => {
-                let packed = made(&self.double, || self.pack(self.frame()?, par))?;
+                let packed = get_or_try_init(&self.double, || self.pack(self.frame()?, par))?;
                 self.run_packed(packed, x, &mut out, monitor, par)?;
                 return self.finite(x, out);
             }
@@ -446,17 +446,6 @@ impl Evaluator {
             }
         }
         Ok(())
-    }
-}
-
-/// What a cell holds, made where it is empty.
-///
-/// # Errors
-/// Those of `make`.
-pub(crate) fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-    match cell.get() {
-        Some(value) => Ok(value),
-        None => make().map(|value| cell.get_or_init(|| value)),
     }
 }
 

@@ -9,11 +9,10 @@
 //! Invariant: an output depends on its row alone. Cost: for w once m d multiply-adds for each coefficient, then d for each
 //! output of a row; memory q numbers for every column that a vector has, in each of two layouts.
 
-use super::product::made;
 use crate::control::{Monitor, Par};
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
-use crate::memory::{self, TryCollect};
+use crate::memory::{self, TryCollect, get_or_try_init};
 use crate::simd::blas::{axpy, axpy_compensated};
 use crate::simd::inner::row_products;
 use crate::with_rows;
@@ -126,7 +125,7 @@ impl Weights {
         let (q, length) = (self.outputs, self.len());
         let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, out.len())?;
         if x.is_sparse() {
-            let weights = made(&self.by_column, || transposed(self.by_output.get(), q, length))?;
+            let weights = get_or_try_init(&self.by_column, || transposed(self.by_output.get(), q, length))?;
             for (&row, sums) in list.iter().zip(sums.chunks_exact_mut(q)) {
                 x.for_each_in_row(row, |k, v| {
                     let Some(place) = self.place(k) else { return };
@@ -137,7 +136,7 @@ impl Weights {
                 });
             }
         } else {
-            let weights = made(&self.by_output, || transposed(self.by_column.get(), length, q))?;
+            let weights = get_or_try_init(&self.by_output, || transposed(self.by_column.get(), length, q))?;
             if let (Rows::DenseF64(view), None) = (&x, &self.columns) {
                 let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);

@@ -5,8 +5,8 @@
 use crate::control::Par;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors, made};
-use crate::memory::{TryCollect, try_vec, try_zero_matrix};
+use crate::kernels::{Kernel, PackedVectors};
+use crate::memory::{TryCollect, get_or_try_init, try_vec, try_zero_matrix};
 use crate::simd::Real;
 use crate::with_rows;
 use ndarray::{ArrayView2, ArrayViewMut2};
@@ -123,7 +123,8 @@ impl<'a> KernelFunctions<'a> {
         if self.kernel == Kernel::Precomputed {
             return self.given(which, rows, out, par);
         }
-        let columns = made(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, par))?;
+        let columns =
+            get_or_try_init(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, par))?;
         columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par)
     }
 

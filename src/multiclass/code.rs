@@ -53,7 +53,7 @@ impl CodeMatrix {
             return refused(format!("row {class} of zeros"), "of rows that take part in a column");
         }
         let mut order: Vec<usize> = (0..classes).try_collect_vec()?;
-        order.sort_by_key(|&class| code.row(class));
+        order.sort_unstable_by_key(|&class| (code.row(class), class));
         if let Some(pair) = order.windows(2).find(|pair| code.row(pair[0]) == code.row(pair[1])) {
             let found = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
             return refused(found, "of distinct rows, or no decoder can tell the classes apart");

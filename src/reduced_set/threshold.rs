@@ -190,10 +190,9 @@ struct Contest<'a> {
 impl<'a> Contest<'a> {
     fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Result<Self> {
         let mut rows: Vec<usize> = (0..labels.len()).try_collect_vec()?;
-        rows.sort_by_key(|&i| labels[i]);
+        rows.sort_unstable_by_key(|&i| (labels[i], i));
         let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).try_collect_vec()?;
-        let weights =
-            rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).try_collect_vec()?;
+        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).try_collect_vec()?;
         let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).try_collect_vec()?;
         let shifts = try_vec![0.0; q]?;
         let leaders =

@@ -259,7 +259,7 @@ fn collect(
         }
     }
     let mut used: Vec<usize> = (0..order.len()).filter(|&position| is_used[position]).try_collect_vec()?;
-    used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
+    used.sort_unstable_by_key(|&position| (task.labels[order[position]], order[position]));
     let mut line_of = try_vec![0; order.len()]?;
     let mut class_counts = try_vec![0; task.classes]?;
     for (line, &position) in used.iter().enumerate() {

@@ -333,8 +333,7 @@ impl<'a> Machine<'a> {
                 return write_block(source, &self.rows_of(members)?, kernel, stride, slots, par);
             }
             let segments = &columns.segments;
-            // Runs of members in one part and at consecutive slots: the first slot, and where they stand in a row of the
-            // part's segment.
+            // Runs of members in one part at consecutive slots: part, first slot, columns in a row of the part's segment.
             let mut runs: Vec<(usize, usize, Vec<usize>)> = Vec::new();
             let mut member_of = try_vec![None; stride]?;
             for (&v, &slot) in members.iter().zip(slots) {
@@ -348,10 +347,10 @@ impl<'a> Machine<'a> {
                 }
                 member_of[slot] = Some(v);
             }
-            let runs: Vec<(usize, usize, Indices)> = runs
-                .iter()
-                .map(|(part, first, columns)| Ok((self.parts[*part].segment, *first, Indices::new(columns)?)))
-                .try_collect_results()?;
+            let runs = runs.iter().map(|(part, first, columns)| {
+                Ok((self.parts[*part].segment, *first, Indices::new(columns)?))
+            });
+            let runs: Vec<(usize, usize, Indices)> = runs.try_collect_results()?;
             par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
                     let Some(member) = member_of[chunk * 64 + i] else { continue };
@@ -392,8 +391,7 @@ impl<'a> Machine<'a> {
                 let range = part.first..part.first + part.positions.len();
                 let gradient = &mut self.variables.problem.gradient[range];
                 if segment.is_kept() {
-                    let rows: Vec<&[f32]> =
-                        positions.iter().map(|&position| segment.row(position)).try_collect_vec()?;
+                    let rows = positions.iter().map(|&position| segment.row(position)).try_collect_vec()?;
                     par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
                         add_rows(&changes, &rows, chunk * CHUNK, gradient);
                     });

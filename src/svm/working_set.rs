@@ -51,6 +51,7 @@ impl WorkingSet {
         let keep = (size / 2).min(size.saturating_sub(2));
         let mut old: Vec<(usize, u64)> =
             self.members.drain(..).zip(self.entered.drain(..)).try_collect_vec()?;
+        // small: the variables of a block
         old.sort_by_key(|&(v, entered)| (!problem.is_unbounded(v), std::cmp::Reverse(entered)));
         old.truncate(keep);
         let mut chosen = try_vec![false; problem.len()]?;

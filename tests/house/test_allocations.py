@@ -17,6 +17,7 @@ FORBIDDEN = {
     r"\bArray\d?::(<\w+>::)?(zeros|ones|from_elem|from_shape_fn)\(": "try_zero_matrix or try_matrix",
     r"\.(to_vec|into_owned|unzip|concat|mapv)\(": ".try_to_vec()?, try_to_matrix or a loop",
     r"[)\]]\??\.to_owned\(\)": "try_to_matrix",
+    r"\.sort(_by|_by_key|_by_cached_key)?\(": "a sort that is not stable, which takes no memory",
 }
 #: A reason why an allocation is small, on its line or the line before it, or for a whole file in its header.
 SMALL = re.compile(r"(//|/\*) small: \w+|^//! All (other )?allocations are small: \w+", re.MULTILINE)
@@ -53,5 +54,6 @@ def test_the_check_finds_what_it_looks_for():
     assert [line for line, _ in findings(text)] == [1, 2, 3]
     assert not findings("let a = try_vec![0.0; n]?;\nlet b = vec![1, 2];\n// vec![0; n]\n")
     assert not findings("let a = vec![0; q]; // small: one number per output\n")
+    assert [line for line, _ in findings("a.sort_by_key(|v| v.0);\na.sort();\na.sort_unstable();\n")] == [1, 2]
     assert not findings("//! A file.\n//!\n//! All allocations are small: blocks.\n\nlet a = vec![0; q];\n")
     assert not findings("fn f() {}\n#[cfg(test)]\nmod tests { let a = vec![0; 3]; }\n")

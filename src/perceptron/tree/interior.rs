@@ -157,7 +157,7 @@ mod tests {
 
     /// How far the objective may be above its minimum: g'p - min g'x over the feasible x (Frank and Wolfe's gap).
     fn gap(program: &Program<'_>, p: &[f64]) -> f64 {
-        let g = program.slopes(p);
+        let g = program.slopes(p).unwrap();
         let mut sorted = g.clone();
         sorted.sort_by(f64::total_cmp);
         let (mut left, mut least) = (program.most, 0.0);

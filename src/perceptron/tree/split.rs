@@ -437,7 +437,7 @@ fn median(values: &[f64]) -> Result<Option<f64>> {
 /// LP_z: the half with the smallest gains.
 fn smallest_half(gains: &[f64]) -> Result<Vec<bool>> {
     let mut order: Vec<usize> = (0..gains.len()).try_collect_vec()?;
-    order.sort_by(|&a, &b| gains[a].total_cmp(&gains[b]));
+    order.sort_unstable_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(a.cmp(&b)));
     let mut z = try_vec![false; gains.len()]?;
     for &i in &order[..gains.len() / 2] {
         z[i] = true;

@@ -88,7 +88,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             let list = self.left[tried..tried + count].try_to_vec()?;
             let images = self.space.images(&list, monitor, par)?;
             let mut seen = self.see(&list, &images, par)?;
-            seen.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
+            seen.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
             let mut inside = Vec::new();
             let mut best = None;
             for mut one in seen {
