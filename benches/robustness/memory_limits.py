@@ -10,24 +10,28 @@ for some processor seconds is ended by Ctrl-C. Afterwards, under the same limit,
 predict and compress something small, to the same bits (where the operation left no room even for that, once
 there is more). Stacks of threads count too: see --jobs.
 
-With --drawn, fits, predictions and files of 1,000 to 2 million rows instead (tests/robustness/limited.py): one or two
-threads, one or four Python threads that call at once, limits drawn between 8 and 600 MB.
+With --drawn, random fits, predictions and files of 1,000 to 2 million rows instead
+(tests/robustness/limited.py): one or two threads, one or four Python threads that call at once, limits
+between 8 and 600 MB.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from reports import arguments, chosen, keep
+
+if TYPE_CHECKING:
+    import argparse
 
 LIMITS = (20, 40, 80, 160, 300)
 FEW = (20, 80, 300)
 
 
 def drawn(given: argparse.Namespace) -> None:
-    """Drawn runs; the report is written again after every hundred."""
-    from robustness.limited import draw, run
+    """Random runs; the report is written again after every hundred."""
+    from robustness.limited import GOOD, draw, run
 
     counts, bad = Counter(), {}
     for number in range(given.first, given.first + given.drawn):
@@ -35,7 +39,7 @@ def drawn(given: argparse.Namespace) -> None:
         answer = run(one, given.busy)
         ends = sorted({ended.split(":")[0] for ended in answer["ended"]})
         counts["MemoryError" if "MemoryError" in ends else ends[0]] += 1
-        if not set(ends) <= {"done", "MemoryError", "went on"}:
+        if not set(ends) <= GOOD:
             bad[number] = {**one._asdict(), **answer}
             print(bad[number], flush=True)
         done = number + 1 - given.first

@@ -1,4 +1,4 @@
-"""Arrays of the Rust code are allocated by functions that may be refused; `vec!` and `collect` end the process instead."""
+"""Rust code allocates arrays by functions that may fail with an error; `vec!` and `collect` abort."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = re.compile(r"(//|/\*) small: \w+|^//! All (other )?allocations are small
 
 
 def findings(text: str) -> list[tuple[int, str]]:
-    """Line numbers of allocations without a reason, with what to write instead; tests and comments do not count."""
+    """Line numbers of allocations without a reason, with what to write instead; tests are left out."""
     code = re.split(r"^#\[cfg\(test\)\]", text, maxsplit=1, flags=re.MULTILINE)[0]
     header = re.split(r"^(?!//!)", code, maxsplit=1, flags=re.MULTILINE)[0]
     if SMALL.search(header):
@@ -45,7 +45,9 @@ def test_arrays_are_asked_for(path):
     if path == ROOT / "src" / "memory.rs":
         return
     found = findings(path.read_text(encoding="utf-8"))
-    told = [f"{path.relative_to(ROOT)}:{line}: write {instead}, or say why it is small" for line, instead in found]
+    told = [
+        f"{path.relative_to(ROOT)}:{line}: write {instead}, or say why it is small" for line, instead in found
+    ]
     assert not told, "\n".join(told)
 
 
@@ -54,6 +56,9 @@ def test_the_check_finds_what_it_looks_for():
     assert [line for line, _ in findings(text)] == [1, 2, 3]
     assert not findings("let a = try_vec![0.0; n]?;\nlet b = vec![1, 2];\n// vec![0; n]\n")
     assert not findings("let a = vec![0; q]; // small: one number per output\n")
-    assert [line for line, _ in findings("a.sort_by_key(|v| v.0);\na.sort();\na.sort_unstable();\n")] == [1, 2]
+    assert [line for line, _ in findings("a.sort_by_key(|v| v.0);\na.sort();\na.sort_unstable();\n")] == [
+        1,
+        2,
+    ]
     assert not findings("//! A file.\n//!\n//! All allocations are small: blocks.\n\nlet a = vec![0; q];\n")
     assert not findings("fn f() {}\n#[cfg(test)]\nmod tests { let a = vec![0; 3]; }\n")
