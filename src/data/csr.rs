@@ -149,9 +149,9 @@ impl<'a, T: Element> CsrView<'a, T> {
     pub(super) fn gather(&self, rows: &[usize]) -> Result<(Vec<i64>, Vec<i64>, Vec<T>)> {
         let stored = rows.iter().map(|&r| self.row_len(r)).sum();
         let (mut indptr, mut indices, mut values) = (
-            try_with_capacity("an array of results", rows.len() + 1)?,
-            try_with_capacity("an array of results", stored)?,
-            try_with_capacity("an array of results", stored)?,
+            try_with_capacity("gathered rows", rows.len() + 1)?,
+            try_with_capacity("gathered rows", stored)?,
+            try_with_capacity("gathered rows", stored)?,
         );
         indptr.push(0);
         for &row in rows {

@@ -31,7 +31,7 @@ pub(crate) fn row<'a, T>(view: &ArrayView2<'a, T>, row: usize) -> &'a [T] {
 
 /// Copies the given rows.
 pub(super) fn gather<T: Copy>(view: &ArrayView2<'_, T>, rows: &[usize]) -> Result<Array2<T>> {
-    let mut data = try_with_capacity("an array of results", rows.len() * view.ncols())?;
+    let mut data = try_with_capacity("gathered rows", rows.len() * view.ncols())?;
     for &i in rows {
         data.extend_from_slice(row(view, i));
     }

@@ -180,8 +180,8 @@ impl BytePanels {
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<ByteBlock> {
         let mut values = memory::try_zeros(PACKED, list.len().saturating_mul(self.stride))?;
         let (mut squares, mut whole) = (
-            try_with_capacity("an array of results", list.len())?,
-            try_with_capacity("an array of results", list.len())?,
+            try_with_capacity("rows as bytes", list.len())?,
+            try_with_capacity("rows as bytes", list.len())?,
         );
         for (&row, out) in list.iter().zip(values.chunks_exact_mut(self.stride)) {
             out[..rows.cols()].fill((0 - OFFSET) as i8);

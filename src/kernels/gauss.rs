@@ -268,7 +268,7 @@ impl Fields {
             return Ok(None);
         }
         let points = extent.points(vectors, &(0..m).try_collect_vec()?)?;
-        let mut outputs = try_with_capacity("an array of results", q)?;
+        let mut outputs = try_with_capacity("the outputs' polynomials", q)?;
         for output in 0..q {
             let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().try_collect_vec()?;
             let total: f64 = weights.iter().map(|w| w.abs()).sum();

@@ -257,7 +257,7 @@ impl<T: Real> Panels<T> {
             };
             let mut entries = SparseBlock::new(features);
             entries.reserve(list.iter().map(|&row| rows.entries(row)).sum())?;
-            let mut norms = try_with_capacity("an array of results", list.len())?;
+            let mut norms = try_with_capacity("norms of packed rows", list.len())?;
             for &row in list {
                 let mut norm = 0.0;
                 self.frame.for_each(rows, row, |k, v| {

@@ -344,7 +344,7 @@ impl<'a> KernelRows<'a> {
                 .map(|&row| pair_with_itself(&kernel, self.source, row))
                 .try_collect_vec()?);
         };
-        let mut diagonal = try_with_capacity("an array of results", rows.len())?;
+        let mut diagonal = try_with_capacity("the diagonal of the kernel matrix", rows.len())?;
         let mut values = try_vec![0.0; DIAGONAL * DIAGONAL]?;
         for rows in rows.chunks(DIAGONAL) {
             let n = rows.len();

@@ -289,7 +289,7 @@ impl System {
         cross.check(x)?;
         let solver = RowSolver::new(&self.factor, par)?;
         let (stride, m) = (cross.stride(), vectors.rows());
-        let mut hat = try_with_capacity("an array of results", n)?;
+        let mut hat = try_with_capacity("leverages of the samples", n)?;
         let mut values: Vec<f64> = memory::try_zeros(SUMS, BLOCK.min(n) * stride)?;
         for from in (0..n).step_by(BLOCK) {
             monitor.go_on("leave one out", from, n)?;

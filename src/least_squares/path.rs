@@ -46,7 +46,8 @@ pub fn solve_path(
     let diagonal = k.diagonal().try_collect_vec()?;
     let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
-    let (mut points, mut refused) = (try_with_capacity("an array of results", alphas.len())?, None);
+    let (mut points, mut refused) =
+        (try_with_capacity("the points of a regularization path", alphas.len())?, None);
     for (place, &alpha) in alphas.iter().enumerate() {
         monitor.go_on("path", place, alphas.len())?;
         let known = match &spectral {

@@ -63,7 +63,7 @@ pub fn select_points(
     let total: f64 = left.iter().sum();
     let most = count.min(n);
     let mut factor: Vec<f64> = memory::try_zeros("the factor of the points", n.saturating_mul(most))?;
-    let mut points = Points { rows: try_with_capacity("an array of results", most)?, remaining: vec![total] };
+    let mut points = Points { rows: try_with_capacity("the chosen samples", most)?, remaining: vec![total] };
     let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
     let enough = 1e-12 * total / n as f64;
     while points.rows.len() < most {

@@ -196,7 +196,7 @@ impl Basis {
     pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], par: Par) -> Result<()> {
         let (first, l) = (rests.first().map_or(0, Rest::seen), self.rows);
         let n = newer.len() / rests.len().max(1);
-        let mut columns = try_with_capacity("an array of results", rests.len() * l)?;
+        let mut columns = try_with_capacity("columns of the dictionary", rests.len() * l)?;
         for rest in rests.iter() {
             columns.extend_from_slice(&rest.column);
         }
@@ -275,7 +275,7 @@ impl Basis {
 
 /// Numbers from one to another of each line, one after the other.
 fn stretches(values: &[f64], line: usize, from: usize, to: usize) -> Result<Vec<f64>> {
-    let mut out = try_with_capacity("an array of results", values.len() / line * (to - from))?;
+    let mut out = try_with_capacity("columns of the dictionary", values.len() / line * (to - from))?;
     values.chunks_exact(line).for_each(|line| out.extend_from_slice(&line[from..to]));
     Ok(out)
 }

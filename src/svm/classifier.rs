@@ -139,7 +139,7 @@ pub fn fit_classifier<'a>(
     let mut columns = Columns::new(&training, precision, order, &sizes, machine_size)?;
 
     let q = code.columns();
-    let mut machines = try_with_capacity("an array of results", q)?;
+    let mut machines = try_with_capacity("the machines", q)?;
     for (j, segments) in segments.of_machine.iter().enumerate() {
         let positions = || segments.iter().flat_map(|&s| columns.segments[s].positions.clone());
         let rows: Vec<usize> = positions().map(|position| columns.order[position]).try_collect_vec()?;
@@ -268,7 +268,7 @@ fn collect(
     }
     let mut coefficients = memory::try_zero_matrix("the coefficients", (used.len(), q))?;
     let (mut intercepts, mut certificates) =
-        (try_with_capacity("an array of results", q)?, try_with_capacity("an array of results", q)?);
+        (try_with_capacity("the intercepts", q)?, try_with_capacity("the certificates", q)?);
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let mut estimates = Vec::new();
     for (j, machine) in machines.iter().enumerate() {

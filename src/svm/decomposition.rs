@@ -123,7 +123,7 @@ fn solve_apart<'a>(
                 ended = check(machine, columns, &alone)?;
             }
             if ended.is_continue() && machine.stop.is_none() {
-                drop(machine.select_block());
+                drop(machine.select_block()?);
                 ended = advance(machine, columns, memory, &alone, look)?;
             }
             if let ControlFlow::Break(reason) = ended {

@@ -146,7 +146,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed, par)?;
         let mut root = Leaf::new(&tree.row, work.expansion.intercepts.try_to_vec()?);
         let (mut known, mut slots) =
-            (BTreeMap::new(), try_with_capacity("an array of results", vectors.rows())?);
+            (BTreeMap::new(), try_with_capacity("the rows of a tree", vectors.rows())?);
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
             let id = tree.store.intern(&tree.row)?;

@@ -308,7 +308,7 @@ impl<T: Real> Problem<'_, T> {
         };
         let (n, m) = (self.n() as u64, self.m() as u64);
         let work = if selection == Selection::Optimised { n * m * m } else { n * m * self.outputs as u64 };
-        let mut costs = try_with_capacity("an array of results", self.m())?;
+        let mut costs = try_with_capacity("the costs of a split", self.m())?;
         watch.stretches(self.m(), work, |part, watch| {
             // One alone is long: it spreads its own work, and looks.
             costs.extend(match part.len() {

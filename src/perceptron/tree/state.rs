@@ -175,12 +175,12 @@ impl TreeState {
         let mut store = Store::new(features, sparse);
         let mut row = formula.row(features)?;
         let mut directions = self.directions.rows().into_iter();
-        let mut nodes = try_with_capacity("an array of results", self.kinds.len())?;
+        let mut nodes = try_with_capacity("the nodes of a tree", self.kinds.len())?;
         for node in 0..self.kinds.len() {
             let range = self.starts[node] as usize..self.starts[node + 1] as usize;
             let weights = self.weights.slice(s![range.clone(), ..]);
             let mut pool = VectorPool::new(features, sparse);
-            let mut ids = try_with_capacity("an array of results", range.len())?;
+            let mut ids = try_with_capacity("the vectors of a leaf", range.len())?;
             for &member in &self.members[range.clone()] {
                 row.load(&view, member as usize);
                 pool.push(&row)?;

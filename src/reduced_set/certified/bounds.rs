@@ -233,7 +233,7 @@ impl Shared {
         let (q, total) = (source.target.outputs(), source.target.len());
         let (sums, masses) = (&source.moments.sums, &source.moments.masses);
         let a = path_coefficients(&source.path(), t)?;
-        let mut of_v: Vec<f64> = try_with_capacity("an array of results", t * q)?;
+        let mut of_v: Vec<f64> = try_with_capacity("sums of the error bounds", t * q)?;
         for line in self.gram.chunks_exact(self.t).take(t) {
             watch.spend((t * q) as u64)?;
             of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
@@ -281,7 +281,7 @@ impl Shared {
         }
         // h: what is left of the orthogonality, on the directions of the stored factor.
         let lengths: f64 = self.lengths[..p].iter().map(|l| l * l).sum::<f64>().sqrt();
-        let mut leaks = try_with_capacity("an array of results", q)?;
+        let mut leaks = try_with_capacity("sums of the error bounds", q)?;
         for j in 0..q {
             let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).try_collect_vec()?;
             let leak = solve(&source.factor, &left)?;
@@ -336,7 +336,7 @@ impl Directions {
     ) -> Result<Self> {
         let p = lines.len();
         // Column k of L^-1 by forward substitution; kept as rows of the transpose.
-        let mut columns: Vec<Vec<f64>> = try_with_capacity("an array of results", p)?;
+        let mut columns: Vec<Vec<f64>> = try_with_capacity("sums of the error bounds", p)?;
         watch.stretches(p, (p * p / 2) as u64, |part, _| {
             columns.extend(par.try_map(part.len(), |k| {
                 let k = part.start + k;
@@ -369,7 +369,7 @@ impl Directions {
             let reach: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
             Ok([dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach])
         };
-        let mut per_row: Vec<[f64; 4]> = try_with_capacity("an array of results", p)?;
+        let mut per_row: Vec<[f64; 4]> = try_with_capacity("sums of the error bounds", p)?;
         watch.stretches(p, (2 * p * p) as u64, |part, _| {
             per_row.extend(par.try_map(part.len(), |i| of_row(part.start + i))?);
             Ok(())
@@ -417,7 +417,7 @@ impl Directions {
 
 /// L^-1 b.
 fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Result<Vec<f64>> {
-    let mut out = try_with_capacity("an array of results", b.len())?;
+    let mut out = try_with_capacity("sums of the error bounds", b.len())?;
     for (i, b) in b.iter().enumerate() {
         let line = row(factor, i);
         out.push((b - dot(&out[..i], &line[..i])) / line[i]);

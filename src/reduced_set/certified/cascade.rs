@@ -118,7 +118,7 @@ impl Cascade {
         let (coding, rule) = (format!("{:?}", decision.coding), format!("one for {q} outputs"));
         Error::check_param(fits, "coding", coding, rule)?;
         let stages = stages(projection, sizes, decision.coding, monitor, par)?;
-        let mut columns = try_with_capacity("an array of results", stages.len())?;
+        let mut columns = try_with_capacity("the stages of a cascade", stages.len())?;
         let mut from = 0;
         for stage in &stages {
             let fresh: Vec<usize> = (from..stage.size.vectors).try_collect_vec()?;

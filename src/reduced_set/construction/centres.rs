@@ -59,7 +59,7 @@ pub fn centres(
         }
     }
     let mut random = Random::new(seed);
-    let mut out = try_with_capacity("an array of results", count * d)?;
+    let mut out = try_with_capacity("cluster centres", count * d)?;
     for (members, &share) in members.iter().zip(&shares) {
         let sample: Vec<usize> = random
             .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))?

@@ -217,7 +217,7 @@ impl<'s, 'a> Complete<'s, 'a> {
         let (rule, q, steps, own) = (self.rule, self.outputs, self.steps, &self.space.own);
         let basic = rule == Rule::Basic;
         let pivot = if basic { own[best] } else { self.distance[best].sqrt() };
-        let mut line = try_with_capacity("an array of results", steps + 1)?;
+        let mut line = try_with_capacity("a row of the pursuit's factor", steps + 1)?;
         if !basic {
             for (b, block) in self.factor.iter().enumerate() {
                 let filled = (steps - b * WIDTH).min(WIDTH);

@@ -218,7 +218,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
         let mut block: Option<Subproblem> = None;
         let mut last: Option<DualProblem> = None;
-        let mut said: Vec<Said> = try_with_capacity("an array of results", self.costs.len())?;
+        let mut said: Vec<Said> = try_with_capacity("the results of a fold", self.costs.len())?;
         let look = || self.work.told.tick(&Progress::of("search", 0, 0));
         for (place, &cost) in self.costs.iter().enumerate() {
             // Hundreds of machines may each be too short to look.

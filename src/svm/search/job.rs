@@ -94,7 +94,7 @@ impl Work<'_> {
         let memory = &self.memory;
         let largest = self.grid.costs.last().copied().unwrap_or(1.0);
         let weights = self.plan.weights(largest)?;
-        let mut prepared = try_with_capacity("an array of results", kernels.len())?;
+        let mut prepared = try_with_capacity("kernel matrices of the search", kernels.len())?;
         for &k in kernels {
             let kernel = self.grid.kernels[k];
             let training = Training { kernel, rows: self.rows.reborrow(), params, monitor: told, par, sums };
