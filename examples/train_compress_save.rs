@@ -67,11 +67,11 @@ fn main() -> Result<()> {
     let task = Classification::new(&labels, 2, &costs);
     let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
     println!("gap {:.1e} after {} pair steps", fit.certificates[0].gap, fit.certificates[0].iterations);
-    let machine = KernelExpansion::new(kernel, rows.gather(&fit.support), fit.coefficients, fit.intercepts)?;
+    let machine = KernelExpansion::new(kernel, rows.gather(&fit.support)?, fit.coefficients, fit.intercepts)?;
 
     let found = pursuit(&machine.view(), None, &PursuitParams::new(keep), &Silent, Par::Threads)?;
     let size = found.order.len();
-    let kept = machine.view().vectors.gather(&found.order);
+    let kept = machine.view().vectors.gather(&found.order)?;
     let coefficients = path_coefficients(&found.view(), size)?;
     let small = KernelExpansion::new(kernel, kept, coefficients, machine.intercepts.clone())?;
     for (name, expansion) in [("full", &machine), ("small", &small)] {

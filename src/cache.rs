@@ -6,7 +6,7 @@
 //! generous budget costs nothing by itself.
 
 use crate::error::Result;
-use crate::memory::Arena;
+use crate::memory::{Arena, try_vec};
 
 const NONE: u32 = u32::MAX;
 
@@ -47,7 +47,7 @@ impl<T: bytemuck::Pod> RowCache<T> {
             len,
             capacity,
             arena,
-            slot_of: vec![NONE; rows],
+            slot_of: try_vec![NONE; rows]?,
             row_of: Vec::new(),
             newer: Vec::new(),
             older: Vec::new(),
@@ -110,10 +110,10 @@ impl<T: bytemuck::Pod> RowCache<T> {
     /// The slots of rows that [`RowCache::claim`] returned, in the same order.
     pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [T]> {
         if self.len == 0 {
-            return rows.iter().map(|_| &mut [][..]).collect();
+            return rows.iter().map(|_| &mut [][..]).collect(); // small: a block of rows
         }
         let mut wanted = rows.iter().map(|&row| self.slot_of[row] as usize).peekable();
-        let mut out = Vec::with_capacity(rows.len());
+        let mut out = Vec::with_capacity(rows.len()); // small: a block of rows
         for (slot, values) in self.arena.values_mut().chunks_exact_mut(self.len).enumerate() {
             if wanted.peek() == Some(&slot) {
                 wanted.next();

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryCollectParallel};
 
 /// What a solver tells at a tick.
 #[derive(Debug, Clone, Copy)]
@@ -182,12 +183,29 @@ impl Par {
     }
 
     /// `work(i)` for every `i < n`, the results in order.
-    pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
         use rayon::prelude::*;
         match self {
-            Self::Threads if n > 1 => (0..n).into_par_iter().with_max_len(1).map(work).collect(),
-            _ => (0..n).map(work).collect(),
+            Self::Threads if n > 1 => {
+                TryCollectParallel::try_collect_vec((0..n).into_par_iter().with_max_len(1).map(work))
+            }
+            _ => (0..n).map(work).try_collect_vec(),
         }
+    }
+
+    /// As [`Par::map`] for work that can fail: the first of the errors.
+    ///
+    /// # Errors
+    /// Those of `work`, [`Error::Memory`](crate::Error::Memory).
+    pub fn try_map<R: Send>(
+        self,
+        n: usize,
+        work: impl Fn(usize) -> Result<R> + Sync + Send,
+    ) -> Result<Vec<R>> {
+        self.map(n, work)?.into_iter().try_collect_results()
     }
 }
 

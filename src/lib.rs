@@ -27,10 +27,10 @@
 //!
 //! let task = Classification::new(&labels, 2, &[10.0; 200]);
 //! let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
-//! let machine = KernelExpansion::new(kernel, rows.gather(&fit.support), fit.coefficients, fit.intercepts)?;
+//! let machine = KernelExpansion::new(kernel, rows.gather(&fit.support)?, fit.coefficients, fit.intercepts)?;
 //!
 //! let path = pursuit(&machine.view(), None, &PursuitParams::new(8), &Silent, Par::Threads)?;
-//! let (kept, coefficients) = (machine.view().vectors.gather(&path.order), path_coefficients(&path.view(), 8)?);
+//! let (kept, coefficients) = (machine.view().vectors.gather(&path.order)?, path_coefficients(&path.view(), 8)?);
 //! let small = KernelExpansion::new(kernel, kept, coefficients, machine.intercepts)?;
 //! let f = Evaluator::new(&small.view())?.evaluate(rows, Par::Threads)?;
 //! assert!(f.column(0).iter().zip(&labels).all(|(&f, &class)| (f > 0.0) == (class == 1)));

@@ -1,109 +1,295 @@
-//! Memory for whatever is larger than the rows and vectors themselves: asked for, never taken for granted.
+//! Allocations that may be refused.
 //!
-//! A plain `vec![0.0; n * m]` ends the process where the system has no room for it. Buffers that grow like a product
-//! of two sizes are therefore made here, and a refusal is an [`Error::Memory`] that says what they were for. Zeros are
-//! the system's own, so pages that are never touched cost nothing.
+//! `vec!`, `collect` and `to_vec` end the process if the system refuses the memory. Arrays whose length grows with the
+//! number of samples, features, vectors or machines are therefore allocated by this module, and a refusal is an
+//! [`Error::Memory`]. Zeroed arrays come from the system's zeroed pages, so pages that are never touched cost nothing.
 //!
-//! A process that keeps a reserve says with [`set_short`] when it has begun to live off it: all that asks here is then
-//! refused at once, so that what is left serves the small blocks that cannot ask, and the work ends.
+//! Small allocations (an error message, a thread, a list with one item per block) are the standard library's and cannot
+//! be refused without ending the process. So an allocation succeeds only if [`HEADROOM`] more bytes are
+//! available, which each thread checks after every megabyte that it allocated.
 //!
 //! `Arena`s are stretches of numbers that are used again, in huge pages where the system has them: the first touch of
 //! gigabytes of small pages was measured to cost as much as computing what is written to them.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock};
 
 use bytemuck::Zeroable;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
+use rayon::iter::IndexedParallelIterator;
 
 use crate::error::{Error, Result};
 
-static SHORT: AtomicBool = AtomicBool::new(false);
+/// Bytes of address space that a large allocation leaves for the small ones.
+pub const HEADROOM: usize = 16 << 20;
+/// Bytes that a thread allocates between two checks that [`HEADROOM`] is left.
+const CHECK_INTERVAL: usize = 1 << 20;
+/// Bytes that an allocation counts at least.
+const PAGE: usize = 4 << 10;
+/// What arrays without a description of their own are for.
+const ARRAY: &str = "an array of intermediate results";
 
-/// Says whether this process lives off a reserve, to be set by its allocator and taken back when the work has ended.
-pub fn set_short(is_short: bool) {
-    SHORT.store(is_short, Ordering::Relaxed);
+/// Checks that at least `bytes` more bytes of address space are available, by mapping and unmapping them.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub fn check_available(what: &'static str, bytes: usize) -> Result<()> {
+    match memmap2::MmapMut::map_anon(bytes) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::Memory { what, bytes, remedy: "" }),
+    }
 }
 
-/// Whether this process lives off a reserve.
-pub fn is_short() -> bool {
-    SHORT.load(Ordering::Relaxed)
+thread_local! {
+    /// Bytes allocated by this thread since the last check.
+    static UNCHECKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Nothing where memory is short.
-fn asked<T>(what: &'static str, len: usize) -> Result<()> {
-    if is_short() { Err(refused::<T>(what, len)) } else { Ok(()) }
+/// Gives an allocation back if less than [`HEADROOM`] is left; small ones are checked together.
+fn keep<T, A>(what: &'static str, len: usize, allocated: A) -> Result<A> {
+    // Where memory is short, the system's allocator takes a page for each small block.
+    let unchecked = UNCHECKED.get().saturating_add(len.saturating_mul(size_of::<T>()).max(PAGE));
+    if unchecked < CHECK_INTERVAL {
+        UNCHECKED.set(unchecked);
+        return Ok(allocated);
+    }
+    UNCHECKED.set(0);
+    check_available(what, HEADROOM).map_err(|_| refused::<T>(what, len))?;
+    Ok(allocated)
+}
+
+fn refused<T>(what: &'static str, len: usize) -> Error {
+    Error::Memory { what, bytes: len.saturating_mul(size_of::<T>()), remedy: "" }
 }
 
 /// `len` zeros, not yet touched; `what` ends the sentence "not enough memory for ...".
-pub(crate) fn zeros<T: Zeroable>(what: &'static str, len: usize) -> Result<Vec<T>> {
-    asked::<T>(what, len)?;
-    bytemuck::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))
+pub fn try_zeros<T: Zeroable>(what: &'static str, len: usize) -> Result<Vec<T>> {
+    let values = bytemuck::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))?;
+    keep::<T, _>(what, len, values)
 }
 
 /// A matrix of zeros, not yet touched.
-pub(crate) fn zero_matrix<T: Zeroable + Clone>(
+pub fn try_zero_matrix<T: Zeroable + Clone>(
     what: &'static str,
     (rows, columns): (usize, usize),
 ) -> Result<Array2<T>> {
-    let values = zeros(what, rows.saturating_mul(columns))?;
+    let values = try_zeros(what, rows.saturating_mul(columns))?;
     Array2::from_shape_vec((rows, columns), values).map_err(|_| refused::<T>(what, usize::MAX))
 }
 
+/// A matrix of the values of a function of row and column.
+pub fn try_matrix<T>(
+    (rows, columns): (usize, usize),
+    mut value: impl FnMut((usize, usize)) -> T,
+) -> Result<Array2<T>> {
+    let mut values = try_with_capacity(ARRAY, rows.saturating_mul(columns))?;
+    for row in 0..rows {
+        values.extend((0..columns).map(|column| value((row, column))));
+    }
+    Array2::from_shape_vec((rows, columns), values).map_err(|_| refused::<T>(ARRAY, usize::MAX))
+}
+
+/// A copy of a matrix, in row-major order.
+pub fn try_to_matrix<T: Copy>(values: ArrayView2<'_, T>) -> Result<Array2<T>> {
+    try_matrix(values.dim(), |at| values[at])
+}
+
 /// `len` copies of a value.
-pub(crate) fn filled<T: Clone>(what: &'static str, len: usize, value: T) -> Result<Vec<T>> {
-    let mut values = room(what, len)?;
+pub fn try_filled<T: Clone>(what: &'static str, len: usize, value: T) -> Result<Vec<T>> {
+    let mut values = try_with_capacity(what, len)?;
     values.resize(len, value);
     Ok(values)
 }
 
-/// An empty vector with room for `len` items.
-pub(crate) fn room<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
-    asked::<T>(what, len)?;
+/// An empty vector with capacity for `len` items.
+pub fn try_with_capacity<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| refused::<T>(what, len))?;
-    Ok(values)
+    keep::<T, _>(what, len, values)
 }
 
-/// Room for `more` items behind those that are there, grown as a vector grows.
-pub(crate) fn more_room<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> Result<()> {
+/// Reserves capacity for `more` items, growing as a vector grows.
+pub fn try_reserve<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() >= more {
         return Ok(());
     }
-    asked::<T>(what, values.len().saturating_add(more))?;
+    let len = values.len().saturating_add(more);
     let reserved = values.try_reserve(more).or_else(|_| values.try_reserve_exact(more));
-    reserved.map_err(|_| refused::<T>(what, values.len().saturating_add(more)))
+    reserved.map_err(|_| refused::<T>(what, len))?;
+    keep::<T, _>(what, len, ())
 }
 
-/// Makes a vector longer by copies of a value, without more room than it needs.
-pub(crate) fn extended<T: Clone>(
-    what: &'static str,
-    values: &mut Vec<T>,
-    len: usize,
-    value: T,
-) -> Result<()> {
+/// Lengthens a vector by copies of a value, without more capacity than it needs.
+pub fn try_resize<T: Clone>(what: &'static str, values: &mut Vec<T>, len: usize, value: T) -> Result<()> {
     if len > values.capacity() {
-        asked::<T>(what, len)?;
         values.try_reserve_exact(len - values.len()).map_err(|_| refused::<T>(what, len))?;
+        keep::<T, _>(what, len, ())?;
     }
     values.resize(len, value);
     Ok(())
 }
 
 /// A copy of a slice.
-pub(crate) fn copied<T: Clone>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
-    collected(what, values.iter().cloned())
+pub fn try_to_vec<T: Clone>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
+    let mut copy = try_with_capacity(what, values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
 }
 
-/// What an iterator of known length gives.
-pub(crate) fn collected<T>(what: &'static str, items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
-    let mut values = room(what, items.len())?;
-    values.extend(items);
+/// The items of an iterator.
+pub fn try_collect<T>(what: &'static str, items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    try_extend(what, &mut values, items)?;
     Ok(values)
 }
 
-fn refused<T>(what: &'static str, len: usize) -> Error {
-    Error::Memory { what, bytes: len.saturating_mul(size_of::<T>()), remedy: "" }
+/// Appends the items of an iterator.
+pub fn try_extend<T>(
+    what: &'static str,
+    values: &mut Vec<T>,
+    items: impl IntoIterator<Item = T>,
+) -> Result<()> {
+    let mut items = items.into_iter();
+    let (fewest, most) = items.size_hint();
+    try_reserve(what, values, fewest)?;
+    if most == Some(fewest) {
+        values.extend(items);
+        return Ok(());
+    }
+    while let Some(item) = items.next() {
+        if values.len() == values.capacity() {
+            try_reserve(what, values, items.size_hint().0.saturating_add(1))?;
+        }
+        values.push(item);
+    }
+    Ok(())
+}
+
+/// The value of a cell, which is made first if the cell is empty.
+///
+/// # Errors
+/// Those of `make`.
+pub(crate) fn get_or_try_init<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => make().map(|value| cell.get_or_init(|| value)),
+    }
+}
+
+/// `vec![value; len]` that may be refused.
+macro_rules! try_vec {
+    (0.0; $len:expr) => {
+        $crate::memory::zeros_like(0.0, $len)
+    };
+    (0; $len:expr) => {
+        $crate::memory::zeros_like(0, $len)
+    };
+    (false; $len:expr) => {
+        $crate::memory::zeros_like(false, $len)
+    };
+    ($value:expr; $len:expr) => {
+        $crate::memory::copies($value, $len)
+    };
+}
+pub(crate) use try_vec;
+
+/// `len` zeros of the type of `_zero`; see [`try_vec`].
+pub(crate) fn zeros_like<T: Zeroable>(_zero: T, len: usize) -> Result<Vec<T>> {
+    try_zeros(ARRAY, len)
+}
+
+/// `len` copies of a value; see [`try_vec`].
+pub(crate) fn copies<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
+    try_filled(ARRAY, len, value)
+}
+
+/// `collect` into a vector that may be refused.
+pub trait TryCollect: Iterator + Sized {
+    /// The items as a vector.
+    fn try_collect_vec(self) -> Result<Vec<Self::Item>> {
+        try_collect(ARRAY, self)
+    }
+
+    /// The values of the items as a vector, or the first error.
+    fn try_collect_results<T>(self) -> Result<Vec<T>>
+    where
+        Self: Iterator<Item = Result<T>>,
+    {
+        let mut values = Vec::new();
+        for item in self {
+            values.try_push(item?)?;
+        }
+        Ok(values)
+    }
+}
+
+impl<I: Iterator> TryCollect for I {}
+
+/// `collect` of a parallel iterator into a vector that may be refused.
+pub trait TryCollectParallel: IndexedParallelIterator {
+    /// The items as a vector.
+    fn try_collect_vec(self) -> Result<Vec<Self::Item>> {
+        let mut values = try_with_capacity(ARRAY, self.len())?;
+        self.collect_into_vec(&mut values);
+        Ok(values)
+    }
+
+    /// The values of the items as a vector, or the first error in their order.
+    fn try_collect_results<T: Send>(self) -> Result<Vec<T>>
+    where
+        Self: IndexedParallelIterator<Item = Result<T>>,
+    {
+        TryCollectParallel::try_collect_vec(self)?.into_iter().try_collect_results()
+    }
+}
+
+impl<I: IndexedParallelIterator> TryCollectParallel for I {}
+
+/// Copies of slices that may be refused.
+pub trait TryToVec<T> {
+    /// A copy of the items.
+    fn try_to_vec(&self) -> Result<Vec<T>>;
+}
+
+impl<T: Clone> TryToVec<T> for [T] {
+    fn try_to_vec(&self) -> Result<Vec<T>> {
+        try_to_vec(ARRAY, self)
+    }
+}
+
+/// Growth of a vector that may be refused.
+pub trait TryGrow<T> {
+    /// Appends an item.
+    fn try_push(&mut self, item: T) -> Result<()>;
+
+    /// Appends the items of an iterator.
+    fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()>;
+
+    /// Shortens the vector, or lengthens it by copies of a value.
+    fn try_resize(&mut self, len: usize, value: T) -> Result<()>
+    where
+        T: Clone;
+}
+
+impl<T> TryGrow<T> for Vec<T> {
+    fn try_push(&mut self, item: T) -> Result<()> {
+        try_reserve(ARRAY, self, 1)?;
+        self.push(item);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()> {
+        try_extend(ARRAY, self, items)
+    }
+
+    fn try_resize(&mut self, len: usize, value: T) -> Result<()>
+    where
+        T: Clone,
+    {
+        try_reserve(ARRAY, self, len.saturating_sub(self.len()))?;
+        self.resize(len, value);
+        Ok(())
+    }
 }
 
 /// Zeroed numbers.
@@ -121,15 +307,16 @@ impl<T: bytemuck::Pod> Arena<T> {
     /// [`Error::Memory`].
     pub(crate) fn new(what: &'static str, len: usize) -> Result<Self> {
         let Some(bytes) = len.checked_mul(size_of::<T>()) else { return Err(refused::<T>(what, len)) };
-        Ok(match memmap2::MmapMut::map_anon(bytes) {
+        let arena = match memmap2::MmapMut::map_anon(bytes) {
             Ok(map) => {
                 // A hint: without huge pages all is slower, not wrong.
                 #[cfg(all(target_os = "linux", not(miri)))]
                 let _ = map.advise(memmap2::Advice::HugePage);
                 Self::Mapped(map)
             }
-            Err(_) => Self::Plain(zeros(what, len)?),
-        })
+            Err(_) => Self::Plain(try_zeros(what, len)?),
+        };
+        keep::<T, _>(what, len, arena)
     }
 
     pub(crate) fn values(&self) -> &[T] {
@@ -190,12 +377,12 @@ mod tests {
     fn what_cannot_be_had_is_an_error() {
         let most = isize::MAX as usize;
         for error in [
-            zeros::<f64>("a", most).unwrap_err(),
-            zeros::<u8>("a", usize::MAX).unwrap_err(),
-            zero_matrix::<f32>("a", (1 << 40, 1 << 40)).unwrap_err(),
-            filled("a", most / 8, 1.0).unwrap_err(),
-            room::<u16>("a", most).unwrap_err(),
-            more_room("a", &mut vec![1_u64], most / 8).unwrap_err(),
+            try_zeros::<f64>("a", most).unwrap_err(),
+            try_zeros::<u8>("a", usize::MAX).unwrap_err(),
+            try_zero_matrix::<f32>("a", (1 << 40, 1 << 40)).unwrap_err(),
+            try_filled("a", most / 8, 1.0).unwrap_err(),
+            try_with_capacity::<u16>("a", most).unwrap_err(),
+            try_reserve("a", &mut vec![1_u64], most / 8).unwrap_err(),
         ] {
             assert!(
                 matches!(error, Error::Memory { what: "a", bytes, remedy: "" } if bytes > 1 << 60),
@@ -206,17 +393,17 @@ mod tests {
 
     #[test]
     fn what_can_be_had_is_as_asked() {
-        assert_eq!(zeros::<u32>("a", 3).unwrap(), [0; 3]);
-        assert_eq!(zero_matrix::<f64>("a", (2, 0)).unwrap().dim(), (2, 0));
-        assert_eq!(filled("a", 2, 1.5).unwrap(), [1.5; 2]);
-        assert_eq!(copied("a", &[1, 2]).unwrap(), [1, 2]);
-        assert_eq!(collected("a", (0..4).map(|i| 2 * i)).unwrap(), [0, 2, 4, 6]);
-        assert!(room::<u8>("a", 100).unwrap().capacity() >= 100);
+        assert_eq!(try_zeros::<u32>("a", 3).unwrap(), [0; 3]);
+        assert_eq!(try_zero_matrix::<f64>("a", (2, 0)).unwrap().dim(), (2, 0));
+        assert_eq!(try_filled("a", 2, 1.5).unwrap(), [1.5; 2]);
+        assert_eq!(try_to_vec("a", &[1, 2]).unwrap(), [1, 2]);
+        assert_eq!(try_collect("a", (0..4).map(|i| 2 * i)).unwrap(), [0, 2, 4, 6]);
+        assert!(try_with_capacity::<u8>("a", 100).unwrap().capacity() >= 100);
     }
 
     #[test]
     fn a_remedy_is_told_once() {
-        let error = zeros::<f64>("the kernel matrix", usize::MAX / 8).unwrap_err();
+        let error = try_zeros::<f64>("the kernel matrix", usize::MAX / 8).unwrap_err();
         let told = error.with_remedy("take fewer rows").with_remedy("buy memory").to_string();
         assert!(told.starts_with("not enough memory for the kernel matrix, which takes "), "{told}");
         assert!(told.ends_with("GB: take fewer rows"), "{told}");

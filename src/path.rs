@@ -15,7 +15,7 @@ use crate::control::{Monitor, Par, Stop, StopReason};
 use crate::data::{Rows, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::zeros;
+use crate::memory::{TryCollect, try_to_matrix, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot};
 
 /// A greedy reduction of an expansion with q outputs to at most M vectors.
@@ -52,7 +52,7 @@ impl Path {
         Self {
             order: Vec::new(),
             factor: None,
-            projections: Array2::zeros((0, outputs)),
+            projections: Array2::zeros((0, outputs)), // small: empty
             vector_of_step: Vec::new(),
             steps_of_size: Vec::new(),
             residual_norms: vec![f64::NAN],
@@ -160,7 +160,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
     Error::check_param(size <= m, "size", size, format!("at most {m}, the vectors of the path"))?;
     let a = match path.form {
         Form::Factored(factor) => {
-            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().collect();
+            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().try_collect_vec()?;
             for t in (0..size).rev() {
                 let line = row(&factor, t);
                 let (before, mine) = a.split_at_mut(t * q);
@@ -175,7 +175,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
             a
         }
         Form::Basic { .. } => {
-            let mut a = vec![0.0; size * q];
+            let mut a = try_vec![0.0; size * q]?;
             for (vector, change) in (1..=size).flat_map(|t| path.steps_to(t)) {
                 axpy(1.0, change, &mut a[vector * q..(vector + 1) * q]);
             }
@@ -210,9 +210,9 @@ pub fn path_decisions(
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
         monitor.go_on("path", first, n)?;
-        let rows = x.gather(&(first..n.min(first + block)).collect::<Vec<_>>());
+        let rows = x.gather(&(first..n.min(first + block)).try_collect_vec()?)?;
         let mut features = flat(gram(kernel, rows.view(), kept, par)?);
-        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), par);
+        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), par)?;
     }
     by_size(&by_row)
 }
@@ -231,8 +231,7 @@ pub fn path_outputs(
 ) -> Result<Array3<f64>> {
     let (n, m) = features.dim();
     let reader = Reader::new(path, m, intercepts, sizes)?;
-    let mut features =
-        if features.is_standard_layout() { features } else { features.as_standard_layout().into_owned() };
+    let mut features = if features.is_standard_layout() { features } else { try_to_matrix(features.view())? };
     let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
     let block = (LOOK / (m * m / 2).max(1)).max(16 * par.threads());
     let parts = features.axis_chunks_iter_mut(Axis(0), block);
@@ -240,7 +239,7 @@ pub fn path_outputs(
     {
         monitor.go_on("path", part * block, n)?;
         let features = features.as_slice_mut().expect("whole rows");
-        reader.read(features, out.as_slice_mut().expect("whole rows"), par);
+        reader.read(features, out.as_slice_mut().expect("whole rows"), par)?;
     }
     by_size(&by_row)
 }
@@ -264,21 +263,24 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     /// From the values (rows, M) of the functions, which are lost, to outputs (rows, sizes, q).
-    fn read(&self, features: &mut [f64], out: &mut [f64], par: Par) {
+    fn read(&self, features: &mut [f64], out: &mut [f64], par: Par) -> Result<()> {
         let lines = out.chunks_exact_mut((self.sizes.len() * self.intercepts.len()).max(1));
         if features.is_empty() {
-            return lines.for_each(|out| self.read_row(&mut [], out));
+            lines.for_each(|out| self.read_row(&mut [], out));
+            return Ok(());
         }
-        let mut pairs: Vec<_> = features.chunks_exact_mut(self.path.vectors()).zip(lines).collect();
+        let mut pairs: Vec<_> =
+            features.chunks_exact_mut(self.path.vectors()).zip(lines).try_collect_vec()?;
         par.for_each_chunk(&mut pairs, 16, |_, pairs| {
             for (phi, out) in pairs {
                 self.read_row(phi, out);
             }
         });
+        Ok(())
     }
 
     fn read_row(&self, phi: &mut [f64], out: &mut [f64]) {
-        let mut outputs = self.intercepts.to_vec();
+        let mut outputs = self.intercepts.to_vec(); // small: one number per output
         let mut wanted = self.sizes.iter().zip(out.chunks_exact_mut(outputs.len().max(1))).peekable();
         for t in 0..=self.sizes.last().copied().unwrap_or(0) {
             if t > 0 {
@@ -307,6 +309,6 @@ fn by_size(by_row: &Array3<f64>) -> Result<Array3<f64>> {
 
 fn cube(shape: (usize, usize, usize)) -> Result<Array3<f64>> {
     let len = shape.0.saturating_mul(shape.1).saturating_mul(shape.2);
-    let values = zeros("the outputs of all sizes", len)?;
+    let values = try_zeros("the outputs of all sizes", len)?;
     Ok(Array3::from_shape_vec(shape, values).expect("as many numbers as the shape has"))
 }

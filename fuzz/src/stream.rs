@@ -202,7 +202,7 @@ pub fn tree(bytes: &[u8]) {
     let learn = |state: &TreeState, rows: Rows<'_>, labels: &[usize]| {
         tree::partial_fit(&params, state, rows, labels, &Silent, Par::Sequential).map(|(state, _)| state)
     };
-    let none = piece.view().gather(&[]);
+    let none = piece.view().gather(&[]).unwrap();
     let Ok(same) = learn(&state, none.view(), &[]) else { return };
     let again = learn(&same, none.view(), &[]).expect("what was stored can be read");
     assert_eq!(again, same);
@@ -246,7 +246,7 @@ pub fn perceptron(bytes: &[u8]) {
     let learn = |state: &PerceptronState, rows: Rows<'_>, labels: &[usize]| {
         stream::partial_fit(&params, state.clone(), rows, labels, &Silent).map(|(state, _)| state)
     };
-    let none = piece.view().gather(&[]);
+    let none = piece.view().gather(&[]).unwrap();
     let input = 8 * numbers as u64 + bytes_of(state.vectors.view());
     let Ok(same) = measured(input, || learn(&state, none.view(), &[])) else { return };
     let numbers = state.coefficients.iter().chain(&state.matrix).chain(&state.scores);

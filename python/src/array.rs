@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use svmarrow::Error;
 use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
+use svmarrow::memory::{TryCollect, TryToVec, try_to_matrix, try_with_capacity};
 
 use crate::error::to_python;
 
@@ -160,6 +161,16 @@ pub(crate) fn vector<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyRe
     array.as_slice().map_err(|_| PyValueError::new_err("a vector must be contiguous and aligned"))
 }
 
+/// A copy of a vector.
+pub(crate) fn owned_vector<T: Element + Clone>(array: &PyReadonlyArray1<'_, T>) -> PyResult<Vec<T>> {
+    vector(array)?.try_to_vec().map_err(to_python)
+}
+
+/// A copy of a matrix.
+pub(crate) fn owned_matrix<T: Element + Copy>(array: &PyReadonlyArray2<'_, T>) -> PyResult<Array2<T>> {
+    try_to_matrix(matrix_view(array)?).map_err(to_python)
+}
+
 /// A C-ordered matrix as the core takes it.
 pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
     if array.is_empty() {
@@ -178,12 +189,17 @@ pub(crate) fn indices(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> 
     let convert = |&i: &i64| {
         usize::try_from(i).map_err(|_| to_python(Error::param(name, i, "free of negative numbers")))
     };
-    vector(array)?.iter().map(convert).collect()
+    let mut all = try_with_capacity(name, array.len()).map_err(to_python)?;
+    for index in vector(array)? {
+        all.push(convert(index)?);
+    }
+    Ok(all)
 }
 
 /// A vector of indices for Python.
-pub(crate) fn index_array(py: Python<'_>, values: Vec<usize>) -> Bound<'_, PyArray1<i64>> {
-    PyArray1::from_vec(py, values.into_iter().map(|i| i as i64).collect())
+pub(crate) fn index_array(py: Python<'_>, values: Vec<usize>) -> PyResult<Bound<'_, PyArray1<i64>>> {
+    let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
+    Ok(PyArray1::from_vec(py, values))
 }
 
 /// A row-major matrix for Python; the memory moves.

@@ -36,7 +36,7 @@ for_python! {
     Kernel: |py, value| kernel_tuple(&value);
     OwnedRows: |py, value| rows_object(py, value)?;
     Vec<f64>: |py, value| PyArray1::from_vec(py, value);
-    Vec<usize>: |py, value| index_array(py, value);
+    Vec<usize>: |py, value| index_array(py, value)?;
     Array2<f64>: |py, value| PyArray2::from_owned_array(py, value);
 }
 
@@ -71,7 +71,7 @@ macro_rules! records {
 
         impl crate::dict::ForPython for Vec<$type> {
             fn for_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-                let list = self.into_iter().map(|one| one.for_python(py)).collect::<PyResult<Vec<_>>>()?;
+                let list = self.into_iter().map(|one| one.for_python(py)).collect::<PyResult<Vec<_>>>()?; // small: one dict for each stop or size
                 pyo3::IntoPyObjectExt::into_bound_py_any(list, py)
             }
         }

@@ -38,6 +38,7 @@ pub(crate) fn read_svmlight<'py>(
         run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| svmlight::read(&path, &options, monitor))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
+    // small: a tuple of arrays
     rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
 }
 
@@ -66,8 +67,8 @@ pub(crate) fn read_libsvm_model(
     let model = run(py, 1, Cost::Unknown, None, |monitor, _| libsvm_model::read(&path, n_features, monitor))?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
-    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
-    result.set_item("class_counts", index_array(py, model.class_counts))?;
+    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()) /* small: one number per class */)?;
+    result.set_item("class_counts", index_array(py, model.class_counts)?)?;
     result.set_item("had_probability", model.had_probability)?;
     Ok(result)
 }
@@ -91,7 +92,7 @@ pub(crate) fn write_libsvm_model(
         i32::try_from(label)
             .map_err(|_| to_python(Error::param("labels", label, "integers of 32 bits, as LIBSVM has them")))
     };
-    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
+    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
     run(py, 1, Cost::Unknown, None, |monitor, _| {
@@ -112,6 +113,7 @@ pub(crate) fn read_model(
         expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
     }
     for (name, Array { dtype, shape, bytes }) in model.arrays {
+        // small: moved, the bytes are owned
         arrays.set_item(name, (dtype.name(), shape, PyArray1::from_vec(py, bytes.into_owned())))?;
     }
     Ok((expansions, arrays, model.extra))

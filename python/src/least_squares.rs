@@ -108,7 +108,7 @@ pub(crate) fn least_squares_path<'py>(
         problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
             solve_path(problem, &alphas, by_rate, spectrum, monitor, par)
         })?;
-    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect();
+    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect(); // small: one point per alpha
     let dict = fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out);
     dict.set_item("best", best)?;
     dict.set_item("path", matrix_array(py, path, points.len(), 3)?)?;

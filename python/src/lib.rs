@@ -12,11 +12,10 @@
 //! | `function` | kernels that are Python functions |
 //! | `params` | kernels and enumerations |
 //! | `memory` | how much memory may be used |
-//! | `reserve` | what is kept aside for when memory runs short; the only unsafe code of this layer |
 //! | `single` | predictions of one row, straight from Python's numbers |
 //! | the others | the core module of the same name |
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod array;
 mod dict;
@@ -36,7 +35,6 @@ mod path;
 mod perceptron;
 mod perceptron_tree;
 mod reduced_set;
-mod reserve;
 mod run;
 mod search;
 mod single;

@@ -8,7 +8,7 @@ use svmarrow::least_squares::low_rank::{Piece, Sums, System};
 use svmarrow::least_squares::selection::{Candidates, select_points};
 use svmarrow::svm;
 
-use crate::array::{RowsArg, index_array, matrix_view, vector};
+use crate::array::{RowsArg, index_array, matrix_view, owned_matrix, owned_vector, vector};
 use crate::dict::fields;
 use crate::error::to_python;
 use crate::params::KernelArg;
@@ -29,10 +29,10 @@ pub(crate) struct SumsArg<'py> {
 impl SumsArg<'_> {
     fn sums(&self) -> PyResult<Sums> {
         Ok(Sums {
-            gram: matrix_view(&self.gram)?.to_owned(),
-            products: matrix_view(&self.products)?.to_owned(),
-            columns: vector(&self.columns)?.to_vec(),
-            targets: vector(&self.targets)?.to_vec(),
+            gram: owned_matrix(&self.gram)?,
+            products: owned_matrix(&self.products)?,
+            columns: owned_vector(&self.columns)?,
+            targets: owned_vector(&self.targets)?,
             rows: self.rows,
             weight: self.weight,
         })
@@ -127,7 +127,7 @@ pub(crate) fn select_points_by_kernel<'py>(
     let points = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
         select_points(kernel.0, rows, count, candidates, monitor, par)
     })?;
-    Ok((index_array(py, points.rows), PyArray1::from_vec(py, points.remaining)))
+    Ok((index_array(py, points.rows)?, PyArray1::from_vec(py, points.remaining)))
 }
 
 /// A kernel projected on some points: features of rows, and the way back from linear machines to coefficients.

@@ -322,8 +322,8 @@ pub(crate) fn matching_pursuit<'py>(
     let params = settings.params()?;
     let max_time = duration(settings.max_time)?;
     let boxes: Vec<Box<dyn Functions + '_>> =
-        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
-    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect();
+        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?; // small: one item per part
+    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect(); // small: one item per part
     let validation = match &task.validation {
         Some((targets, classes, weights)) => Some(Validation {
             targets: matrix_view(targets)?,
@@ -351,8 +351,8 @@ pub(crate) fn matching_pursuit<'py>(
     }
     let fit = outcome?;
     let result = PyDict::new(py);
-    result.set_item("order", index_array(py, fit.order))?;
-    result.set_item("sizes", index_array(py, fit.curve.sizes))?;
+    result.set_item("order", index_array(py, fit.order)?)?;
+    result.set_item("sizes", index_array(py, fit.curve.sizes)?)?;
     result.set_item("training_loss", PyArray1::from_vec(py, fit.curve.training_loss))?;
     result.set_item("validation_loss", PyArray1::from_vec(py, fit.curve.validation_loss))?;
     result.set_item("validation_error", PyArray1::from_vec(py, fit.curve.validation_error))?;

@@ -4,6 +4,7 @@ use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
+use svmarrow::memory::TryCollect;
 use svmarrow::multiclass::{
     self, CodeMatrix, Decoder, Drawn, Draws, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
 };
@@ -93,7 +94,7 @@ pub(crate) fn decode_winners<'py>(
     let winners = run(py, n_jobs, given.cost(), None, |monitor, par| {
         multiclass::winners(given.outputs, &given.code, given.decoder, monitor, par)
     })?;
-    Ok(index_array(py, winners))
+    index_array(py, winners)
 }
 
 /// Outputs (n, F), and how they are decoded.
@@ -129,7 +130,7 @@ pub(crate) fn margin_loss<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (margins, loss) = (vector(&margins)?, MarginLoss::from_name(loss).map_err(to_python)?);
     let cost = Cost::of(margins.len(), 1, 8);
-    let values = run(py, 1, cost, None, |_, _| Ok(margins.iter().map(|&z| loss.at(z)).collect()))?;
+    let values = run(py, 1, cost, None, |_, _| margins.iter().map(|&z| loss.at(z)).try_collect_vec())?;
     Ok(PyArray1::from_vec(py, values))
 }
 

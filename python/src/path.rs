@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::path::{self, Form, Path, PathView};
 
-use crate::array::{RowsArg, index_array, indices, matrix_view, vector};
+use crate::array::{RowsArg, index_array, indices, matrix_view, owned_matrix, vector};
 use crate::dict::fields;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
@@ -14,7 +14,11 @@ use crate::run::{Cost, run};
 /// A path for Python.
 pub(crate) fn path_dict(py: Python<'_>, path: Path) -> PyResult<Bound<'_, PyDict>> {
     let steps = path.factor.is_none();
-    let steps = steps.then(|| (index_array(py, path.vector_of_step), index_array(py, path.steps_of_size)));
+    let steps = if steps {
+        Some((index_array(py, path.vector_of_step)?, index_array(py, path.steps_of_size)?))
+    } else {
+        None
+    };
     let penalties = (!path.penalties.is_empty()).then(|| PyArray1::from_vec(py, path.penalties));
     let result = fields!(py, path, order, factor, projections, residual_norms, exact, orthogonal);
     result.set_item("steps", steps)?;
@@ -71,8 +75,8 @@ pub(crate) fn path_outputs<'py>(
     sizes: PyReadonlyArray1<'py, i64>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray3<f64>>> {
-    let (view, features) = (path.view()?, matrix_view(&features)?.to_owned());
-    let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]);
+    let (view, features) = (path.view()?, owned_matrix(&features)?);
+    let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]); // small: one number per output
     let cost = Cost::of(features.nrows(), view.vectors(), view.vectors());
     let values = run(py, n_jobs, cost, None, |monitor, par| {
         path::path_outputs(&view, features, &zero, &sizes, monitor, par)

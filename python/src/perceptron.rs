@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
 use svmarrow::data::OwnedRows;
+use svmarrow::memory::TryCollect;
 use svmarrow::perceptron::{self, PerceptronParams, PerceptronState, Policy};
 
-use crate::array::{RowsArg, indices, matrix_view, rows_object};
+use crate::array::{RowsArg, indices, owned_matrix, rows_object};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
@@ -32,17 +33,19 @@ fn policy(name: &str, eta: f64) -> PyResult<Policy> {
 /// All rows of a view, owned.
 pub(crate) fn owned(rows: &RowsArg<'_>) -> PyResult<OwnedRows> {
     let view = rows.view()?;
-    Ok(view.gather(&(0..view.rows()).collect::<Vec<_>>()))
+    let all = (0..view.rows()).try_collect_vec().map_err(to_python)?;
+    view.gather(&all).map_err(to_python)
 }
 
 /// Numbers that count rows.
 pub(crate) fn counts(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<u64>> {
-    Ok(indices(name, array)?.into_iter().map(|i| i as u64).collect())
+    indices(name, array)?.into_iter().map(|i| i as u64).try_collect_vec().map_err(to_python)
 }
 
 /// Numbers that count rows, for Python.
-pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> Bound<'_, PyArray1<i64>> {
-    PyArray1::from_vec(py, values.into_iter().map(|i| i as i64).collect())
+pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> PyResult<Bound<'_, PyArray1<i64>>> {
+    let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
+    Ok(PyArray1::from_vec(py, values))
 }
 
 /// What is fixed along a stream; `eta` is that of the projections.
@@ -74,10 +77,10 @@ impl StateArg<'_> {
     fn state(&self) -> PyResult<PerceptronState> {
         Ok(PerceptronState {
             vectors: owned(&self.rows)?,
-            coefficients: matrix_view(&self.coefficients)?.to_owned(),
+            coefficients: owned_matrix(&self.coefficients)?,
             born: counts("born", &self.born)?,
-            matrix: matrix_view(&self.matrix)?.to_owned(),
-            scores: matrix_view(&self.scores)?.to_owned(),
+            matrix: owned_matrix(&self.matrix)?,
+            scores: owned_matrix(&self.scores)?,
             deviation: self.deviation,
             random: self.random,
             seen: self.counters.0,
@@ -111,13 +114,13 @@ pub(crate) fn perceptron_stream<'py>(
     let result = PyDict::new(py);
     result.set_item("rows", rows_object(py, state.vectors)?)?;
     result.set_item("coefficients", PyArray2::from_owned_array(py, state.coefficients))?;
-    result.set_item("born", count_array(py, state.born))?;
+    result.set_item("born", count_array(py, state.born)?)?;
     result.set_item("matrix", PyArray2::from_owned_array(py, state.matrix))?;
     result.set_item("scores", PyArray2::from_owned_array(py, state.scores))?;
     result.set_item("deviation", state.deviation)?;
     result.set_item("random", state.random)?;
     result.set_item("counters", (state.seen, state.mistakes))?;
-    Ok((result, count_array(py, wrong)))
+    Ok((result, count_array(py, wrong)?))
 }
 
 /// The share of votes (n, classes) of all hypotheses of a pass.

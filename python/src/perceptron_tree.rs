@@ -1,15 +1,18 @@
 //! `svmarrow::perceptron::tree`: trees as dicts of arrays, and made ready for prediction.
 
+use numpy::ndarray::Array2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
+use svmarrow::memory::{try_matrix, try_with_capacity, try_zeros};
 use svmarrow::perceptron::tree::{
     self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState,
 };
 
-use crate::array::{RowsArg, indices, matrix_array, matrix_view, rows_object, same_length, vector};
+use crate::array::{
+    RowsArg, indices, matrix_array, matrix_view, owned_matrix, owned_vector, rows_object, same_length, vector,
+};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
@@ -47,20 +50,25 @@ pub(crate) struct TreeArg<'py> {
 }
 
 impl TreeArg<'_> {
+    fn children(&self) -> PyResult<Array2<u64>> {
+        let children = matrix_view(&self.children)?;
+        try_matrix(children.dim(), |at| u64::try_from(children[at]).unwrap_or(u64::MAX)).map_err(to_python)
+    }
+
     fn state(&self) -> PyResult<TreeState> {
         Ok(TreeState {
             rows: owned(&self.rows)?,
-            kinds: vector(&self.kinds)?.to_vec(),
+            kinds: owned_vector(&self.kinds)?,
             // A negative index is none of a node, which the core refuses.
-            children: matrix_view(&self.children)?.mapv(|c| u64::try_from(c).unwrap_or(u64::MAX)),
-            thresholds: vector(&self.thresholds)?.to_vec(),
+            children: self.children()?,
+            thresholds: owned_vector(&self.thresholds)?,
             starts: counts("starts", &self.starts)?,
             members: counts("members", &self.members)?,
-            weights: matrix_view(&self.weights)?.to_owned(),
-            early: matrix_view(&self.early)?.to_owned(),
+            weights: owned_matrix(&self.weights)?,
+            early: owned_matrix(&self.early)?,
             lived: counts("lived", &self.lived)?,
-            directions: matrix_view(&self.directions)?.to_owned(),
-            intercepts: matrix_view(&self.intercepts)?.to_owned(),
+            directions: owned_matrix(&self.directions)?,
+            intercepts: owned_matrix(&self.intercepts)?,
             sample_starts: counts("sample_starts", &self.sample_starts)?,
             sample: counts("sample", &self.sample)?,
             sample_labels: counts("sample_labels", &self.sample_labels)?,
@@ -77,22 +85,27 @@ fn dict(py: Python<'_>, tree: TreeState) -> PyResult<Bound<'_, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("rows", rows_object(py, tree.rows)?)?;
     result.set_item("kinds", PyArray1::from_vec(py, tree.kinds))?;
-    result.set_item("children", PyArray2::from_owned_array(py, tree.children.mapv(|c| c as i64)))?;
+    result.set_item("children", integer_array(py, &tree.children)?)?;
     result.set_item("thresholds", PyArray1::from_vec(py, tree.thresholds))?;
-    result.set_item("starts", count_array(py, tree.starts))?;
-    result.set_item("members", count_array(py, tree.members))?;
+    result.set_item("starts", count_array(py, tree.starts)?)?;
+    result.set_item("members", count_array(py, tree.members)?)?;
     result.set_item("weights", PyArray2::from_owned_array(py, tree.weights))?;
     result.set_item("early", PyArray2::from_owned_array(py, tree.early))?;
-    result.set_item("lived", count_array(py, tree.lived))?;
+    result.set_item("lived", count_array(py, tree.lived)?)?;
     result.set_item("directions", PyArray2::from_owned_array(py, tree.directions))?;
     result.set_item("intercepts", PyArray2::from_owned_array(py, tree.intercepts))?;
-    result.set_item("sample_starts", count_array(py, tree.sample_starts))?;
-    result.set_item("sample", count_array(py, tree.sample))?;
-    result.set_item("sample_labels", count_array(py, tree.sample_labels))?;
-    result.set_item("leaf_seen", count_array(py, tree.leaf_seen))?;
+    result.set_item("sample_starts", count_array(py, tree.sample_starts)?)?;
+    result.set_item("sample", count_array(py, tree.sample)?)?;
+    result.set_item("sample_labels", count_array(py, tree.sample_labels)?)?;
+    result.set_item("leaf_seen", count_array(py, tree.leaf_seen)?)?;
     result.set_item("random", tree.random)?;
     result.set_item("counters", (tree.seen, tree.mistakes))?;
     Ok(result)
+}
+
+fn integer_array<'py>(py: Python<'py>, values: &Array2<u64>) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let values = try_matrix(values.dim(), |at| values[at] as i64).map_err(to_python)?;
+    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// A tree before its first row, for rows like those of `rows`.
@@ -104,7 +117,7 @@ pub(crate) fn perceptron_tree<'py>(
     outputs: usize,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    dict(py, TreeState::new(rows.view()?, outputs, seed))
+    dict(py, TreeState::new(rows.view()?, outputs, seed).map_err(to_python)?)
 }
 
 /// What is fixed along a stream.
@@ -150,7 +163,7 @@ pub(crate) fn perceptron_tree_stream<'py>(
     let (after, wrong) = run(py, n_jobs, cost, progress.as_ref(), |monitor, par| {
         tree::partial_fit(&params, &before, rows, &labels, monitor, par)
     })?;
-    Ok((dict(py, after)?, count_array(py, wrong)))
+    Ok((dict(py, after)?, count_array(py, wrong)?))
 }
 
 /// How an expansion is converted.
@@ -229,9 +242,7 @@ impl PerceptronTree {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.budget, rows.cols());
         let routes = run(py, n_jobs, cost, None, |monitor, par| self.predictor.routes(rows, monitor, par))?;
-        let mut values = Vec::new();
-        let room = values.try_reserve_exact(4 * routes.len());
-        room.map_err(|error| PyMemoryError::new_err(format!("the ways of rows: {error}")))?;
+        let mut values = try_with_capacity("the ways of rows", 4 * routes.len()).map_err(to_python)?;
         for way in routes {
             values.extend([way.leaf, way.depth, way.kernel_values, way.distances].map(|value| value as i64));
         }
@@ -254,8 +265,8 @@ pub(crate) fn box_budget_program<'py>(
     same_length("columns of Q", m, q.ncols())?;
     same_length("w (one number for each row of Q)", m, w.len())?;
     let p = run(py, 1, Cost::of(m, m, m), None, |_, _| {
-        let mut p = vec![0.0; m];
-        tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p);
+        let mut p = try_zeros("the solution", m)?;
+        tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p)?;
         Ok(p)
     })?;
     Ok(PyArray1::from_vec(py, p))

@@ -23,13 +23,14 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
 use svmarrow::error::Result;
-use svmarrow::memory;
+use svmarrow::memory::{HEADROOM, check_available};
 
 use crate::error::{internal, to_python};
-use crate::reserve;
 
 /// Time between two looks at the interpreter.
 const HEARTBEAT: Duration = Duration::from_millis(100);
+/// Bytes of the stack of a thread.
+const STACK: usize = 2 << 20;
 /// Multiplications below which work is done on the calling thread: about a millisecond.
 const SHORT: u64 = 2_000_000;
 /// Multiplications of kernel values below which a fit is done on the calling thread: up to 1,100 rows of few columns, where
@@ -59,8 +60,6 @@ impl Cost {
 /// Between the working thread and the waiting one.
 struct Watch<R> {
     stop: AtomicBool,
-    /// Whether memory ran short, which is why the work was asked to stop.
-    is_short: AtomicBool,
     latest: Mutex<Option<Progress>>,
     outcome: Mutex<Option<Outcome<R>>>,
     finished: Condvar,
@@ -69,10 +68,6 @@ struct Watch<R> {
 impl<R: Send> Monitor for Watch<R> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
-        if memory::is_short() {
-            self.is_short.store(true, Ordering::Relaxed);
-            self.stop.store(true, Ordering::Relaxed);
-        }
         if self.stop.load(Ordering::Relaxed) {
             ControlFlow::Break(StopReason::Interrupted)
         } else {
@@ -85,7 +80,6 @@ impl<R: Send> Watch<R> {
     fn new() -> Self {
         Self {
             stop: AtomicBool::new(false),
-            is_short: AtomicBool::new(false),
             latest: Mutex::new(None),
             outcome: Mutex::new(None),
             finished: Condvar::new(),
@@ -129,16 +123,12 @@ struct OnCaller {
 struct CallerState {
     next_look: Instant,
     stop: bool,
-    is_short: bool,
     raised: Option<PyErr>,
 }
 
 impl Monitor for OnCaller {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory::is_short() {
-            (state.is_short, state.stop) = (true, true);
-        }
         if !state.stop && Instant::now() >= state.next_look {
             let answer = Python::attach(|py| {
                 look(py, self.callback.as_ref().map(|callback| callback.bind(py)), Some(*progress))
@@ -161,7 +151,7 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<R> {
-    reserve::fill()?;
+    check_headroom()?;
     match cost {
         Cost::About(cost) if cost < TINY => result_of(alone(work)),
         Cost::About(cost) if cost < SHORT => result_of(detached(py, || alone(work))),
@@ -193,7 +183,6 @@ pub(crate) fn run_and_keep<R: Send>(
 }
 
 fn result_of<R>(outcome: Outcome<R>) -> PyResult<R> {
-    reserve::recover();
     match outcome {
         Ok(result) => result.map_err(to_python),
         Err(panic) => Err(internal(panic.as_ref())),
@@ -210,16 +199,12 @@ fn on_caller<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
-    reserve::fill()?;
-    let state =
-        CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, is_short: false, raised: None };
+    check_headroom()?;
+    let state = CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, raised: None };
     let monitor =
         OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
     let outcome = detached(py, || catch_unwind(AssertUnwindSafe(|| work(&monitor, Par::Sequential))));
-    let mut state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if state.raised.is_none() && state.is_short {
-        state.raised = Some(reserve::error());
-    }
+    let state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((outcome, state.raised))
 }
 
@@ -229,13 +214,14 @@ fn watched<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
-    reserve::fill()?;
+    check_headroom()?;
     let watch = Watch::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
-        let started = std::thread::Builder::new().name("svmarrow".into()).spawn_scoped(scope, || {
-            watch.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, |par| work(&watch, par)))));
-        });
+        let started =
+            std::thread::Builder::new().name("svmarrow".into()).stack_size(STACK).spawn_scoped(scope, || {
+                watch.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, |par| work(&watch, par)))));
+            });
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
         while !detached(py, || watch.wait()) {
             if raised.is_none() {
@@ -248,9 +234,6 @@ fn watched<R: Send>(
         }
         Ok(())
     })?;
-    if raised.is_none() && watch.is_short.into_inner() {
-        raised = Some(reserve::error());
-    }
     match watch.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(outcome) => Ok((outcome, raised)),
         None => Err(internal(&"the working thread ended without a result")),
@@ -258,17 +241,31 @@ fn watched<R: Send>(
 }
 
 /// Works on a pool of `n_jobs` threads, or of half as many as long as the system refuses to start them: results do
-/// not depend on their number.
+/// not depend on their number. The threads run before the work allocates anything: a thread that starts while memory is
+/// short cannot report an error, it ends the process.
 fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Par) -> Result<R> + Send) -> Result<R> {
     let mut threads = n_jobs;
     while threads > 1 {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        if let Ok(pool) = pool.thread_name(|i| format!("svmarrow-{i}")).build() {
+        if let Some(pool) = started_pool(threads) {
             return pool.install(|| work(Par::Threads));
         }
         threads /= 2;
     }
     work(Par::Sequential)
+}
+
+/// A pool whose threads have started; none where their stacks would leave less than [`HEADROOM`].
+fn started_pool(threads: usize) -> Option<rayon::ThreadPool> {
+    check_available("threads", HEADROOM.saturating_add(threads.saturating_mul(STACK))).ok()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK);
+    let pool = pool.thread_name(|i| format!("svmarrow-{i}")).build().ok()?;
+    pool.broadcast(|_| ());
+    Some(pool)
+}
+
+/// Checks that small allocations and the thread of the work have memory.
+fn check_headroom() -> PyResult<()> {
+    check_available("a call of svmarrow", HEADROOM + STACK).map_err(to_python)
 }
 
 fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {

@@ -124,12 +124,12 @@ pub(crate) fn search_svm(
         (None, None) => unreachable!("a task is one of the two"),
     };
     let (costs, wanted) = (vector(&grid.costs)?, matrix_view(&grid.wanted)?);
-    let mut folds = Vec::with_capacity(grid.folds.len());
+    let mut folds = Vec::with_capacity(grid.folds.len()); // small: one item per fold
     for (train, weights, test) in &grid.folds {
         folds.push((indices("train", train)?, vector(weights)?, indices("test", test)?));
     }
     let folds: Vec<Fold<'_>> =
-        folds.iter().map(|(train, weights, test)| Fold { train, weights, test }).collect();
+        folds.iter().map(|(train, weights, test)| Fold { train, weights, test }).collect(); // small: one item per fold
     let Some(first) = grid.kernels.first() else {
         return Err(to_python(Error::param("kernels", "none", "at least one")));
     };
@@ -143,7 +143,7 @@ pub(crate) fn search_svm(
     let caller = Caller { function: judge, raised: Mutex::default() };
     let outcome = first.run(py, solver.n_jobs, Cost::Unknown, solver.progress.as_ref(), |_, monitor, par| {
         let monitor = WithCaller { monitor, caller: &caller };
-        let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect();
+        let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect(); // small: one item per kernel
         let grid = Grid { kernels: &kernels, costs, wanted: wanted.reborrow(), folds: &folds };
         search(rows, &searched, &grid, &params, &caller, &Budget::new(&monitor, None, max_time), par)
     });

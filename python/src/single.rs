@@ -10,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyList, PyTuple};
 use svmarrow::control::Par;
 use svmarrow::kernels::Evaluator;
+use svmarrow::memory::{TryCollect, try_with_capacity};
 use svmarrow::multiclass::{self, CodeMatrix, Decoder};
 
-use crate::array::{matrix_view, vector};
+use crate::array::{matrix_view, owned_vector};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::multiclass::code_matrix;
@@ -33,7 +34,7 @@ impl Map {
             *x = (*x - centre) / scale;
         }
         if let Some((columns, matrix)) = &self.matrix {
-            let mut mapped = vec![0.0; *columns];
+            let mut mapped = vec![0.0; *columns]; // small: one row
             for (x, line) in row.iter().zip(matrix.chunks_exact(*columns)) {
                 mapped.iter_mut().zip(line).for_each(|(sum, weight)| *sum += x * weight);
             }
@@ -59,12 +60,12 @@ impl MapArg<'_> {
         let matrix = match &self.2 {
             Some(matrix) => {
                 let view = matrix_view(matrix)?;
-                Some((view.ncols(), view.iter().copied().collect()))
+                Some((view.ncols(), view.iter().copied().try_collect_vec().map_err(to_python)?))
             }
             None => None,
         };
-        let offset = self.3.as_ref().map(vector).transpose()?.map(<[f64]>::to_vec);
-        Ok(Map { centre: vector(&self.0)?.to_vec(), scale: vector(&self.1)?.to_vec(), matrix, offset })
+        let offset = self.3.as_ref().map(owned_vector).transpose()?;
+        Ok(Map { centre: owned_vector(&self.0)?, scale: owned_vector(&self.1)?, matrix, offset })
     }
 }
 
@@ -229,7 +230,7 @@ fn largest(values: &[f64]) -> usize {
 
 /// The numbers of a row.
 fn numbers(row: &Bound<'_, PyAny>, columns: usize) -> PyResult<Vec<f64>> {
-    let mut values = Vec::with_capacity(columns);
+    let mut values = try_with_capacity("a row", columns).map_err(to_python)?;
     if let Ok(list) = row.cast::<PyList>() {
         for item in list.iter() {
             values.push(item.extract()?);

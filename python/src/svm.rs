@@ -307,7 +307,8 @@ pub(crate) fn estimate_svm_memory<'py>(
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let params = SvmParams { cache_bytes, ..SvmParams::default() };
-    let estimate = estimate_memory(kernel.function(), x.view()?, n, &machines, &params, n_jobs);
+    let estimate =
+        estimate_memory(kernel.function(), x.view()?, n, &machines, &params, n_jobs).map_err(to_python)?;
     Ok(fields!(py, estimate, packed, cache, blocks, variables, least))
 }
 

@@ -5,6 +5,7 @@
 
 use super::element::Element;
 use crate::error::{Error, Result};
+use crate::memory::try_with_capacity;
 
 /// Indices of either width, as SciPy stores them.
 #[derive(Debug, Clone, Copy)]
@@ -145,10 +146,13 @@ impl<'a, T: Element> CsrView<'a, T> {
         }
     }
 
-    pub(super) fn gather(&self, rows: &[usize]) -> (Vec<i64>, Vec<i64>, Vec<T>) {
+    pub(super) fn gather(&self, rows: &[usize]) -> Result<(Vec<i64>, Vec<i64>, Vec<T>)> {
         let stored = rows.iter().map(|&r| self.row_len(r)).sum();
-        let (mut indptr, mut indices, mut values) =
-            (Vec::with_capacity(rows.len() + 1), Vec::with_capacity(stored), Vec::with_capacity(stored));
+        let (mut indptr, mut indices, mut values) = (
+            try_with_capacity("gathered rows", rows.len() + 1)?,
+            try_with_capacity("gathered rows", stored)?,
+            try_with_capacity("gathered rows", stored)?,
+        );
         indptr.push(0);
         for &row in rows {
             self.for_each_in_row(row, |j, v| {
@@ -157,7 +161,7 @@ impl<'a, T: Element> CsrView<'a, T> {
             });
             indptr.push(indices.len() as i64);
         }
-        (indptr, indices, values)
+        Ok((indptr, indices, values))
     }
 }
 
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn gather_keeps_rows() {
         let rows = view(&[0, 2, 3], &[0, 3, 1], &[1.0, 2.0, 3.0]).unwrap();
-        let (indptr, indices, values) = rows.gather(&[1, 0]);
+        let (indptr, indices, values) = rows.gather(&[1, 0]).unwrap();
         assert_eq!((indptr, indices, values), (vec![0, 1, 3], vec![1, 0, 3], vec![3.0, 1.0, 2.0]));
     }
 }

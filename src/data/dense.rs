@@ -3,6 +3,7 @@
 use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::error::{Error, Result};
+use crate::memory::try_with_capacity;
 
 /// Elements that lie row after row as a matrix of `shape` (rows, columns).
 pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<'_, T>> {
@@ -29,10 +30,10 @@ pub(crate) fn row<'a, T>(view: &ArrayView2<'a, T>, row: usize) -> &'a [T] {
 }
 
 /// Copies the given rows.
-pub(super) fn gather<T: Copy>(view: &ArrayView2<'_, T>, rows: &[usize]) -> Array2<T> {
-    let mut data = Vec::with_capacity(rows.len() * view.ncols());
+pub(super) fn gather<T: Copy>(view: &ArrayView2<'_, T>, rows: &[usize]) -> Result<Array2<T>> {
+    let mut data = try_with_capacity("gathered rows", rows.len() * view.ncols())?;
     for &i in rows {
         data.extend_from_slice(row(view, i));
     }
-    Array2::from_shape_vec((rows.len(), view.ncols()), data).expect("whole rows were copied")
+    Ok(Array2::from_shape_vec((rows.len(), view.ncols()), data).expect("whole rows were copied"))
 }

@@ -12,7 +12,6 @@ use super::csr::{CsrView, IndexSlice};
 use super::dense::{gather, matrix, row as row_of};
 use super::element::Element;
 use crate::error::{Error, Result};
-use crate::memory;
 
 /// Numbers of a dense row that are compared with zero together.
 const CHUNK: usize = 8;
@@ -144,28 +143,19 @@ impl<'a> Rows<'a> {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.row_len(row))
     }
 
-    /// As [`Rows::gather`], with memory that may be refused.
-    pub(crate) fn copied(&self, what: &'static str, rows: &[usize]) -> Result<OwnedRows> {
-        // Asked for and given back: what is copied next fits in.
-        let entries: usize = rows.iter().map(|&row| self.stored(row)).sum();
-        let size = if self.is_sparse() { 16 } else { 8 };
-        drop(memory::room::<u8>(what, entries.saturating_mul(size))?);
-        Ok(self.gather(rows))
-    }
-
     /// Copies the given rows, keeping layout and precision.
-    pub fn gather(&self, rows: &[usize]) -> OwnedRows {
+    pub fn gather(&self, rows: &[usize]) -> Result<OwnedRows> {
         match self {
-            Self::DenseU8(d) => OwnedRows::DenseU8(gather(d, rows)),
-            Self::DenseF32(d) => OwnedRows::DenseF32(gather(d, rows)),
-            Self::DenseF64(d) => OwnedRows::DenseF64(gather(d, rows)),
+            Self::DenseU8(d) => Ok(OwnedRows::DenseU8(gather(d, rows)?)),
+            Self::DenseF32(d) => Ok(OwnedRows::DenseF32(gather(d, rows)?)),
+            Self::DenseF64(d) => Ok(OwnedRows::DenseF64(gather(d, rows)?)),
             Self::CsrF32(s) => {
-                let (indptr, indices, values) = s.gather(rows);
-                OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }
+                let (indptr, indices, values) = s.gather(rows)?;
+                Ok(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() })
             }
             Self::CsrF64(s) => {
-                let (indptr, indices, values) = s.gather(rows);
-                OwnedRows::CsrF64 { indptr, indices, values, cols: s.cols() }
+                let (indptr, indices, values) = s.gather(rows)?;
+                Ok(OwnedRows::CsrF64 { indptr, indices, values, cols: s.cols() })
             }
         }
     }
@@ -290,7 +280,7 @@ impl<T: DenseElement> From<Array2<T>> for OwnedRows {
     /// Takes the array; it is copied only where it is not row-major.
     fn from(array: Array2<T>) -> Self {
         let row_major = array.is_standard_layout();
-        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() })
+        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() }) // small: the core's arrays are row-major
     }
 }
 
@@ -317,7 +307,7 @@ mod tests {
             let rows = Rows::try_from(view).unwrap();
             assert_eq!((rows.rows(), rows.cols()), view.dim());
             let all: Vec<usize> = (0..view.nrows()).collect();
-            assert_eq!(rows.gather(&all), view.to_owned().into());
+            assert_eq!(rows.gather(&all).unwrap(), view.to_owned().into());
         }
         let column = x.t();
         for view in
@@ -325,6 +315,9 @@ mod tests {
         {
             assert!(matches!(Rows::try_from(view), Err(Error::Layout { .. })), "{:?}", view.strides());
         }
-        assert_eq!(OwnedRows::from(x.t().to_owned()).view().gather(&[2]), arr2(&[[9.0, 9.0, 9.0]]).into());
+        assert_eq!(
+            OwnedRows::from(x.t().to_owned()).view().gather(&[2]).unwrap(),
+            arr2(&[[9.0, 9.0, 9.0]]).into()
+        );
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Node {
 
 /// Returns the `n` nodes on [0, 1] in ascending order.
 pub(crate) fn gauss_legendre(n: usize) -> Result<Vec<Node>> {
-    let mut nodes = memory::room("the nodes of a quadrature", n)?;
+    let mut nodes = memory::try_with_capacity("the nodes of a quadrature", n)?;
     for k in 0..n {
         // Roots lie symmetrically, so the mirrored root is computed by the same numbers.
         let mirrored = k.min(n - 1 - k);

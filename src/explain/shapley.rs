@@ -96,8 +96,8 @@ impl Lanes {
     fn new(rows: Rows<'_>) -> Result<Self> {
         let (n, d) = (rows.rows(), rows.cols());
         let lanes = n.next_multiple_of(LANE_MULTIPLE);
-        let mut values = memory::zeros("the background samples", lanes.saturating_mul(d))?;
-        let mut weights = memory::zeros("the weights of the background", lanes)?;
+        let mut values = memory::try_zeros("the background samples", lanes.saturating_mul(d))?;
+        let mut weights = memory::try_zeros("the weights of the background", lanes)?;
         weights[..n].fill(1.0 / n as f64);
         for row in 0..n {
             rows.for_each_in_row(row, |column, value| values[column * lanes + row] = value);
@@ -109,7 +109,7 @@ impl Lanes {
 /// Vectors or samples as dense rows.
 fn dense(rows: Rows<'_>, what: &'static str) -> Result<Vec<f64>> {
     let d = rows.cols();
-    let mut values = memory::zeros(what, rows.rows().saturating_mul(d))?;
+    let mut values = memory::try_zeros(what, rows.rows().saturating_mul(d))?;
     for row in 0..rows.rows() {
         rows.for_each_in_row(row, |column, value| values[row * d + column] = value);
     }
@@ -158,7 +158,7 @@ pub fn shapley_values(
     }
     let absent = match params.game {
         Game::Interventional => Lanes::new(background)?,
-        Game::ProductKernel => Lanes::new(background.gather(&[0]).view())?,
+        Game::ProductKernel => Lanes::new(background.gather(&[0])?.view())?,
     };
     let problem = Problem {
         expansion: expansion.reborrow(),
@@ -169,13 +169,13 @@ pub fn shapley_values(
         absent,
     };
     let mut found = Found {
-        values: memory::zeros("the Shapley values", n.saturating_mul(params.players).saturating_mul(q))?,
-        totals: memory::zeros("the sums of Shapley values", n.saturating_mul(q).saturating_mul(TOTALS))?,
+        values: memory::try_zeros("the Shapley values", n.saturating_mul(params.players).saturating_mul(q))?,
+        totals: memory::try_zeros("the sums of Shapley values", n.saturating_mul(q).saturating_mul(TOTALS))?,
     };
     let exact = params.players.div_ceil(2).max(1);
     let mut nodes = exact.min(FIRST_NODES);
-    let mut open: Vec<usize> = memory::collected("the samples to explain", 0..n)?;
-    let mut error = memory::zero_matrix("the errors of additivity", (n, q))?;
+    let mut open: Vec<usize> = memory::try_collect("the samples to explain", 0..n)?;
+    let mut error = memory::try_zero_matrix("the errors of additivity", (n, q))?;
     loop {
         problem.explain(&open, nodes, &mut found, monitor, par)?;
         for &sample in &open {
@@ -271,7 +271,8 @@ impl Problem<'_> {
         par: Par,
     ) -> Result<()> {
         let (players, q, m) = (self.params.players, self.expansion.outputs(), self.expansion.len());
-        let mut nodes = memory::room("the nodes of a quadrature", count.next_multiple_of(NODES_TOGETHER))?;
+        let mut nodes =
+            memory::try_with_capacity("the nodes of a quadrature", count.next_multiple_of(NODES_TOGETHER))?;
         nodes.extend(gauss_legendre(count)?.iter().map(|node| (node.t, node.weight)));
         // Nodes of weight 0 complete the last group.
         nodes.resize(count.next_multiple_of(NODES_TOGETHER), (0.5, 0.0));
@@ -287,7 +288,7 @@ impl Problem<'_> {
         let mut watch = Watch::new(monitor, "explain", tasks);
         let together =
             (MAX_PARTIAL_SUMS / size).clamp(MIN_TASKS_TOGETHER, MAX_TASKS_TOGETHER).min(tasks).max(1);
-        let mut parts: Vec<f64> = memory::zeros("partial Shapley values", together.saturating_mul(size))?;
+        let mut parts: Vec<f64> = memory::try_zeros("partial Shapley values", together.saturating_mul(size))?;
         for from in (0..tasks).step_by(together) {
             let until = tasks.min(from + together);
             watch.done(until - from);
@@ -326,12 +327,12 @@ impl Problem<'_> {
         let (d, lanes) = (self.params.player_of.len(), self.absent.count);
         let what = "the factors of a product kernel";
         let mut scratch = Scratch {
-            absent: memory::filled(what, players.saturating_mul(lanes), 1.0)?,
-            lanes: memory::zeros(what, players * LANE_MULTIPLE)?,
-            present: memory::zeros(what, players)?,
-            products: memory::zeros(what, Integrals::space(players))?,
-            values: memory::zeros(what, players)?,
-            sample: memory::zeros(what, d * LANE_MULTIPLE)?,
+            absent: memory::try_filled(what, players.saturating_mul(lanes), 1.0)?,
+            lanes: memory::try_zeros(what, players * LANE_MULTIPLE)?,
+            present: memory::try_zeros(what, players)?,
+            products: memory::try_zeros(what, Integrals::space(players))?,
+            values: memory::try_zeros(what, players)?,
+            sample: memory::try_zeros(what, d * LANE_MULTIPLE)?,
         };
         for vector in vectors {
             let z = &self.vectors[vector * d..][..d];
@@ -393,7 +394,7 @@ impl Problem<'_> {
     /// The value of the empty coalition for each output.
     fn base(&self, found: &Found, n: usize) -> Result<Vec<f64>> {
         let q = self.expansion.outputs();
-        let mut base = memory::copied("the base values", self.expansion.intercepts)?;
+        let mut base = memory::try_to_vec("the base values", self.expansion.intercepts)?;
         if n > 0 {
             for (output, base) in base.iter_mut().enumerate() {
                 *base += found.total(0, 1, output, q);

@@ -11,7 +11,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::control::Monitor;
 use crate::error::Result;
-use crate::memory::{room, zeros};
+use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zeros};
 
 /// A number of vectors.
 pub(super) trait Number: Copy {
@@ -54,7 +54,7 @@ impl ByteRows {
         if m * d * size_of::<T>() <= m * d + 2 * d + 8 {
             return Ok(None);
         }
-        let mut bounds = vec![(f64::INFINITY, f64::NEG_INFINITY); d];
+        let mut bounds = try_vec![(f64::INFINITY, f64::NEG_INFINITY); d]?;
         for row in rows.rows() {
             for ((low, high), value) in bounds.iter_mut().zip(row) {
                 (*low, *high) = (low.min(value.exact()), high.max(value.exact()));
@@ -67,7 +67,7 @@ impl ByteRows {
         for parts in (1..=255_u8).rev() {
             monitor.go_on("write", usize::from(255 - parts), 255)?;
             let step = widest / f64::from(parts);
-            let lows: Vec<f64> = bounds.iter().map(|(low, _)| (low / step).round()).collect();
+            let lows: Vec<f64> = bounds.iter().map(|(low, _)| (low / step).round()).try_collect_vec()?;
             if step <= 0.0 || lows.iter().any(|low| low.abs() > f64::from(i16::MAX)) {
                 continue;
             }
@@ -79,13 +79,13 @@ impl ByteRows {
             {
                 continue;
             }
-            let mut codes = zeros("the codes of the vectors", m * d)?;
+            let mut codes = try_zeros("the codes of the vectors", m * d)?;
             for (codes, row) in codes.chunks_exact_mut(d).zip(rows.rows()) {
                 for ((place, &value), &low) in codes.iter_mut().zip(row).zip(&lows) {
                     *place = code(value, low).unwrap_or_default();
                 }
             }
-            let mut lows: Vec<i16> = lows.into_iter().map(|low| low as i16).collect();
+            let mut lows: Vec<i16> = lows.into_iter().map(|low| low as i16).try_collect_vec()?;
             if lows.iter().all(|low| *low == lows[0]) {
                 lows.truncate(1);
             }
@@ -96,7 +96,7 @@ impl ByteRows {
 
     /// The numbers (m, d), bit by bit what [`ByteRows::of`] was given.
     pub(super) fn values<T: Number>(&self, m: usize, d: usize) -> Result<Array2<T>> {
-        let mut values = room("the vectors", m * d)?;
+        let mut values = try_with_capacity("the vectors", m * d)?;
         for row in self.codes.chunks_exact(d.max(1)).take(m) {
             for (column, &code) in row.iter().enumerate() {
                 let low = self.lows[if self.lows.len() == 1 { 0 } else { column }];

@@ -17,7 +17,7 @@ use serde_json::{Value, from_str, json};
 use super::trouble::Trouble;
 use crate::control::Monitor;
 use crate::error::Error;
-use crate::memory::room;
+use crate::memory::try_with_capacity;
 
 /// Bytes in the largest header; the limit of the format's own library.
 const LARGEST_HEADER: u64 = 100_000_000;
@@ -114,7 +114,7 @@ impl Tensor<'_> {
         monitor: &dyn Monitor,
     ) -> Result<Vec<T>, Error> {
         let elements = self.data.as_chunks().0;
-        let mut decoded = room("the arrays of a model file", elements.len())?;
+        let mut decoded = try_with_capacity("the arrays of a model file", elements.len())?;
         for block in elements.chunks(BLOCK) {
             monitor.go_on("read", decoded.len(), elements.len())?;
             decoded.extend(block.iter().map(|bytes| from(*bytes)));
@@ -253,7 +253,7 @@ pub(super) fn header<'a>(
     }
     let mut json = json!(entries).to_string().into_bytes();
     json.resize(json.len().next_multiple_of(8), b' ');
-    let mut out = (json.len() as u64).to_le_bytes().to_vec();
+    let mut out = (json.len() as u64).to_le_bytes().to_vec(); // small: the description of a file
     out.append(&mut json);
     out
 }

@@ -8,7 +8,7 @@
 
 use crate::control::Monitor;
 use crate::error::Result;
-use crate::memory::{collected, zeros};
+use crate::memory::{try_collect, try_vec, try_zeros};
 
 /// A matrix (m, q) of bytes with the grid of each column.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,8 +27,8 @@ impl Grid {
         if values.len() * 7 <= 9 * q {
             return Ok(None);
         }
-        let codes = zeros("the codes of the coefficients", values.len())?;
-        let mut grid = Self { codes, steps: vec![0.0; q], zeros: vec![0; q] };
+        let codes = try_zeros("the codes of the coefficients", values.len())?;
+        let mut grid = Self { codes, steps: try_vec![0.0; q]?, zeros: try_vec![0; q]? };
         for k in 0..q {
             let column = values.iter().skip(k).step_by(q).copied();
             let Some(found) = grid_of_column(column, monitor)? else { return Ok(None) };
@@ -45,7 +45,7 @@ impl Grid {
     pub(super) fn values(&self) -> Result<Vec<f64>> {
         let q = self.steps.len();
         let value = |(i, &code): (usize, &u8)| number(code, self.steps[i % q], self.zeros[i % q]);
-        collected("the coefficients", self.codes.iter().enumerate().map(value))
+        try_collect("the coefficients", self.codes.iter().enumerate().map(value))
     }
 }
 

@@ -22,6 +22,7 @@ pub use write::{write, write_to};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
+use crate::memory::TryCollect;
 
 /// The problem that a LIBSVM model solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ fn pairs(k: usize) -> Option<usize> {
 }
 
 fn repeated(labels: &[i32]) -> Option<i32> {
-    let mut sorted = labels.to_vec();
+    let mut sorted = labels.to_vec(); // small: one number per class
     sorted.sort_unstable();
     sorted.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
 }
@@ -104,5 +105,5 @@ pub(super) fn training_rows(vectors: Rows<'_>) -> Result<Vec<usize>> {
             }
             Ok(index as usize)
         })
-        .collect()
+        .try_collect_results()
 }

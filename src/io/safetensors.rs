@@ -43,7 +43,7 @@ use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::kernels::Kernel;
-use crate::memory::zeros;
+use crate::memory::{TryCollect, try_zeros};
 use ndarray::ArrayView2;
 
 pub use read::{from_bytes, read};
@@ -105,7 +105,7 @@ impl<'a> Tensors<'a> {
         shape: &[usize],
         elements: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
     ) {
-        self.0.push((name, dtype, shape.to_vec(), Box::new(elements)));
+        self.0.push((name, dtype, shape.to_vec(), Box::new(elements))); // small: two sizes
     }
 
     fn floats(&mut self, name: String, shape: &[usize], values: Cow<'a, [f64]>) {
@@ -198,11 +198,12 @@ fn prepared<'t>(
         tensors.push(name.clone(), *dtype, shape, |out| out.write_all(bytes));
     }
     let mut tensors = tensors.0;
-    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).collect();
+    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).try_collect_vec()?;
     names.sort_unstable();
     if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Error::param("arrays", format!("{twice:?} twice"), "parts of different names"));
     }
+    // small: the arrays of a file
     tensors.sort_by_key(|(_, dtype, ..)| Reverse(dtype.bytes()));
     let listed = tensors.iter().map(|(name, dtype, shape, _)| (name.as_str(), *dtype, shape.as_slice()));
     let header = container::header(&metadata, listed);
@@ -265,7 +266,7 @@ fn byte_rows<T: Number>(
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<u8>>> {
     let Some(ByteRows { codes, lows, step }) = ByteRows::of(rows, monitor)? else { return Ok(None) };
-    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned());
+    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned()); // small: a word
     tensors.floats(format!("{name}.step"), &[1], vec![step].into());
     tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
         each(out, lows.iter(), |low| low.to_le_bytes())
@@ -291,7 +292,7 @@ fn add_coefficients<'t>(
     let shape = if stored < all * each_takes
         && !too_many(all, vectors, stored + bytes_of(tensors, &part(name, "vectors")))
     {
-        let mut bits = zeros("the places of the coefficients", all.div_ceil(8))?;
+        let mut bits = try_zeros("the places of the coefficients", all.div_ceil(8))?;
         for (i, _) in coefficients.iter().enumerate().filter(|(_, value)| is_present(value)) {
             bits[i / 8] |= 1 << (i % 8);
         }

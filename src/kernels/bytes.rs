@@ -10,7 +10,7 @@ use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_with_capacity};
 use crate::simd::Real;
 use crate::simd::bytes::{BytePanel, ByteRows, GROUP, MOST_FEATURES, OFFSET, Outcome, are_fast};
 use crate::with_rows;
@@ -129,9 +129,9 @@ impl BytePanels {
     pub(super) fn pack(unit: Unit, rows: Rows<'_>, order: &[usize], width: usize, par: Par) -> Result<Self> {
         let (stride, count) = (rows.cols().next_multiple_of(GROUP), order.len().div_ceil(width));
         let size = stride * width;
-        let mut values = memory::zeros(PACKED, count.saturating_mul(size))?;
-        let mut sums = memory::zeros(PACKED, count * width)?;
-        let mut squares = memory::zeros(PACKED, count * width)?;
+        let mut values = memory::try_zeros(PACKED, count.saturating_mul(size))?;
+        let mut sums = memory::try_zeros(PACKED, count * width)?;
+        let mut squares = memory::try_zeros(PACKED, count * width)?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         par.for_each_chunk(&mut values, size, |p, panel| {
             for (j, &row) in panel_rows(p).iter().enumerate() {
@@ -162,9 +162,9 @@ impl BytePanels {
     }
 
     /// Squared lengths of the columns in the frame.
-    pub(super) fn norms<T: Real>(&self) -> Vec<T> {
+    pub(super) fn norms<T: Real>(&self) -> Result<Vec<T>> {
         let factor = self.unit.factor();
-        self.squares.iter().map(|&square| T::from_f64(factor * f64::from(square))).collect()
+        self.squares.iter().map(|&square| T::from_f64(factor * f64::from(square))).try_collect_vec()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -178,8 +178,11 @@ impl BytePanels {
 
     /// Rows for the other side of a tile.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<ByteBlock> {
-        let mut values = memory::zeros(PACKED, list.len().saturating_mul(self.stride))?;
-        let (mut squares, mut whole) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
+        let mut values = memory::try_zeros(PACKED, list.len().saturating_mul(self.stride))?;
+        let (mut squares, mut whole) = (
+            try_with_capacity("rows as bytes", list.len())?,
+            try_with_capacity("rows as bytes", list.len())?,
+        );
         for (&row, out) in list.iter().zip(values.chunks_exact_mut(self.stride)) {
             out[..rows.cols()].fill((0 - OFFSET) as i8);
             let mut square = 0;

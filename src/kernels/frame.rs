@@ -16,6 +16,7 @@ use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::simd::blas::{axpy, axpy_compensated, dot_compensated};
 use crate::with_rows;
 
@@ -72,12 +73,12 @@ pub(super) struct Frame {
 
 impl Frame {
     /// For rows like these.
-    pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Self {
+    pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Result<Self> {
         Self::for_sums(kernel, rows, Sums::Any)
     }
 
     /// For rows like these, and coefficients with such sums.
-    pub(super) fn for_sums(kernel: &Kernel, rows: Rows<'_>, sums: Sums) -> Self {
+    pub(super) fn for_sums(kernel: &Kernel, rows: Rows<'_>, sums: Sums) -> Result<Self> {
         let (kernel_there, scale) = scaled(*kernel);
         let whole = |centre| Self {
             original: *kernel,
@@ -92,15 +93,18 @@ impl Frame {
             (is_linear || matches!(kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. })) && rows.rows() > 0;
         if !is_packed_sparse(rows) {
             let everywhere = is_linear || matches!(kernel, Kernel::Rbf { .. });
-            let all: Vec<u32> = (0..if moves { rows.cols() } else { 0 }).map(|k| k as u32).collect();
-            let mut centre = near_mean(rows, &all, everywhere);
-            centre.resize(rows.cols(), 0.0);
-            return whole(centre);
+            let all: Vec<u32> =
+                (0..if moves { rows.cols() } else { 0 }).map(|k| k as u32).try_collect_vec()?;
+            let mut centre = near_mean(rows, &all, everywhere)?;
+            centre.try_resize(rows.cols(), 0.0)?;
+            return Ok(whole(centre));
         }
-        let columns = if moves { full_columns(rows) } else { Vec::new() };
-        let centre = near_mean(rows, &columns, false);
-        let (columns, centre) = columns.into_iter().zip(centre).filter(|(_, c)| *c != 0.0).unzip();
-        Self { columns: Some(columns), ..whole(centre) }
+        let columns = if moves { full_columns(rows)? } else { Vec::new() };
+        let centre = near_mean(rows, &columns, false)?;
+        let moved = || columns.iter().zip(&centre).filter(|(_, c)| **c != 0.0);
+        let (columns, centre) =
+            (moved().map(|(k, _)| *k).try_collect_vec()?, moved().map(|(_, c)| *c).try_collect_vec()?);
+        Ok(Self { columns: Some(columns), ..whole(centre) })
     }
 
     /// The same with dense rows as bytes, in single precision, where that is possible and worth it for these.
@@ -168,8 +172,8 @@ impl Frame {
 
     /// The inner product of a row with the centre, as a sum of two numbers; with a centre that is not zero all numbers of
     /// the row are below the root of [`DOUBLE`].
-    fn along_centre(&self, rows: Rows<'_>, row: usize) -> (f64, f64) {
-        let mut values = vec![0.0; self.centre.len()];
+    fn along_centre(&self, rows: Rows<'_>, row: usize) -> Result<(f64, f64)> {
+        let mut values = try_vec![0.0; self.centre.len()]?;
         match &self.columns {
             None => rows.for_each_in_row(row, |k, v| values[k] = v),
             Some(columns) => {
@@ -182,7 +186,7 @@ impl Frame {
                 });
             }
         }
-        dot_compensated(&values, &self.centre)
+        Ok(dot_compensated(&values, &self.centre))
     }
 
     /// w_j'c of w_j = sum_i B[i, j] x_i over the listed rows, (q,), as if in twice the precision; zeros where there is no
@@ -193,16 +197,16 @@ impl Frame {
         list: &[usize],
         coefficients: &[f64],
         q: usize,
-    ) -> Vec<f64> {
-        let (mut sums, mut rests) = (vec![0.0; q], vec![0.0; q]);
+    ) -> Result<Vec<f64>> {
+        let (mut sums, mut rests) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
         if self.centre.iter().any(|c| *c != 0.0) {
             for (&row, coefficients) in list.iter().zip(coefficients.chunks_exact(q)) {
-                let (product, rest) = self.along_centre(rows, row);
+                let (product, rest) = self.along_centre(rows, row)?;
                 axpy_compensated(product, coefficients, &mut sums, &mut rests);
                 axpy(rest, coefficients, &mut rests);
             }
         }
-        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).collect()
+        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).try_collect_vec()
     }
 
     /// How large numbers get for these rows.
@@ -254,16 +258,16 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// Of kernel values among these rows; a function of the caller's vouches for its own.
-    pub(crate) fn of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Self {
-        Self::for_sums(kernel, rows, Sums::Any)
+    pub(crate) fn of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
+        Ok(Self::for_sums(kernel, rows, Sums::Any)?)
     }
 
     /// The same for coefficients with such sums.
-    pub(crate) fn for_sums(kernel: KernelFunction<'_>, rows: Rows<'_>, sums: Sums) -> Self {
+    pub(crate) fn for_sums(kernel: KernelFunction<'_>, rows: Rows<'_>, sums: Sums) -> Result<Self> {
         match kernel {
-            KernelFunction::BuiltIn(kernel) => Frame::for_sums(&kernel, rows, sums).reach(rows),
+            KernelFunction::BuiltIn(kernel) => Ok(Frame::for_sums(&kernel, rows, sums)?.reach(rows)),
             KernelFunction::Blocks(_) => {
-                Self { kernel: Kernel::Precomputed, entry: 0.0, longest: 0.0, value: 0.0, cols: 0 }
+                Ok(Self { kernel: Kernel::Precomputed, entry: 0.0, longest: 0.0, value: 0.0, cols: 0 })
             }
         }
     }
@@ -410,14 +414,14 @@ pub(super) fn scaled(kernel: Kernel) -> (Kernel, f64) {
 
 /// For each of the columns, which are rising, a number near the mean of what the rows have there; unless `all` are worth a
 /// translation, 0 for those that are not.
-fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Vec<f64> {
+fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Result<Vec<f64>> {
     let (n, d) = (rows.rows(), columns.len());
     if d == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let count = n.min(SAMPLE);
-    let (mut low, mut high) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
-    let mut sums = vec![0.0; d];
+    let (mut low, mut high) = (try_vec![f64::INFINITY; d]?, try_vec![f64::NEG_INFINITY; d]?);
+    let mut sums = try_vec![0.0; d]?;
     for i in 0..count {
         let mut place = 0;
         rows.for_each_in_row(i * n / count, |k, v| {
@@ -442,12 +446,12 @@ fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Vec<f64> {
         let near = (mean / quantum).round() * quantum;
         if near.is_finite() { near } else { low }
     };
-    (0..d).map(of).collect()
+    (0..d).map(of).try_collect_vec()
 }
 
 /// The columns that every row has, rising.
-fn full_columns(rows: Rows<'_>) -> Vec<u32> {
-    let mut columns = Vec::new();
+fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
+    let mut columns = try_with_capacity("the columns", rows.entries(0))?;
     rows.for_each_entry(0, |k, _| columns.push(k as u32));
     for row in 1..rows.rows() {
         if columns.is_empty() {
@@ -466,7 +470,7 @@ fn full_columns(rows: Rows<'_>) -> Vec<u32> {
         });
         columns.truncate(kept);
     }
-    columns
+    Ok(columns)
 }
 
 #[cfg(test)]
@@ -573,7 +577,7 @@ mod tests {
             for (at, value) in found.indexed_iter() {
                 assert!((value - pair(&kernel, x, at.0, x, at.1)).abs() < 1e-15);
             }
-            assert_eq!(diagonal(&kernel, x).len(), 2);
+            assert_eq!(diagonal(&kernel, x).unwrap().len(), 2);
         }
         let beyond = [0_i64, 1 << 32, 5];
         let refused = CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&beyond), &values, 1 << 40);
@@ -589,12 +593,12 @@ mod tests {
             (1e160, Kernel::Rbf { gamma: 1.0 }, Precision::Double),
         ] {
             let x = rows(|v| size * v);
-            let reach = Reach::of(kernel.into(), Rows::from_shape((N, D), &x).unwrap());
+            let reach = Reach::of(kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
             let told = reach.check("X", kept).unwrap_err().to_string();
             assert!(told.starts_with("X=numbers up to ") && told.contains(kernel.name()), "{told}");
         }
         let x = rows(|v| 1e-30 * v);
-        let reach = Reach::of(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap());
+        let reach = Reach::of(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
         assert!(reach.check_small("X", 1e-3).is_ok() && reach.check_small("X", 1e-60).is_err());
     }
 

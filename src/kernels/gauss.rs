@@ -23,7 +23,7 @@ use super::Kernel;
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::simd::chebyshev::{AXES, Boxes, MARGIN, collect, evaluate};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
@@ -81,8 +81,9 @@ impl Extent {
         if !is_summed_fast(kernel, d) || rows.rows() == 0 {
             return None;
         }
+        // small: at most three columns
         let (mut least, mut most) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
-        let mut point = vec![0.0; d];
+        let mut point = vec![0.0; d]; // small: at most three columns
         for row in 0..rows.rows() {
             point.fill(0.0);
             rows.for_each_in_row(row, |k, v| point[k] = v);
@@ -92,6 +93,7 @@ impl Extent {
             }
         }
         let unit = gamma.sqrt();
+        // small: at most three columns
         let lengths = least.iter().zip(&most).map(|(least, most)| unit * (most - least)).collect();
         Some(Self { unit, least, lengths })
     }
@@ -99,7 +101,7 @@ impl Extent {
     /// Rows as points in these units.
     pub(super) fn points(&self, rows: Rows<'_>, list: &[usize]) -> Result<Vec<f64>> {
         let d = self.least.len();
-        let mut points = memory::zeros(SUM, list.len() * d)?;
+        let mut points = memory::try_zeros(SUM, list.len() * d)?;
         let mut buffer = [0.0; AXES];
         for (point, &row) in points.chunks_exact_mut(d).zip(list) {
             buffer.fill(0.0);
@@ -127,6 +129,7 @@ impl Extent {
 
     /// What boxes of this kind cost for so many points.
     fn boxes(&self, order: usize, side: f64, points: usize) -> (f64, impl FnOnce() -> Plan) {
+        // small: at most three columns
         let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
         let size: f64 = counts.iter().map(|count| count * order as f64).product();
         let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
@@ -135,6 +138,7 @@ impl Extent {
         let cost = START + points as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
         let cost = if size <= MOST_COEFFICIENTS { cost } else { f64::INFINITY };
         (cost, move || Plan {
+            // small: at most three columns
             boxes: Boxes { order, counts: counts.into_iter().map(|count| count as usize).collect() },
             scale: 1.0 / side,
         })
@@ -150,11 +154,11 @@ impl Plan {
     /// The polynomials of sums over `y`.
     fn coefficients(&self, (y, weights): (&[f64], &[f64]), par: Par) -> Result<Vec<f64>> {
         let size = self.boxes.size();
-        let mut values = memory::zeros(SUM, size + MARGIN)?;
+        let mut values = memory::try_zeros(SUM, size + MARGIN)?;
         collect(&self.boxes, self.scale, y, weights, &mut values);
         let stencil = self.stencil();
         for axis in 0..self.boxes.counts.len() {
-            let mut next = memory::zeros(SUM, size + MARGIN)?;
+            let mut next = memory::try_zeros(SUM, size + MARGIN)?;
             self.pass(axis, &stencil, &values[..size], &mut next[..size], par);
             values = next;
         }
@@ -187,13 +191,16 @@ impl Plan {
         let (order, side) = (self.boxes.order, 1.0 / self.scale);
         let reach = reach(side);
         let angle = |q: usize| std::f64::consts::PI * (q as f64 + 0.5) / order as f64;
+        // small: the order of a polynomial
         let to_coefficients = Array2::from_shape_fn((order, order), |(a, q)| {
             let half = if a == 0 { 1.0 } else { 2.0 };
             half / order as f64 * (a as f64 * angle(q)).cos()
         });
+        // small: the order of a polynomial
         let mut stencil = Array2::zeros(((2 * reach + 1) * order, order));
         for k in 0..2 * reach + 1 {
             let apart = k as f64 - reach as f64;
+            // small: the order of a polynomial
             let values = Array2::from_shape_fn((order, order), |(b, a)| {
                 let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));
                 (-distance * distance).exp()
@@ -260,10 +267,10 @@ impl Fields {
         if (live * plan.boxes.size()) as f64 > 2.0 * MOST_COEFFICIENTS {
             return Ok(None);
         }
-        let points = extent.points(vectors, &(0..m).collect::<Vec<_>>())?;
-        let mut outputs = Vec::with_capacity(q);
+        let points = extent.points(vectors, &(0..m).try_collect_vec()?)?;
+        let mut outputs = try_with_capacity("the outputs' polynomials", q)?;
         for output in 0..q {
-            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().collect();
+            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().try_collect_vec()?;
             let total: f64 = weights.iter().map(|w| w.abs()).sum();
             let polynomials =
                 if total > 0.0 { Some(plan.coefficients((&points, &weights), par)?) } else { None };
@@ -282,7 +289,7 @@ impl Fields {
     pub(super) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
         let (q, d) = (self.outputs.len(), self.extent.lengths.len());
         let points = self.extent.points(x, list)?;
-        let mut sums = vec![0.0; list.len()];
+        let mut sums = try_vec![0.0; list.len()]?;
         for (j, output) in self.outputs.iter().enumerate() {
             let Some((polynomials, least)) = output else { continue };
             sums.fill(0.0);
@@ -439,7 +446,7 @@ mod tests {
             assert_eq!(f, evaluator.evaluate(rows, Par::Sequential).unwrap());
             for i in 0..n {
                 let alone = rows.gather(&[i]);
-                let alone = evaluator.evaluate(alone.view(), Par::Sequential).unwrap();
+                let alone = evaluator.evaluate(alone.unwrap().view(), Par::Sequential).unwrap();
                 for j in 0..q {
                     assert_eq!(f[[i, j]], alone[[0, j]]);
                     let of = |k: usize| coefficients[k * q + j] * pair(&kernel, rows, i, z_rows, k);

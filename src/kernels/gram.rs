@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 
 use super::frame::Frame;
 use super::pack::Panels;
@@ -45,13 +45,13 @@ pub fn gram_watched(
 ) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
-    let mut out = memory::zero_matrix(MATRIX, (n, m))?;
+    let mut out = memory::try_zero_matrix(MATRIX, (n, m))?;
     if n == 0 || m == 0 {
         return Ok(out);
     }
     if matches!(kernel, Kernel::Precomputed) {
         let columns = indices(z, x.cols())?;
-        let mut values = vec![0.0; x.cols()];
+        let mut values = try_vec![0.0; x.cols()]?;
         for (i, mut out) in out.rows_mut().into_iter().enumerate() {
             values.fill(0.0);
             x.for_each_in_row(i, |k, v| values[k] = v);
@@ -63,7 +63,7 @@ pub fn gram_watched(
     let columns = PackedVectors::new(*kernel, z, par)?;
     columns.check(x)?;
     let values = out.as_slice_mut().expect("a new array is row-major");
-    let all: Vec<usize> = (0..n).collect();
+    let all: Vec<usize> = (0..n).try_collect_vec()?;
     let at_once = (LOOK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK * par.threads());
     for (turn, (list, values)) in
         all.chunks(at_once).zip(values.chunks_mut(at_once.saturating_mul(m))).enumerate()
@@ -80,7 +80,7 @@ pub fn gram_watched(
 /// [`Error::Shape`] and [`Error::Param`] where a vector is not the index of a column.
 pub(super) fn indices(vectors: Rows<'_>, columns: usize) -> Result<Vec<usize>> {
     Error::check_len("columns of precomputed vectors, an index each", 1, vectors.cols())?;
-    let mut list = vec![0; vectors.rows()];
+    let mut list = try_vec![0; vectors.rows()]?;
     for (i, index) in list.iter_mut().enumerate() {
         let mut value = 0.0;
         vectors.for_each_in_row(i, |_, v| value = v);
@@ -125,7 +125,7 @@ impl<T: Real> PackedVectors<T> {
     /// # Errors
     /// [`Error::Memory`].
     pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
-        let panels = Panels::pack(z, &(0..z.rows()).collect::<Vec<_>>(), &Frame::of(&kernel, z).into(), par)?;
+        let panels = Panels::pack(z, &(0..z.rows()).try_collect_vec()?, &Frame::of(&kernel, z)?.into(), par)?;
         Ok(Self { kernel, panels, len: z.rows(), features: z.cols() })
     }
 
@@ -153,7 +153,7 @@ impl<T: Real> PackedVectors<T> {
         let stride = self.stride();
         par.try_for_each_chunk(out, (BLOCK / 2 * stride).max(1), |task, out| {
             let from = first + task * (BLOCK / 2);
-            let rows: Vec<usize> = (from..from + out.len() / stride).collect();
+            let rows: Vec<usize> = (from..from + out.len() / stride).try_collect_vec()?;
             self.values(x, &rows, out, stride)?;
             for line in out.chunks_exact_mut(stride) {
                 line[self.len..].fill(T::ZERO);
@@ -231,7 +231,7 @@ pub fn gram_symmetric_watched(
     par: Par,
 ) -> Result<Array2<f64>> {
     let mut out = gram_watched(kernel, z, z, monitor, par)?;
-    for (i, value) in diagonal(kernel, z).into_iter().enumerate() {
+    for (i, value) in diagonal(kernel, z)?.into_iter().enumerate() {
         out[[i, i]] = value;
         for j in 0..i {
             out[[i, j]] = out[[j, i]];
@@ -260,12 +260,13 @@ pub(crate) fn gram_lower<T: Real>(
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
-            let rows = KernelRows::new(source, x, &(0..n).collect::<Vec<_>>(), Precision::Double, par)?;
+            let rows = KernelRows::new(source, x, &(0..n).try_collect_vec()?, Precision::Double, par)?;
             for (group, lines) in out.chunks_mut(BLOCK * stride).enumerate() {
                 tick(group * BLOCK)?;
-                let mut values: Vec<f64> = memory::zeros(MATRIX, lines.len() / stride * n)?;
-                let list: Vec<usize> = (group * BLOCK..group * BLOCK + lines.len() / stride).collect();
-                let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).collect();
+                let mut values: Vec<f64> = memory::try_zeros(MATRIX, lines.len() / stride * n)?;
+                let list: Vec<usize> =
+                    (group * BLOCK..group * BLOCK + lines.len() / stride).try_collect_vec()?;
+                let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).try_collect_vec()?;
                 rows.compute(&list, &mut parts, par)?;
                 for ((i, line), values) in
                     list.iter().zip(lines.chunks_exact_mut(stride)).zip(values.chunks_exact(n))
@@ -281,13 +282,13 @@ pub(crate) fn gram_lower<T: Real>(
     };
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    let panels = Panels::<T>::pack(x, &(0..n).collect::<Vec<_>>(), &Frame::of(&kernel, x).into(), par)?;
+    let panels = Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Frame::of(&kernel, x)?.into(), par)?;
     let width = panels.width();
     for (group, lines) in out.chunks_mut(step * stride).enumerate() {
         tick(group * step)?;
         par.try_for_each_chunk(lines, BLOCK * stride, |task, lines| {
             let first = group * step + task * BLOCK;
-            let rows: Vec<usize> = (first..first + lines.len() / stride).collect();
+            let rows: Vec<usize> = (first..first + lines.len() / stride).try_collect_vec()?;
             let block = panels.block(x, &rows)?;
             let range = 0..(first + rows.len()).div_ceil(width);
             for_each_tile(&block, &panels, range, BLOCK, |row, count, p, tile| {
@@ -307,8 +308,8 @@ pub(crate) fn gram_lower<T: Real>(
 }
 
 /// k(z_i, z_i) for every row.
-pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Vec<f64> {
-    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).collect()
+pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Result<Vec<f64>> {
+    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).try_collect_vec()
 }
 
 #[cfg(test)]

@@ -46,7 +46,6 @@ pub use pair::pair;
 pub(crate) use pair::self_value;
 pub(crate) use pool::{Formula, Lines, VectorPool};
 pub use product::Evaluator;
-pub(crate) use product::made;
 pub(crate) use rounding::{RelativeRounding, growth, rounding};
 pub(crate) use row::{RowBuffer, RowWriter};
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};

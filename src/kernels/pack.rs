@@ -11,7 +11,7 @@ use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction};
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
 use crate::simd::place::{place, squared_lengths};
 use crate::simd::{Real, epilogue::Epilogue};
@@ -43,10 +43,10 @@ pub(crate) fn packed_bytes(
     rows: Rows<'_>,
     n: usize,
     precision: Precision,
-) -> usize {
+) -> Result<usize> {
     let kernel = kernel.built_in();
     if kernel == Kernel::Precomputed {
-        return n * size_of::<usize>();
+        return Ok(n * size_of::<usize>());
     }
     let points = if is_summed_fast(&kernel, rows.cols()) { n * rows.cols() * size_of::<f64>() } else { 0 };
     let (number, width) = match precision {
@@ -54,16 +54,17 @@ pub(crate) fn packed_bytes(
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
     };
     let (given, lines) = (rows.rows(), n.div_ceil(width) * width);
-    let looked_at: Vec<usize> = (0..given.min(LOOKED_AT)).map(|i| i * given / given.min(LOOKED_AT)).collect();
-    let some = rows.gather(&looked_at);
-    let frame = Frame::of(&kernel, rows);
+    let looked_at: Vec<usize> =
+        (0..given.min(LOOKED_AT)).map(|i| i * given / given.min(LOOKED_AT)).try_collect_vec()?;
+    let some = rows.gather(&looked_at)?;
+    let frame = Frame::of(&kernel, rows)?;
     if precision == Precision::Single
         && frame.clone().with_bytes(some.view(), Par::Sequential).unit().is_some()
     {
-        return lines * (BytePanels::bytes_a_row(rows.cols()) + number);
+        return Ok(lines * (BytePanels::bytes_a_row(rows.cols()) + number));
     }
     if !frame.is_sparse() {
-        return points + number * lines * (rows.cols() + 1);
+        return Ok(points + number * lines * (rows.cols() + 1));
     }
     let (mut features, mut of_panel) = (0, Vec::new());
     let count = given.div_ceil(width);
@@ -77,7 +78,7 @@ pub(crate) fn packed_bytes(
         features += of_panel.len();
     }
     let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width;
-    (bytes as f64 * n as f64 / given.max(1) as f64) as usize
+    Ok((bytes as f64 * n as f64 / given.max(1) as f64) as usize)
 }
 
 /// What the memory of this file is for.
@@ -113,13 +114,12 @@ impl<T: Real> Panels<T> {
     pub(super) fn pack(rows: Rows<'_>, order: &[usize], frame: &Arc<Frame>, par: Par) -> Result<Self> {
         let width = panel_width::<T>();
         let count = order.len().div_ceil(width);
-        let mut norms = vec![T::ZERO; count * width];
+        let mut norms = try_vec![T::ZERO; count * width]?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         let frame = Arc::clone(frame);
         let unit = frame.unit().filter(|_| size_of::<T>() == size_of::<f32>());
         if frame.is_sparse() && unit.is_none() {
-            let panels = par.map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width));
-            let mut panels = panels.into_iter().collect::<Result<Vec<_>>>()?;
+            let mut panels = par.try_map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width))?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
                 norms.copy_from_slice(&panel.norms);
             }
@@ -130,19 +130,19 @@ impl<T: Real> Panels<T> {
             Ok(Self { frame, features, width, data: Data::Sparse(panels, columns), norms })
         } else if let Some(unit) = unit {
             let panels = BytePanels::pack(unit, rows, order, width, par)?;
-            let norms = panels.norms();
+            let norms = panels.norms()?;
             Ok(Self { frame, features: rows.cols(), width, data: Data::Bytes(panels), norms })
         } else {
             let size = rows.cols() * width;
-            let mut data = memory::zeros(PACKED, count.saturating_mul(size))?;
+            let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
             if size > 0 {
                 let (centre, scale) = frame.dense();
-                par.for_each_chunk(&mut data, size, |p, panel| {
+                par.try_for_each_chunk(&mut data, size, |p, panel| {
                     let list = panel_rows(p);
-                    let mut lines = vec![T::ZERO; list.len() * rows.cols()];
+                    let mut lines = try_vec![T::ZERO; list.len() * rows.cols()]?;
                     with_rows!(&rows,
                         dense(view) => {
-                            let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).collect();
+                            let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
                             place(&rows, centre, scale, &mut lines, centre.len());
                         },
                         csr(_s) => unreachable!("sparse rows are packed above"));
@@ -151,10 +151,11 @@ impl<T: Real> Panels<T> {
                             *out = v;
                         }
                     }
-                });
+                    Ok(())
+                })?;
                 par.for_each_chunk(&mut norms, width, |p, norms| {
                     let panel = &data[p * size..(p + 1) * size];
-                    let mut sums = vec![0.0; width];
+                    let mut sums = vec![0.0; width]; // small: one number per row of a panel
                     for line in panel.chunks_exact(width) {
                         for (sum, v) in sums.iter_mut().zip(line) {
                             *sum += v.to_f64() * v.to_f64();
@@ -256,7 +257,7 @@ impl<T: Real> Panels<T> {
             };
             let mut entries = SparseBlock::new(features);
             entries.reserve(list.iter().map(|&row| rows.entries(row)).sum())?;
-            let mut norms = Vec::with_capacity(list.len());
+            let mut norms = try_with_capacity("norms of packed rows", list.len())?;
             for &row in list {
                 let mut norm = 0.0;
                 self.frame.for_each(rows, row, |k, v| {
@@ -273,16 +274,16 @@ impl<T: Real> Panels<T> {
         }
         if let Data::Bytes(panels) = &self.data {
             let block = panels.block(rows, list)?;
-            return Ok(RowBlock { norms: vec![T::ZERO; list.len()], form: Form::Bytes(block) });
+            return Ok(RowBlock { norms: try_vec![T::ZERO; list.len()]?, form: Form::Bytes(block) });
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
-        let mut data: Vec<T> = memory::zeros(PACKED, list.len().saturating_mul(stride))?;
-        let mut norms = vec![T::ZERO; list.len()];
+        let mut data: Vec<T> = memory::try_zeros(PACKED, list.len().saturating_mul(stride))?;
+        let mut norms = try_vec![T::ZERO; list.len()]?;
         let (centre, scale) = self.frame.dense();
         with_rows!(&rows,
         dense(view) => {
-            let lines: Vec<_> = list.iter().map(|&row| dense_row(view, row)).collect();
+            let lines: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
             place(&lines, centre, scale, &mut data, stride);
         },
         csr(view) => if stride > 0 {
@@ -300,7 +301,8 @@ impl<T: Real> Panels<T> {
 
 /// The columns that any of the panels has, rising; their features become numbers of these.
 fn numbered<T: Real>(panels: &mut [SparsePanel<T>], par: Par) -> Result<Vec<u32>> {
-    let mut columns: Vec<u32> = memory::room(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
+    let mut columns: Vec<u32> =
+        memory::try_with_capacity(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
     columns.extend(panels.iter().flat_map(|panel| panel.features.iter()));
     columns.sort_unstable();
     columns.dedup();
@@ -325,7 +327,8 @@ impl<T: Real> SparsePanel<T> {
         // More than enough for dense rows: what is not touched costs less than to count.
         let stored = list.iter().map(|&row| rows.stored(row)).sum();
         // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
-        let (mut keys, mut entries) = (memory::room(PACKED, stored)?, memory::room(PACKED, stored)?);
+        let (mut keys, mut entries) =
+            (memory::try_with_capacity(PACKED, stored)?, memory::try_with_capacity(PACKED, stored)?);
         for (j, &row) in list.iter().enumerate() {
             frame.for_each(rows, row, |k, v| {
                 keys.push((k as u64) << 32 | entries.len() as u64);
@@ -335,11 +338,11 @@ impl<T: Real> SparsePanel<T> {
         keys.sort_unstable();
         let count = 1 + keys.windows(2).filter(|pair: &&[u64]| pair[0] >> 32 != pair[1] >> 32).count();
         // There are many panels: even what is small is asked for, and can be refused.
-        let mut features = memory::room(PACKED, count)?;
-        let mut values = memory::room(PACKED, (count + 1) * width)?;
+        let mut features = memory::try_with_capacity(PACKED, count)?;
+        let mut values = memory::try_with_capacity(PACKED, (count + 1) * width)?;
         values.resize(width, T::ZERO);
         let (mut norms, mut baseline) =
-            (memory::filled(PACKED, width, 0.0)?, memory::filled(PACKED, width, 0.0)?);
+            (memory::try_filled(PACKED, width, 0.0)?, memory::try_filled(PACKED, width, 0.0)?);
         for key in keys {
             let feature = (key >> 32) as u32;
             if features.last() != Some(&feature) {
@@ -352,7 +355,7 @@ impl<T: Real> SparsePanel<T> {
             norms[j] += value.to_f64() * value.to_f64();
             baseline[j] += value.to_f64().abs();
         }
-        let rounded = |sums: Vec<f64>| memory::collected(PACKED, sums.into_iter().map(T::from_f64));
+        let rounded = |sums: Vec<f64>| memory::try_collect(PACKED, sums.into_iter().map(T::from_f64));
         Ok(Self { features, values, norms: rounded(norms)?, baseline: rounded(baseline)? })
     }
 

@@ -19,6 +19,7 @@ use super::pack::method;
 use super::row::RowBuffer;
 use super::{Kernel, self_value};
 use crate::error::{Error, Result};
+use crate::memory::{TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
@@ -70,7 +71,7 @@ impl<T: Real> Formula<T> {
     }
 
     /// A buffer for rows of `features` features.
-    pub(crate) fn row(&self, features: usize) -> RowBuffer<T> {
+    pub(crate) fn row(&self, features: usize) -> Result<RowBuffer<T>> {
         RowBuffer::new(features, self.sparse, self.scale)
     }
 }
@@ -85,8 +86,12 @@ enum Places {
 }
 
 impl Places {
-    fn new(features: usize) -> Self {
-        if features <= NARROW { Self::All(vec![0; features]) } else { Self::Some(vec![(0, 0); 64]) }
+    fn new(features: usize) -> Result<Self> {
+        if features <= NARROW {
+            Ok(Self::All(try_vec![0; features]?))
+        } else {
+            Ok(Self::Some(try_vec![(0, 0); 64]?))
+        }
     }
 
     /// The place of a feature in a table of so many, or the free one where it belongs.
@@ -107,12 +112,12 @@ impl Places {
     }
 
     /// A feature that has no line takes one; `line` are taken with it.
-    fn enter(&mut self, feature: u32, line: usize) {
+    fn enter(&mut self, feature: u32, line: usize) -> Result<()> {
         match self {
             Self::All(lines) => lines[feature as usize] = line as u32,
             Self::Some(table) => {
                 if 2 * line > table.len() {
-                    let mut larger = vec![(0, 0); 2 * table.len()];
+                    let mut larger = try_vec![(0, 0); 2 * table.len()]?;
                     for &(feature, line) in table.iter().filter(|(_, line)| *line != 0) {
                         let at = Self::find(&larger, feature);
                         larger[at] = (feature, line);
@@ -123,6 +128,7 @@ impl Places {
                 table[at] = (feature, line as u32);
             }
         }
+        Ok(())
     }
 }
 
@@ -153,36 +159,37 @@ struct Panel<T> {
 }
 
 impl<T: Real> Panel<T> {
-    fn new(features: usize, sparse: bool, width: usize) -> Self {
+    fn new(features: usize, sparse: bool, width: usize) -> Result<Self> {
         let (lines, listed) = if sparse { (1, features) } else { (features, 0) };
-        Self {
-            data: vec![T::ZERO; lines * width],
-            norms: vec![T::ZERO; width],
-            baseline: vec![T::ZERO; width],
-            places: Places::new(listed),
+        Ok(Self {
+            data: try_vec![T::ZERO; lines * width]?,
+            norms: try_vec![T::ZERO; width]?,
+            baseline: try_vec![T::ZERO; width]?,
+            places: Places::new(listed)?,
             features: Vec::new(),
             entries: 0,
-        }
+        })
     }
 
     /// Empties a column; lines that nobody uses any more go once they are many.
-    fn clear(&mut self, column: usize, features: usize, width: usize) {
+    fn clear(&mut self, column: usize, features: usize, width: usize) -> Result<()> {
         for line in self.data.chunks_exact_mut(width) {
             self.entries -= usize::from(line[column] != T::ZERO);
             line[column] = T::ZERO;
         }
         if self.features.len() <= width + SPARE * self.entries {
-            return;
+            return Ok(());
         }
-        let mut kept = Self::new(features, true, width);
+        let mut kept = Self::new(features, true, width)?;
         for (&feature, line) in self.features.iter().zip(self.data.chunks_exact(width).skip(1)) {
             if line.iter().any(|v| *v != T::ZERO) {
-                kept.features.push(feature);
-                kept.data.extend_from_slice(line);
-                kept.places.enter(feature, kept.features.len());
+                kept.features.try_push(feature)?;
+                kept.data.try_extend(line.iter().copied())?;
+                kept.places.enter(feature, kept.features.len())?;
             }
         }
         (self.data, self.features, self.places) = (kept.data, kept.features, kept.places);
+        Ok(())
     }
 }
 
@@ -207,23 +214,25 @@ impl<T: Real> VectorPool<T> {
     }
 
     /// Adds a vector behind the last one.
-    pub(crate) fn push(&mut self, row: &RowBuffer<T>) {
+    pub(crate) fn push(&mut self, row: &RowBuffer<T>) -> Result<()> {
         if self.len == self.panels.len() * self.width {
-            self.panels.push(Panel::new(self.features, self.sparse, self.width));
+            self.panels.try_push(Panel::new(self.features, self.sparse, self.width)?)?;
         }
         self.len += 1;
-        self.write(self.len - 1, row);
+        self.write(self.len - 1, row)?;
+        Ok(())
     }
 
     /// Puts a vector in the place of another.
-    pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) {
+    pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) -> Result<()> {
         if self.sparse {
-            self.panels[at / self.width].clear(at % self.width, self.features, self.width);
+            self.panels[at / self.width].clear(at % self.width, self.features, self.width)?;
         }
-        self.write(at, row);
+        self.write(at, row)?;
+        Ok(())
     }
 
-    fn write(&mut self, at: usize, row: &RowBuffer<T>) {
+    fn write(&mut self, at: usize, row: &RowBuffer<T>) -> Result<()> {
         debug_assert!(row.is_sparse() == self.sparse && at < self.len);
         let (width, column) = (self.width, at % self.width);
         let panel = &mut self.panels[at / width];
@@ -233,10 +242,10 @@ impl<T: Real> VectorPool<T> {
             for (&k, &v) in features.iter().zip(values) {
                 let mut line = panel.places.line(k);
                 if line == 0 {
-                    panel.features.push(k);
-                    panel.data.resize(panel.data.len() + width, T::ZERO);
+                    panel.features.try_push(k)?;
+                    panel.data.try_resize(panel.data.len() + width, T::ZERO)?;
                     line = panel.features.len();
-                    panel.places.enter(k, line);
+                    panel.places.enter(k, line)?;
                 }
                 panel.data[line * width + column] = v;
                 panel.entries += usize::from(v != T::ZERO);
@@ -247,6 +256,7 @@ impl<T: Real> VectorPool<T> {
         }
         panel.norms[column] = row.norm[0];
         panel.baseline[column] = T::from_f64(total);
+        Ok(())
     }
 
     /// The values of one row against all vectors, in their order.
@@ -255,10 +265,10 @@ impl<T: Real> VectorPool<T> {
         formula: &Formula<T>,
         row: &RowBuffer<T>,
         room: &'a mut Lines<T>,
-    ) -> &'a [T] {
+    ) -> Result<&'a [T]> {
         let Lines { out, entries, map } = room;
         if out.len() < self.panels.len() * self.width {
-            out.resize(self.panels.len() * self.width, T::ZERO);
+            out.try_resize(self.panels.len() * self.width, T::ZERO)?;
         }
         for (panel, out) in self.panels.iter().zip(out.chunks_exact_mut(self.width)) {
             let block = if self.sparse {
@@ -278,7 +288,7 @@ impl<T: Real> VectorPool<T> {
             let panel = PanelView { values: &panel.data, norms: &panel.norms, baseline };
             panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, panel, out);
         }
-        &out[..self.len]
+        Ok(&out[..self.len])
     }
 }
 
@@ -303,21 +313,21 @@ mod tests {
         for kernel in KERNELS {
             let formula = Formula::<f64>::of(&kernel, sparse).unwrap();
             let mut pool = VectorPool::new(d, sparse);
-            let (mut buffer, mut room) = (formula.row(d), Lines::new());
+            let (mut buffer, mut room) = (formula.row(d).unwrap(), Lines::new());
             for i in 0..n / 2 {
                 buffer.load(&rows, i);
-                pool.push(&buffer);
+                pool.push(&buffer).unwrap();
             }
             // Some vectors make room for others, again and again.
             let mut members: Vec<usize> = (0..n / 2).collect();
             for (time, at) in [0, 7, n / 2 - 1, 7, 7, 7, 7, 8, 9, 10].into_iter().enumerate() {
                 buffer.load(&rows, n / 2 + time);
-                pool.replace(at, &buffer);
+                pool.replace(at, &buffer).unwrap();
                 members[at] = n / 2 + time;
             }
             for i in 0..n {
                 buffer.load(&rows, i);
-                let values = pool.values(&formula, &buffer, &mut room);
+                let values = pool.values(&formula, &buffer, &mut room).unwrap();
                 assert_eq!(values.len(), members.len());
                 for (&value, &j) in values.iter().zip(&members) {
                     assert!((value - pair(&kernel, rows, i, rows, j)).abs() < 1e-12, "{kernel:?}");
@@ -363,10 +373,10 @@ mod tests {
         let rows: Rows<'_> =
             CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, d).unwrap().into();
         let formula = Formula::<f32>::of(&Kernel::Linear, true).unwrap();
-        let (mut pool, mut row, mut room) = (VectorPool::new(d, true), formula.row(d), Lines::new());
+        let (mut pool, mut row, mut room) = (VectorPool::new(d, true), formula.row(d).unwrap(), Lines::new());
         for i in 0..n {
             row.load(&rows, i);
-            if i < 40 { pool.push(&row) } else { pool.replace(i % 40, &row) }
+            if i < 40 { pool.push(&row).unwrap() } else { pool.replace(i % 40, &row).unwrap() }
         }
         let taken: usize = pool
             .panels
@@ -377,8 +387,8 @@ mod tests {
             })
             .sum();
         assert!(taken < 200_000, "{taken}");
-        assert_eq!(pool.values(&formula, &row, &mut room)[n % 40..(n % 40) + 2], [1.0, 1.0]);
-        assert_eq!(pool.values(&formula, &row, &mut room)[(n - 1) % 40], 3.0);
+        assert_eq!(pool.values(&formula, &row, &mut room).unwrap()[n % 40..(n % 40) + 2], [1.0, 1.0]);
+        assert_eq!(pool.values(&formula, &row, &mut room).unwrap()[(n - 1) % 40], 3.0);
     }
 
     #[test]
@@ -392,12 +402,12 @@ mod tests {
             for sparse in [false, true] {
                 let formula = Formula::<f32>::of(kernel, sparse).unwrap();
                 let (mut pool, mut row, mut room) =
-                    (VectorPool::new(d, sparse), formula.row(d), Lines::new());
+                    (VectorPool::new(d, sparse), formula.row(d).unwrap(), Lines::new());
                 for i in 0..n {
                     row.load(&rows, i);
                     assert!(data[i * d..(i + 1) * d] == *row.given());
-                    pool.push(&row);
-                    found.extend(pool.values(&formula, &row, &mut room).iter().map(|v| v.to_bits()));
+                    pool.push(&row).unwrap();
+                    found.extend(pool.values(&formula, &row, &mut room).unwrap().iter().map(|v| v.to_bits()));
                     found.push((formula.self_value(&row) as f32).to_bits());
                 }
             }
@@ -423,11 +433,12 @@ mod tests {
         let data: Vec<f32> = (0..40).map(|i| 10_000.0 + (i % 7) as f32 * 0.125).collect();
         let rows: Rows<'_> = Rows::from_shape((10, 4), &data).unwrap();
         let formula = Formula::<f32>::of(&Kernel::Linear, false).unwrap().squared_distance();
-        let (mut pool, mut buffer, mut room) = (VectorPool::new(4, false), formula.row(4), Lines::new());
+        let (mut pool, mut buffer, mut room) =
+            (VectorPool::new(4, false), formula.row(4).unwrap(), Lines::new());
         buffer.load(&rows, 0);
-        pool.push(&buffer);
+        pool.push(&buffer).unwrap();
         buffer.load(&rows, 1);
         let exact: f32 = (0..4).map(|k| (data[k] - data[4 + k]).powi(2)).sum();
-        assert_eq!(pool.values(&formula, &buffer, &mut room), &[exact]);
+        assert_eq!(pool.values(&formula, &buffer, &mut room).unwrap(), &[exact]);
     }
 }

@@ -32,7 +32,7 @@ use crate::control::{Monitor, Par, Silent};
 use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory;
+use crate::memory::{self, TryCollect, TryToVec, get_or_try_init, try_vec};
 use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
 use crate::simd::{Real, lanes};
 use std::sync::OnceLock;
@@ -106,7 +106,7 @@ impl Evaluator {
         let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
         ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
         kernel.check_rows("vectors", vectors)?;
-        let all: Vec<usize> = (0..vectors.rows()).collect();
+        let all: Vec<usize> = (0..vectors.rows()).try_collect_vec()?;
         let q = intercepts.len();
         let is_large = kernel.constant_diagonal().is_some()
             && (0..q).any(|j| {
@@ -115,9 +115,9 @@ impl Evaluator {
             });
         Ok(Self {
             kernel,
-            vectors: vectors.copied(MODEL, &all)?,
-            coefficients: memory::copied(MODEL, expansion.flat())?,
-            intercepts: intercepts.to_vec(),
+            vectors: vectors.gather(&all)?,
+            coefficients: memory::try_to_vec(MODEL, expansion.flat())?,
+            intercepts: intercepts.try_to_vec()?,
             is_large,
             weights: OnceLock::new(),
             fields: OnceLock::new(),
@@ -177,7 +177,7 @@ impl Evaluator {
             return self.evaluate_pairs(x, way, monitor, par);
         }
         let make = || Fields::new(&self.kernel, self.vectors.view(), &self.coefficients, par);
-        let Some(fields) = made(&self.fields, make)? else {
+        let Some(fields) = get_or_try_init(&self.fields, make)? else {
             return self.evaluate_pairs(x, way, monitor, par);
         };
         self.kernel.check_rows("X", x)?;
@@ -189,7 +189,7 @@ impl Evaluator {
 
     /// The intercepts, once for every row.
     fn start(&self, x: Rows<'_>) -> Result<Vec<f64>> {
-        let mut out = memory::room("the outputs", x.rows().saturating_mul(self.outputs()))?;
+        let mut out = memory::try_with_capacity("the outputs", x.rows().saturating_mul(self.outputs()))?;
         (0..x.rows()).for_each(|_| out.extend_from_slice(&self.intercepts));
         Ok(out)
     }
@@ -210,10 +210,11 @@ impl Evaluator {
         par: Par,
     ) -> Result<Vec<f64>> {
         let q = self.outputs();
-        let again: Vec<usize> =
-            (0..x.rows()).filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite())).collect();
+        let again: Vec<usize> = (0..x.rows())
+            .filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite()))
+            .try_collect_vec()?;
         if !again.is_empty() {
-            let rows = x.copied("rows that are computed again", &again)?;
+            let rows = x.gather(&again)?;
             let values = flat(self.evaluate_pairs(rows.view(), way, monitor, par)?);
             for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
                 out[i * q..(i + 1) * q].copy_from_slice(values);
@@ -239,7 +240,7 @@ impl Evaluator {
         Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
         self.kernel.check_rows("X", x)?;
         if self.kernel == Kernel::Linear
-            && let Some((weights, units)) = made(&self.weights, || self.collapse(monitor, par))?
+            && let Some((weights, units)) = get_or_try_init(&self.weights, || self.collapse(monitor, par))?
         {
             let work = self.outputs().saturating_mul(x.cols().max(8));
             self.run(x, work, &mut out, monitor, par, |list, out| weights.add(x, list, units, out))?;
@@ -247,8 +248,8 @@ impl Evaluator {
         }
         let next = match way {
             Way::Bytes => {
-                let packed = made(&self.bytes, || {
-                    let frame = self.frame().with_bytes(self.vectors.view(), par);
+                let packed = get_or_try_init(&self.bytes, || {
+                    let frame = self.frame()?.with_bytes(self.vectors.view(), par);
                     frame.unit().map(|_| self.pack(frame, par)).transpose()
                 })?;
                 if let Some(packed) = packed {
@@ -259,7 +260,7 @@ impl Evaluator {
                 Way::Single
             }
             Way::Single => {
-                let packed = made(&self.single, || self.pack(self.frame(), par))?;
+                let packed = get_or_try_init(&self.single, || self.pack(self.frame()?, par))?;
                 if !packed.panels.is_single() {
                     return self.add_vectors(x, Way::Double, out, monitor, par);
                 }
@@ -267,7 +268,7 @@ impl Evaluator {
                 Way::Double
             }
             Way::Double => {
-                let packed = made(&self.double, || self.pack(self.frame(), par))?;
+                let packed = get_or_try_init(&self.double, || self.pack(self.frame()?, par))?;
                 self.run_packed(packed, x, &mut out, monitor, par)?;
                 return self.finite(x, out);
             }
@@ -278,7 +279,7 @@ impl Evaluator {
     /// Outputs that are all numbers.
     fn finite(&self, x: Rows<'_>, out: Vec<f64>) -> Result<Vec<f64>> {
         let Some(at) = out.iter().position(|f| !f.is_finite()) else { return Ok(out) };
-        Frame::of(&self.kernel, self.vectors.view()).reach(x).check("X", Precision::Double)?;
+        Frame::of(&self.kernel, self.vectors.view())?.reach(x).check("X", Precision::Double)?;
         let row = at / self.outputs();
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
         Err(Error::param("X", format!("row {row}"), rule))
@@ -287,7 +288,7 @@ impl Evaluator {
     fn precomputed(&self, x: Rows<'_>, mut out: Vec<f64>) -> Result<Vec<f64>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let indices = indices(vectors, x.cols())?;
-        let mut values = vec![0.0; x.cols()];
+        let mut values = try_vec![0.0; x.cols()]?;
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
             values.fill(0.0);
             x.for_each_in_row(i, |k, v| values[k] = v);
@@ -303,7 +304,7 @@ impl Evaluator {
     /// The weights of the columns, in units of each output; `None` where they are not worth it.
     fn collapse(&self, monitor: &dyn Monitor, par: Par) -> Result<Option<(Weights, Vec<f64>)>> {
         let (q, units) = (self.outputs(), self.units());
-        let mut coefficients = memory::copied(MODEL, &self.coefficients)?;
+        let mut coefficients = memory::try_to_vec(MODEL, &self.coefficients)?;
         for line in coefficients.chunks_exact_mut(q) {
             line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
         }
@@ -313,24 +314,25 @@ impl Evaluator {
 
     fn units(&self) -> Vec<f64> {
         let q = self.outputs();
-        (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect()
+        (0..q).map(|j| unit(self.coefficients.iter().skip(j).step_by(q))).collect() // small: one number per output
     }
 
-    fn frame(&self) -> Frame {
-        Frame::of(&self.kernel, self.vectors.view())
+    fn frame(&self) -> Result<Frame> {
+        Ok(Frame::of(&self.kernel, self.vectors.view())?)
     }
 
     fn pack<T: Real>(&self, frame: Frame, par: Par) -> Result<Packed<T>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let (m, width) = (vectors.rows(), panel_width::<T>());
-        let panels = Panels::pack(vectors, &(0..m).collect::<Vec<_>>(), &frame.into(), par)?;
+        let panels = Panels::pack(vectors, &(0..m).try_collect_vec()?, &frame.into(), par)?;
         let units = self.units();
         let (mut groups, mut coefficients): (Vec<Group>, Vec<T>) = (Vec::new(), Vec::new());
         for p in 0..panels.count() {
             let rows = p * width..m.min((p + 1) * width);
             let of_panel = &self.coefficients[rows.start * q..rows.end * q];
-            let outputs: Vec<usize> =
-                (0..q).filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0)).collect();
+            let outputs: Vec<usize> = (0..q)
+                .filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0))
+                .try_collect_vec()?;
             match groups.last_mut() {
                 Some(group) if group.outputs == outputs && group.panels.len() * width < GROUP_VECTORS => {
                     group.panels.end = p + 1;
@@ -343,7 +345,7 @@ impl Evaluator {
             }
             let value =
                 |c: usize, j: usize| of_panel.get(c * q + j).map_or(T::ZERO, |&v| T::from_f64(v / units[j]));
-            memory::more_room(
+            memory::try_reserve(
                 MODEL,
                 &mut coefficients,
                 outputs.len().next_multiple_of(lanes::<T>()) * width,
@@ -398,7 +400,7 @@ impl Evaluator {
             monitor.go_on("outputs", round * turn * rows_per_task, n)?;
             par.try_for_each_chunk(out, rows_per_task * q, |task, out| {
                 let first = (round * turn + task) * rows_per_task;
-                let list: Vec<usize> = (first..first + out.len() / q).collect();
+                let list: Vec<usize> = (first..first + out.len() / q).try_collect_vec()?;
                 of_rows(&list, out)
             })?;
         }
@@ -455,17 +457,6 @@ impl Evaluator {
             }
         }
         Ok(())
-    }
-}
-
-/// What a cell holds, made where it is empty.
-///
-/// # Errors
-/// Those of `make`.
-pub(crate) fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-    match cell.get() {
-        Some(value) => Ok(value),
-        None => make().map(|value| cell.get_or_init(|| value)),
     }
 }
 

@@ -12,6 +12,7 @@
 use super::Kernel;
 use super::frame::Frame;
 use crate::data::Rows;
+use crate::error::Result;
 
 /// Units in the last place that the exponential and the last operations of a kernel may be off.
 pub(super) const FINISH: f64 = 6.0;
@@ -24,24 +25,24 @@ pub(crate) fn growth(n: usize, single: bool) -> f64 {
 
 /// delta of |computed k(x, z) - k(x, z)| <= delta sqrt(k(x, x) k(z, z)) for any x and the given vectors z; `None` for
 /// kernels without a feature space.
-pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Option<f64> {
+pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<f64>> {
     let of_sum = growth(vectors.cols() + 4, single);
     let unit = growth(0, single);
     let of_distance = match *kernel {
-        Kernel::Linear => return Some(of_sum + FINISH * unit),
-        Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return None,
+        Kernel::Linear => return Ok(Some(of_sum + FINISH * unit)),
+        Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return Ok(None),
         Kernel::Polynomial { degree, .. } => {
-            return Some(1.1 * f64::from(degree.max(1)) * (of_sum + FINISH * unit));
+            return Ok(Some(1.1 * f64::from(degree.max(1)) * (of_sum + FINISH * unit)));
         }
         // The error of ||x||^2 + ||z||^2 - 2 x'z is of_sum (||x|| + ||z||)^2, norms about the centre.
-        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors, true).largest.powi(2),
+        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors, true)?.largest.powi(2),
         // Sparse rows are summed as differences from ||z||_1.
         Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
-            4.0 + 3.0 * Lengths::new(kernel, vectors, false).largest
+            4.0 + 3.0 * Lengths::new(kernel, vectors, false)?.largest
         }
-        Kernel::Sigmoid { .. } | Kernel::Precomputed => return None,
+        Kernel::Sigmoid { .. } | Kernel::Precomputed => return Ok(None),
     };
-    Some(of_sum * of_distance + FINISH * unit)
+    Ok(Some(of_sum * of_distance + FINISH * unit))
 }
 
 /// How long rows are for kernels that are the exponential of a distance: gamma ||x||^2 or gamma ||x||_1 is at most the
@@ -56,12 +57,12 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn new(kernel: &Kernel, vectors: Rows<'_>, squared: bool) -> Self {
-        let frame = Frame::of(kernel, vectors);
+    fn new(kernel: &Kernel, vectors: Rows<'_>, squared: bool) -> Result<Self> {
+        let frame = Frame::of(kernel, vectors)?;
         let gamma = frame.kernel().gamma().unwrap_or(1.0);
         let mut new = Self { frame, gamma, squared, largest: 0.0 };
         new.largest = (0..vectors.rows()).map(|i| new.of(vectors, i)).fold(0.0, f64::max);
-        new
+        Ok(new)
     }
 
     fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
@@ -84,15 +85,15 @@ pub(crate) struct RelativeRounding {
 
 impl RelativeRounding {
     /// `None` for other kernels.
-    pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Option<Self> {
+    pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<Self>> {
         let squared = match *kernel {
             Kernel::Rbf { .. } => true,
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => false,
-            _ => return None,
+            _ => return Ok(None),
         };
         let of_sum = growth(vectors.cols() + 4, single);
         let finish = FINISH * growth(0, single);
-        Some(Self { lengths: Lengths::new(kernel, vectors, squared), of_sum, finish })
+        Ok(Some(Self { lengths: Lengths::new(kernel, vectors, squared)?, of_sum, finish }))
     }
 
     /// epsilon of |computed k(x, z) - k(x, z)| <= epsilon k(x, z) for row i and any of the vectors; infinite where it
@@ -124,7 +125,7 @@ mod tests {
             Kernel::Laplacian { gamma: 0.03 },
             Kernel::ChiSquared { gamma: 0.05 },
         ] {
-            let delta = rounding(&kernel, rows, true).unwrap();
+            let delta = rounding(&kernel, rows, true).unwrap().unwrap();
             let (mut worst, mut relative_worst) = (0.0_f64, 0.0_f64);
             for z in 0..n {
                 let one = Rows::from_shape((1, d), &x[z * d..(z + 1) * d]).unwrap();
@@ -140,12 +141,16 @@ mod tests {
                 }
             }
             assert!(worst <= delta && worst > 0.0, "{kernel:?} {worst} {delta}");
-            if let Some(relative) = RelativeRounding::new(&kernel, rows, true) {
+            if let Some(relative) = RelativeRounding::new(&kernel, rows, true).unwrap() {
                 let most = (0..n).map(|i| relative.of(rows, i)).fold(0.0, f64::max);
                 assert!(relative_worst <= most, "{kernel:?} {relative_worst} {most}");
             }
         }
-        assert!(rounding(&Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 }, rows, false).is_none());
-        assert!(rounding(&Kernel::Polynomial { degree: 2, gamma: 1.0, coef0: -1.0 }, rows, false).is_none());
+        assert!(rounding(&Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 }, rows, false).unwrap().is_none());
+        assert!(
+            rounding(&Kernel::Polynomial { degree: 2, gamma: 1.0, coef0: -1.0 }, rows, false)
+                .unwrap()
+                .is_none()
+        );
     }
 }

@@ -4,9 +4,14 @@
 use ndarray::Array2;
 
 use crate::data::{OwnedRows, Rows};
+use crate::error::Result;
+use crate::memory::{TryGrow, try_reserve, try_vec};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::micro::SparseBlock;
+
+/// What the memory of written rows is for.
+const VECTORS: &str = "the vectors";
 
 /// Dense squared lengths outside of this range are summed in double precision.
 const LEAST_SINGLE: f64 = 1e-30;
@@ -30,22 +35,22 @@ pub(crate) struct RowBuffer<T> {
 
 impl<T: Real> RowBuffer<T> {
     /// For rows of `features` features; `scale` brings them into the frame.
-    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Self {
+    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Result<Self> {
         let width = if sparse { 0 } else { features };
-        Self {
+        Ok(Self {
             features,
             sparse,
             scale,
-            given: vec![T::ZERO; width],
-            values: vec![T::ZERO; width],
+            given: try_vec![T::ZERO; width]?,
+            values: try_vec![T::ZERO; width]?,
             entries: SparseBlock::new(features),
             norm: [T::ZERO],
             squared_norm: 0.0,
-        }
+        })
     }
 
     /// Another buffer for such rows.
-    pub(crate) fn another(&self) -> Self {
+    pub(crate) fn another(&self) -> Result<Self> {
         Self::new(self.features, self.sparse, self.scale)
     }
 
@@ -172,16 +177,25 @@ impl RowWriter {
     }
 
     /// Adds a row.
-    pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) {
-        self.rows += 1;
+    pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) -> Result<()> {
+        let stored = row.given().len();
         match &mut self.values {
-            Values::Single(values) => row.for_each_given(|_, v| values.push(v.to_f64() as f32)),
-            Values::Double(values) => row.for_each_given(|_, v| values.push(v.to_f64())),
+            Values::Single(values) => {
+                try_reserve(VECTORS, values, stored)?;
+                row.for_each_given(|_, v| values.push(v.to_f64() as f32));
+            }
+            Values::Double(values) => {
+                try_reserve(VECTORS, values, stored)?;
+                row.for_each_given(|_, v| values.push(v.to_f64()));
+            }
         }
         if let Some((indptr, indices)) = &mut self.structure {
+            try_reserve(VECTORS, indices, stored)?;
             row.for_each(|k, _| indices.push(k as i64));
-            indptr.push(indices.len() as i64);
+            indptr.try_push(indices.len() as i64)?;
         }
+        self.rows += 1;
+        Ok(())
     }
 
     /// The rows.

@@ -21,6 +21,8 @@
 use super::Kernel;
 use super::pack::method;
 use crate::control::{Monitor, Par, StopReason};
+use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
 use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
@@ -75,20 +77,21 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// Takes n rows of d numbers.
-    pub(crate) fn fill(&mut self, by_row: &[f32], features: usize) {
+    pub(crate) fn fill(&mut self, by_row: &[f32], features: usize) -> Result<()> {
         self.rows = by_row.len() / features.max(1);
         self.by_row.clear();
-        self.by_row.extend_from_slice(by_row);
-        transpose(by_row, self.rows, features, &mut self.by_feature);
+        self.by_row.try_extend(by_row.iter().copied())?;
+        transpose(by_row, self.rows, features, &mut self.by_feature)?;
         self.norms.clear();
-        self.norms.extend(by_row.chunks_exact(features.max(1)).map(|x| x.iter().map(|v| v * v).sum::<f32>()));
+        self.norms
+            .try_extend(by_row.chunks_exact(features.max(1)).map(|x| x.iter().map(|v| v * v).sum::<f32>()))
     }
 }
 
 /// (rows, columns) to (columns, rows), a square at a time so that both sides stay in the cache.
-fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) {
+fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) -> Result<()> {
     const SQUARE: usize = 16;
-    out.resize(rows * columns, 0.0);
+    out.try_resize(rows * columns, 0.0)?;
     for i in (0..rows).step_by(SQUARE) {
         for j in (0..columns).step_by(SQUARE) {
             for row in i..rows.min(i + SQUARE) {
@@ -98,6 +101,7 @@ fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) {
             }
         }
     }
+    Ok(())
 }
 
 /// Memory of a pass, kept from batch to batch.
@@ -131,16 +135,16 @@ impl MovingExpansion {
         features: usize,
         coefficients: &[f32],
         intercepts: &[f32],
-    ) -> Self {
+    ) -> Result<Self> {
         let (q, width) = (intercepts.len(), panel_width::<f32>());
         let m = coefficients.len() / q;
         let panels = (0..m.div_ceil(width))
-            .map(|p| {
+            .map(|p| -> Result<MovingPanel> {
                 let used = width.min(m - p * width);
                 let mut panel = MovingPanel {
-                    vectors: vec![0.0; features * width],
-                    coefficients: vec![0.0; q * width],
-                    norms: vec![0.0; width],
+                    vectors: try_vec![0.0; features * width]?,
+                    coefficients: try_vec![0.0; q * width]?,
+                    norms: try_vec![0.0; width]?,
                     packed: Vec::new(),
                     used,
                 };
@@ -153,20 +157,21 @@ impl MovingExpansion {
                         panel.coefficients[k * width + j] = coefficients[row * q + k];
                     }
                 }
-                panel
+                Ok(panel)
             })
-            .collect();
-        let mut expansion = Self { kernel, features, vectors: m, panels, intercepts: intercepts.to_vec() };
+            .try_collect_results()?;
+        let intercepts = intercepts.try_to_vec()?;
+        let mut expansion = Self { kernel, features, vectors: m, panels, intercepts };
         for panel in &mut expansion.panels {
             panel.refresh(kernel);
         }
-        expansion
+        Ok(expansion)
     }
 
     /// Z (m, d) and B (m, q), row-major.
-    pub(crate) fn unpack(&self) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn unpack(&self) -> Result<(Vec<f32>, Vec<f32>)> {
         let (width, q) = (panel_width::<f32>(), self.intercepts.len());
-        let (mut z, mut b) = (vec![0.0; self.vectors * self.features], vec![0.0; self.vectors * q]);
+        let (mut z, mut b) = (try_vec![0.0; self.vectors * self.features]?, try_vec![0.0; self.vectors * q]?);
         for (p, panel) in self.panels.iter().enumerate() {
             for j in 0..panel.used {
                 let row = p * width + j;
@@ -178,7 +183,7 @@ impl MovingExpansion {
                 }
             }
         }
-        (z, b)
+        Ok((z, b))
     }
 
     /// The loss summed over a batch, and its slopes in `work`.
@@ -192,7 +197,7 @@ impl MovingExpansion {
         loss: impl Fn(usize, &mut [f32]) -> f32 + Sync,
         monitor: &dyn Monitor,
         par: Par,
-    ) -> ControlFlow<StopReason, f64> {
+    ) -> Result<ControlFlow<StopReason, f64>> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
         work.blocks.resize_with(n.div_ceil(BLOCK), BlockWork::default);
         for (b, block) in work.blocks.iter_mut().enumerate() {
@@ -202,12 +207,14 @@ impl MovingExpansion {
         let at_once = LOOK.div_ceil(of_block).max(par.threads());
         for (group, blocks) in work.blocks.chunks_mut(at_once).enumerate() {
             if group > 0 {
-                monitor.look("slopes", group * at_once * BLOCK, n)?;
+                if let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once * BLOCK, n) {
+                    return Ok(ControlFlow::Break(reason));
+                }
             }
-            par.for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss));
+            par.try_for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss))?;
         }
 
-        work.slopes_by_output.resize(q * n, 0.0);
+        work.slopes_by_output.try_resize(q * n, 0.0)?;
         work.intercepts.clear();
         work.intercepts.resize(q, 0.0);
         for block in &work.blocks {
@@ -218,21 +225,26 @@ impl MovingExpansion {
                 }
             }
         }
-        work.slopes.resize_with(self.panels.len(), || PanelSlopes {
-            vectors: vec![0.0; self.features * width],
-            coefficients: vec![0.0; q * width],
-        });
+        while work.slopes.len() < self.panels.len() {
+            work.slopes.try_push(PanelSlopes {
+                vectors: try_vec![0.0; self.features * width]?,
+                coefficients: try_vec![0.0; q * width]?,
+            })?;
+        }
         let (blocks, by_output) = (&work.blocks, &work.slopes_by_output);
         let at_once = LOOK.div_ceil(n * width * (self.features + q)).max(par.threads());
         for (group, slopes) in work.slopes.chunks_mut(at_once).enumerate() {
             if group > 0 {
-                monitor.look("slopes", group * at_once, self.panels.len())?;
+                if let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once, self.panels.len())
+                {
+                    return Ok(ControlFlow::Break(reason));
+                }
             }
-            par.for_each_chunk(slopes, 1, |p, slopes| {
-                self.second_pass(batch, blocks, by_output, group * at_once + p, &mut slopes[0]);
-            });
+            par.try_for_each_chunk(slopes, 1, |p, slopes| {
+                self.second_pass(batch, blocks, by_output, group * at_once + p, &mut slopes[0])
+            })?;
         }
-        ControlFlow::Continue(work.blocks.iter().map(|block| block.loss).sum())
+        Ok(ControlFlow::Continue(work.blocks.iter().map(|block| block.loss).sum()))
     }
 
     fn first_pass(
@@ -240,13 +252,13 @@ impl MovingExpansion {
         batch: &Batch,
         work: &mut BlockWork,
         loss: &(impl Fn(usize, &mut [f32]) -> f32 + Sync),
-    ) {
-        let Some(method) = method::<f32>(&self.kernel) else { return };
+    ) -> Result<()> {
+        let Some(method) = method::<f32>(&self.kernel) else { return Ok(()) };
         let (q, width, lanes) = (self.intercepts.len(), panel_width::<f32>(), lanes::<f32>());
         let (rows, tile) = (work.rows, work.rows * width);
         let groups = q.div_ceil(lanes);
-        work.kernel.resize(self.panels.len() * tile, 0.0);
-        work.weights.resize(self.panels.len() * tile, 0.0);
+        work.kernel.try_resize(self.panels.len() * tile, 0.0)?;
+        work.weights.try_resize(self.panels.len() * tile, 0.0)?;
         work.sums.clear();
         work.sums.resize(rows * groups * lanes, 0.0);
         let inputs = Block::Dense { data: &batch.by_row, stride: self.features, depth: self.features };
@@ -266,7 +278,7 @@ impl MovingExpansion {
         }
         let slopes = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
         let mut derivative =
-            vec![0.0; if matches!(self.kernel, Kernel::Polynomial { .. }) { tile } else { 0 }];
+            vec![0.0; if matches!(self.kernel, Kernel::Polynomial { .. }) { tile } else { 0 }]; // small: a tile
         let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
         for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
             panel_tile(PRODUCT, slopes, 0, panel.view(&panel.coefficients), weights);
@@ -290,6 +302,7 @@ impl MovingExpansion {
                 }
             }
         }
+        Ok(())
     }
 
     fn second_pass(
@@ -299,29 +312,29 @@ impl MovingExpansion {
         slopes_by_output: &[f32],
         p: usize,
         slopes: &mut PanelSlopes,
-    ) {
+    ) -> Result<()> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
         let panel = &self.panels[p];
         let gather = |part: fn(&BlockWork) -> &[f32]| {
-            let mut all = Vec::with_capacity(n * width);
+            let mut all = try_with_capacity("slopes of a batch", n * width)?;
             for block in blocks {
                 all.extend_from_slice(&part(block)[p * block.rows * width..(p + 1) * block.rows * width]);
             }
-            all
+            Ok::<Vec<f32>, Error>(all)
         };
-        let zeros = vec![0.0; self.features.max(q)];
+        let zeros = try_vec![0.0; self.features.max(q)]?;
         let sum_over_rows = |by_feature: &[f32], weights: &[f32], out: &mut [f32]| {
             if !out.is_empty() {
                 let block = (Block::Dense { data: by_feature, stride: n, depth: n }, &*zeros);
                 panel_tile(PRODUCT, block, 0, panel.view(weights), out);
             }
         };
-        sum_over_rows(slopes_by_output, &gather(|block| &block.kernel), &mut slopes.coefficients);
+        sum_over_rows(slopes_by_output, &gather(|block| &block.kernel)?, &mut slopes.coefficients);
         // Behind the last vector there are zero vectors, whose coefficients must stay zero.
         for line in slopes.coefficients.chunks_exact_mut(width) {
             line[panel.used..].fill(0.0);
         }
-        let weights = gather(|block| &block.weights);
+        let weights = gather(|block| &block.weights)?;
         match self.kernel {
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
                 let laplacian = matches!(self.kernel, Kernel::Laplacian { .. });
@@ -342,7 +355,7 @@ impl MovingExpansion {
             _ => sum_over_rows(&batch.by_feature, &weights, &mut slopes.vectors),
         }
         if matches!(self.kernel, Kernel::Rbf { .. }) {
-            let mut totals = vec![0.0_f32; width];
+            let mut totals = vec![0.0_f32; width]; // small: one number per vector of a panel
             for line in weights.chunks_exact(width) {
                 for (total, w) in totals.iter_mut().zip(line) {
                     *total += w;
@@ -354,6 +367,7 @@ impl MovingExpansion {
                 }
             }
         }
+        Ok(())
     }
 
     /// The kernel.
@@ -442,10 +456,10 @@ mod tests {
                 let b: Vec<f32> = (0..m * q).map(|i| (i as f32 * 0.13).sin()).collect();
                 let intercepts = vec![0.25; q];
                 let c = |i: usize, k: usize| ((i * q + k) as f32 * 0.31).cos();
-                let expansion = MovingExpansion::new(kernel, &z, d, &b, &intercepts);
-                assert_eq!(expansion.unpack(), (z.clone(), b.clone()));
+                let expansion = MovingExpansion::new(kernel, &z, d, &b, &intercepts).unwrap();
+                assert_eq!(expansion.unpack().unwrap(), (z.clone(), b.clone()));
                 let (mut batch, mut work) = (Batch::default(), Workspace::default());
-                batch.fill(&x, d);
+                batch.fill(&x, d).unwrap();
                 let linear = |i: usize, outputs: &mut [f32]| {
                     let mut total = 0.0;
                     for (k, f) in outputs.iter_mut().enumerate() {
@@ -472,6 +486,7 @@ mod tests {
                 let (z64, b64) = (wide(&z), wide(&b));
                 let loss = expansion
                     .slopes(&batch, &mut work, linear, &Silent, Par::Threads)
+                    .unwrap()
                     .continue_value()
                     .unwrap();
                 let expected = value(&z64, &b64);
@@ -504,6 +519,7 @@ mod tests {
                 let alone = work.slopes[0].clone();
                 expansion
                     .slopes(&batch, &mut work, linear, &Silent, Par::Sequential)
+                    .unwrap()
                     .continue_value()
                     .unwrap();
                 assert!(alone.vectors == work.slopes[0].vectors, "threads must not change the sums");

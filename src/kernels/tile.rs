@@ -9,7 +9,7 @@ use super::pair::pair_with_itself;
 use crate::control::Par;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::simd::Real;
 use crate::simd::blas::{Stored, add_rows};
 use crate::simd::bytes::byte_tile;
@@ -36,12 +36,12 @@ pub(super) fn for_each_tile<T: Real>(
     let width = panels.width();
     // Half of a second-level cache for the rows, so that they stay while the panels pass by.
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, TILE_ROWS);
-    let mut tile = vec![T::ZERO; step.min(block.len()) * width];
+    let mut tile = try_vec![T::ZERO; step.min(block.len()) * width]?;
     let mut slots = panels.slots()?;
     let bytes = panels.bytes_of().zip(block.bytes());
     let bytes = bytes
         .map(|(panels_of, rows)| (panels_of, panels_of.unit.outcome(panels.frame().kernel()), rows.view()));
-    let lengths = vec![T::ZERO; if bytes.is_some() { step.max(width) } else { 0 }];
+    let lengths = try_vec![T::ZERO; if bytes.is_some() { step.max(width) } else { 0 }]?;
     for first in (0..block.len()).step_by(step) {
         let rows = step.min(block.len() - first);
         for p in range.clone() {
@@ -124,7 +124,7 @@ impl<'a> KernelRows<'a> {
         par: Par,
     ) -> Result<Self> {
         let (function, source) = (kernel.into(), source.reborrow());
-        let mut frame = Frame::for_sums(&function.built_in(), source, sums);
+        let mut frame = Frame::for_sums(&function.built_in(), source, sums)?;
         if precision == Precision::Single {
             frame = frame.with_bytes(source, par);
         }
@@ -147,8 +147,8 @@ impl<'a> KernelRows<'a> {
     /// [`Error::Memory`](crate::Error::Memory).
     pub fn with_columns(&self, columns: &[usize], par: Par) -> Result<Self> {
         let packed = match (self.function, self.precision) {
-            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
-            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
+            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.try_to_vec()?),
+            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.try_to_vec()?),
             (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.frame, par)?),
             (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, par)?),
         };
@@ -197,7 +197,7 @@ impl<'a> KernelRows<'a> {
             Packed::Double(panels) => self.tiles(panels, rows, out, par)?,
             Packed::Precomputed(columns) => {
                 for (&row, out) in rows.iter().zip(out) {
-                    let mut values = vec![0.0; self.source.cols()];
+                    let mut values = try_vec![0.0; self.source.cols()]?;
                     self.source.for_each_in_row(row, |k, v| values[k] = v);
                     for (out, &column) in out.iter_mut().zip(columns) {
                         *out = O::from_f64(values[column]);
@@ -207,7 +207,7 @@ impl<'a> KernelRows<'a> {
             Packed::Blocks(blocks, columns) => {
                 let count = (BLOCK / columns.len()).max(1);
                 for (rows, out) in rows.chunks(count).zip(out.chunks_mut(count)) {
-                    let mut values = memory::zeros(VALUES, rows.len() * columns.len())?;
+                    let mut values = memory::try_zeros(VALUES, rows.len() * columns.len())?;
                     blocks.fill(rows, columns, &mut values);
                     for (line, out) in values.chunks_exact(columns.len()).zip(out) {
                         for (value, out) in line.iter().zip(out.iter_mut()) {
@@ -231,7 +231,9 @@ impl<'a> KernelRows<'a> {
         let chunk = group * panels.width();
         let block = panels.block(self.source, rows)?;
         let tasks = self.columns.div_ceil(chunk);
-        let mut parts: Vec<Vec<&mut [O]>> = (0..tasks).map(|_| Vec::with_capacity(rows.len())).collect();
+        let mut parts: Vec<Vec<&mut [O]>> = (0..tasks)
+            .map(|_| try_with_capacity("the lines of a block", rows.len()))
+            .try_collect_results()?;
         for row in out.iter_mut() {
             for (part, piece) in parts.iter_mut().zip(row.chunks_mut(chunk)) {
                 part.push(piece);
@@ -322,10 +324,10 @@ impl<'a> KernelRows<'a> {
         par: Par,
     ) -> Result<()> {
         for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
-            let mut values: Vec<O> = memory::zeros(VALUES, rows.len() * self.columns)?;
-            let mut lines: Vec<&mut [O]> = values.chunks_exact_mut(self.columns).collect();
+            let mut values: Vec<O> = memory::try_zeros(VALUES, rows.len() * self.columns)?;
+            let mut lines: Vec<&mut [O]> = values.chunks_exact_mut(self.columns).try_collect_vec()?;
             self.compute(rows, &mut lines, par)?;
-            let lines: Vec<&[O]> = values.chunks_exact(self.columns).collect();
+            let lines: Vec<&[O]> = values.chunks_exact(self.columns).try_collect_vec()?;
             add_rows(weights, &lines, 0, out);
         }
         Ok(())
@@ -370,15 +372,15 @@ impl<'a> KernelRows<'a> {
 
     /// What outputs computed with these values are larger than those of the kernel, (q,): products of the centre with the
     /// weights of coefficients (m, q) of rows of the source.
-    pub(crate) fn excess(&self, rows: &[usize], coefficients: &[f64], q: usize) -> Vec<f64> {
+    pub(crate) fn excess(&self, rows: &[usize], coefficients: &[f64], q: usize) -> Result<Vec<f64>> {
         if self.function.built_in() != Kernel::Linear {
-            return vec![0.0; q];
+            return try_vec![0.0; q];
         }
-        self.frame.centre_products(self.source, rows, coefficients, q)
+        Ok(self.frame.centre_products(self.source, rows, coefficients, q)?)
     }
 
     /// How large rounding is in the kernel values of rows of the source, relative to each other.
-    pub(crate) fn scales(&self, rows: &[usize]) -> Vec<f64> {
+    pub(crate) fn scales(&self, rows: &[usize]) -> Result<Vec<f64>> {
         let length = |row: usize| {
             let (mut squared, mut l1) = (0.0, 0.0);
             self.frame.for_each(self.source, row, |_, v| {
@@ -388,31 +390,37 @@ impl<'a> KernelRows<'a> {
             (squared, l1)
         };
         match self.function.built_in() {
-            Kernel::Rbf { .. } => rows.iter().map(|&row| 1.0 + length(row).0).collect(),
+            Kernel::Rbf { .. } => rows.iter().map(|&row| 1.0 + length(row).0).try_collect_vec(),
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
-                rows.iter().map(|&row| 1.0 + length(row).1).collect()
+                rows.iter().map(|&row| 1.0 + length(row).1).try_collect_vec()
             }
             Kernel::Linear | Kernel::Polynomial { .. } => self.diagonal(rows),
-            Kernel::Sigmoid { .. } | Kernel::Precomputed => vec![1.0; rows.len()],
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => try_vec![1.0; rows.len()],
         }
     }
 
     /// k(x_i, x_i) of rows of the source, exactly.
-    pub fn diagonal(&self, rows: &[usize]) -> Vec<f64> {
+    pub fn diagonal(&self, rows: &[usize]) -> Result<Vec<f64>> {
         let Packed::Blocks(blocks, _) = self.packed else {
             let kernel = self.function.built_in();
             if kernel == Kernel::Linear {
-                return rows.iter().map(|&row| self.frame.squared_length(self.source, row)).collect();
+                return Ok(rows
+                    .iter()
+                    .map(|&row| self.frame.squared_length(self.source, row))
+                    .try_collect_vec()?);
             }
-            return rows.iter().map(|&row| pair_with_itself(&kernel, self.source, row)).collect();
+            return Ok(rows
+                .iter()
+                .map(|&row| pair_with_itself(&kernel, self.source, row))
+                .try_collect_vec()?);
         };
-        let mut diagonal = Vec::with_capacity(rows.len());
-        let mut values = vec![0.0; DIAGONAL * DIAGONAL];
+        let mut diagonal = try_with_capacity("the diagonal of the kernel matrix", rows.len())?;
+        let mut values = try_vec![0.0; DIAGONAL * DIAGONAL]?;
         for rows in rows.chunks(DIAGONAL) {
             let n = rows.len();
             blocks.fill(rows, rows, &mut values[..n * n]);
             diagonal.extend((0..n).map(|i| f64::from(values[i * n + i])));
         }
-        diagonal
+        Ok(diagonal)
     }
 }

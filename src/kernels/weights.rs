@@ -12,7 +12,7 @@
 use crate::control::{Monitor, Par};
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, TryCollect, get_or_try_init};
 use crate::simd::blas::{axpy, axpy_compensated};
 use crate::simd::inner::row_products;
 use crate::with_rows;
@@ -58,7 +58,7 @@ impl Weights {
             if !vectors.is_sparse() {
                 return Ok(None);
             }
-            let mut list: Vec<u32> = memory::room(WEIGHTS, stored)?;
+            let mut list: Vec<u32> = memory::try_with_capacity(WEIGHTS, stored)?;
             (0..m).for_each(|i| vectors.for_each_in_row(i, |k, _| list.push(k as u32)));
             list.sort_unstable();
             list.dedup();
@@ -98,8 +98,8 @@ impl Weights {
 
     fn of_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
         let (m, q) = (vectors.rows(), self.outputs);
-        let mut sums: Vec<f64> = memory::zeros(WEIGHTS, self.len() * q)?;
-        let mut rests: Vec<f64> = memory::zeros(WEIGHTS, self.len() * q)?;
+        let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
+        let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
         let mut work = 0;
         for (i, coefficients) in coefficients.chunks_exact(q).enumerate() {
             vectors.for_each_in_row(i, |k, v| {
@@ -123,9 +123,9 @@ impl Weights {
     /// [`Error::Memory`](crate::Error::Memory).
     pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], units: &[f64], out: &mut [f64]) -> Result<()> {
         let (q, length) = (self.outputs, self.len());
-        let mut sums: Vec<f64> = memory::zeros(WEIGHTS, out.len())?;
+        let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, out.len())?;
         if x.is_sparse() {
-            let weights = self.by_column.get_or_init(|| transposed(self.by_output.get(), q, length));
+            let weights = get_or_try_init(&self.by_column, || transposed(self.by_output.get(), q, length))?;
             for (&row, sums) in list.iter().zip(sums.chunks_exact_mut(q)) {
                 x.for_each_in_row(row, |k, v| {
                     let Some(place) = self.place(k) else { return };
@@ -136,12 +136,12 @@ impl Weights {
                 });
             }
         } else {
-            let weights = self.by_output.get_or_init(|| transposed(self.by_column.get(), length, q));
+            let weights = get_or_try_init(&self.by_output, || transposed(self.by_column.get(), length, q))?;
             if let (Rows::DenseF64(view), None) = (&x, &self.columns) {
-                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).collect();
+                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);
             } else {
-                let mut values: Vec<f64> = memory::room(WEIGHTS, list.len() * length)?;
+                let mut values: Vec<f64> = memory::try_with_capacity(WEIGHTS, list.len() * length)?;
                 for &row in list {
                     with_rows!(&x,
                         dense(view) => match &self.columns {
@@ -153,7 +153,7 @@ impl Weights {
                         },
                         csr(_s) => unreachable!("sparse rows are met above"));
                 }
-                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).collect();
+                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);
             }
         }
@@ -192,8 +192,8 @@ pub fn linear_weights(
         };
         transposed(Some(&all.of_sparse(vectors, flat, monitor)?), d, q)
     } else {
-        of_dense(vectors, flat, q, monitor, par)?
-    };
+        of_dense(vectors, flat, q, monitor, par)
+    }?;
     Ok(Array2::from_shape_vec((q, d), weights).expect("a weight for each column of an output"))
 }
 
@@ -206,10 +206,10 @@ fn of_dense(
     par: Par,
 ) -> Result<Vec<f64>> {
     let (m, d) = (vectors.rows(), vectors.cols());
-    let mut sums: Vec<f64> = memory::zeros(WEIGHTS, q * d)?;
-    let mut rests: Vec<f64> = memory::zeros(WEIGHTS, q * d)?;
+    let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
+    let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
-        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
+        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).try_collect_vec()?;
     let step = (LOOK / d.saturating_mul(q.div_ceil(par.threads())).max(1)).max(1);
     for from in (0..m).step_by(step) {
         monitor.go_on("weights", from, m)?;
@@ -242,9 +242,9 @@ fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
 }
 
 /// (columns, rows) of (rows, columns).
-fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Vec<f64> {
+fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<Vec<f64>> {
     let values = values.expect("one of the layouts was made first");
-    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).collect()
+    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).try_collect_vec()
 }
 
 #[cfg(test)]
@@ -316,7 +316,7 @@ mod tests {
                 let found = f.evaluate(x_rows, Par::Threads).unwrap();
                 for i in 0..n {
                     let alone: Vec<f64> =
-                        f.evaluate(x_rows.gather(&[i]).view(), Par::Sequential).unwrap().iter().copied().collect();
+                        f.evaluate(x_rows.gather(&[i]).unwrap().view(), Par::Sequential).unwrap().iter().copied().collect();
                     for j in 0..q {
                         prop_assert_eq!(found[[i, j]].to_bits(), alone[j].to_bits());
                         let truth = exact(&z, &b, &x[i * d..(i + 1) * d], q, j) + intercepts[j];

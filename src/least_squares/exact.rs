@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
 
 /// Rows below which a factor in double precision is cheap enough.
@@ -61,7 +61,7 @@ pub fn solve(
         }
     }
     let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
-    let diagonal = k.diagonal();
+    let diagonal = k.diagonal().try_collect_vec()?;
     k.shift(|i| problem.shift(alpha, i));
     factored(problem, alpha, k, diagonal, leave_one_out, monitor, par)
 }
@@ -102,22 +102,22 @@ fn refined<T: Real>(
     }
     let right = right_hand_sides(problem)?;
     let (n, q) = right.dim();
-    let mut solved = memory::zero_matrix("the solution", (n, q))?;
+    let mut solved = memory::try_zero_matrix("the solution", (n, q))?;
     let apply = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
         let panels = columns::to_panels::<f64>(p, n, q)?;
-        let mut product: Vec<f64> = memory::zeros("the solution", panels.len())?;
+        let mut product: Vec<f64> = memory::try_zeros("the solution", panels.len())?;
         columns::multiply(&k, |i| problem.shift(alpha, i), &panels, &mut product, par)?;
         columns::from_panels(&product, out, n, q);
         Ok(())
     };
     let precondition = |r: &[f64], out: &mut [f64]| {
         // Residuals shrink far below what single precision holds beside its largest numbers: solve for unit ones.
-        let mut size = vec![0.0_f64; q];
+        let mut size = try_vec![0.0_f64; q]?;
         for line in r.chunks_exact(q) {
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
         let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
-        let mut panels = columns::to_panels::<f32>(&memory::collected("the solution", scaled)?, n, q)?;
+        let mut panels = columns::to_panels::<f32>(&memory::try_collect("the solution", scaled)?, n, q)?;
         columns::solve(&l, &mut panels, par);
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);
@@ -136,5 +136,5 @@ fn refined<T: Real>(
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Solution::new(problem, alpha, solved, k.diagonal(), None).map(Some)
+    Solution::new(problem, alpha, solved, k.diagonal().try_collect_vec()?, None).map(Some)
 }

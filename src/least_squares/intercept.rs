@@ -12,7 +12,7 @@
 
 use super::problem::Problem;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use ndarray::{Array2, s};
 
 /// The right-hand sides (Y, 1), or Y alone where no intercept is wanted; row-major.
@@ -22,7 +22,7 @@ use ndarray::{Array2, s};
 pub(super) fn right_hand_sides(problem: &Problem<'_>) -> Result<Array2<f64>> {
     let (n, q) = problem.targets.dim();
     let columns = q + usize::from(problem.fit_intercept);
-    let mut right = memory::zero_matrix("the targets", (n, columns))?;
+    let mut right = memory::try_zero_matrix("the targets", (n, columns))?;
     right.fill(1.0);
     right.slice_mut(s![.., ..q]).assign(&problem.targets);
     Ok(right)
@@ -35,14 +35,14 @@ type Solved = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
 pub(super) fn coefficients_and_intercepts(problem: &Problem<'_>, solved: Array2<f64>) -> Result<Solved> {
     let (n, q) = problem.targets.dim();
     if !problem.fit_intercept {
-        return Ok((solved, vec![0.0; q], None));
+        return Ok((solved, try_vec![0.0; q]?, None));
     }
-    let ones = solved.column(q).to_vec();
+    let ones = solved.column(q).iter().copied().try_collect_vec()?;
     let total: f64 = ones.iter().sum();
     // Nothing is known of an intercept where a stop came before the first step.
     let of = |j| if total == 0.0 { 0.0 } else { solved.column(j).iter().sum::<f64>() / total };
-    let intercepts: Vec<f64> = (0..q).map(of).collect();
-    let mut coefficients = memory::zero_matrix("the coefficients", (n, q))?;
+    let intercepts: Vec<f64> = (0..q).map(of).try_collect_vec()?;
+    let mut coefficients = memory::try_zero_matrix("the coefficients", (n, q))?;
     for ((i, j), out) in coefficients.indexed_iter_mut() {
         *out = solved[[i, j]] - intercepts[j] * ones[i];
     }

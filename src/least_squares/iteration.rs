@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::control::{Monitor, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
-use crate::memory;
+use crate::memory::{self, TryCollect, TryToVec};
 use ndarray::Array2;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(super) fn conjugate_gradients(
 ) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
     const ROW_MAJOR: &str = "made row-major";
     let mut right = right_hand_sides(problem)?;
-    let mut solved = memory::zero_matrix("the solution", right.dim())?;
+    let mut solved = memory::try_zero_matrix("the solution", right.dim())?;
     let columns = right.ncols();
     roots.scale(0, right.as_slice_mut().expect(ROW_MAJOR), columns);
     let outcome = conjugate::solve(
@@ -78,8 +78,9 @@ pub(super) fn conjugate_gradients(
 pub(super) struct Roots(Option<Vec<f64>>);
 
 impl Roots {
-    pub(super) fn new(problem: &Problem<'_>) -> Self {
-        Self(problem.weights.map(|weights| weights.iter().map(|w| w.sqrt()).collect()))
+    pub(super) fn new(problem: &Problem<'_>) -> Result<Self> {
+        let roots = |weights: &[f64]| weights.iter().map(|w| w.sqrt()).try_collect_vec();
+        Ok(Self(problem.weights.map(roots).transpose()?))
     }
 
     /// The root of the i-th weight.
@@ -97,11 +98,12 @@ impl Roots {
     }
 
     /// S V, of all rows.
-    pub(super) fn scaled<'a>(&self, values: &'a [f64], width: usize) -> Cow<'a, [f64]> {
-        let mut values = Cow::Borrowed(values);
-        if self.0.is_some() {
-            self.scale(0, values.to_mut(), width);
+    pub(super) fn scaled<'a>(&self, values: &'a [f64], width: usize) -> Result<Cow<'a, [f64]>> {
+        if self.0.is_none() {
+            return Ok(Cow::Borrowed(values));
         }
-        values
+        let mut scaled = values.try_to_vec()?;
+        self.scale(0, &mut scaled, width);
+        Ok(Cow::Owned(scaled))
     }
 }

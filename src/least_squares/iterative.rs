@@ -20,7 +20,7 @@ use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelFunction, PackedVectors, diagonal};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product};
@@ -71,7 +71,7 @@ pub fn solve(
     if matches!(kernel, Kernel::Precomputed) {
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
-    let (rows, roots) = (problem.rows, Roots::new(problem));
+    let (rows, roots) = (problem.rows, Roots::new(problem)?);
     let budget = Budget::new(monitor, None, stopping.max_time);
     let monitor = Reasoned::new(&budget);
     let made = Preconditioner::new(kernel, (rows, &roots), alpha, points, &monitor, par);
@@ -91,7 +91,7 @@ pub fn solve(
         |r, out, q| preconditioner.apply(r, out, q, par),
         &monitor,
     )?;
-    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), ending })
+    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows)?, ending })
 }
 
 /// (S K S + alpha I) P in the precision of the rows, a block of rows after the other.
@@ -106,15 +106,15 @@ struct Product<'a> {
 impl Product<'_> {
     fn apply(&self, p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor) -> Result<()> {
         let (n, d) = (self.rows.rows(), self.rows.cols());
-        let zeros = vec![0.0; q];
-        let scaled = self.roots.scaled(p, q);
+        let zeros = try_vec![0.0; q]?;
+        let scaled = self.roots.scaled(p, q)?;
         let evaluator =
             Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), &scaled)?, &zeros)?)?;
         let block = (TICK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
             monitor.go_on("product", from, n)?;
-            let rows = self.rows.gather(&(from..to).collect::<Vec<_>>());
+            let rows = self.rows.gather(&(from..to).try_collect_vec()?)?;
             let mut values = flat(evaluator.evaluate(rows.view(), self.par)?);
             self.roots.scale(from, &mut values, q);
             for ((out, v), p) in out[from * q..to * q].iter_mut().zip(values).zip(&p[from * q..to * q]) {
@@ -151,12 +151,12 @@ impl Preconditioner {
         if m == 0 {
             return Ok(Self::none(alpha));
         }
-        let mut chosen = Random::new(drawn.seed).sample(n, m);
+        let mut chosen = Random::new(drawn.seed).sample(n, m)?;
         chosen.sort_unstable();
-        let points = rows.gather(&chosen);
+        let points = rows.gather(&chosen)?;
         let own = kernel_matrix::<f64>(kernel.into(), points.view(), monitor, par)?;
         // Points that depend on each other: what is lost is lost for the preconditioner alone.
-        let trace: f64 = own.diagonal().iter().sum();
+        let trace: f64 = own.diagonal().sum();
         let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, par)?;
         match dense::factor(&mut shifted, monitor, par) {
             // A kernel that is not positive definite gets none.
@@ -166,7 +166,7 @@ impl Preconditioner {
         let solver = RowSolver::new(&shifted, par)?;
         let cross = PackedVectors::<f64>::new(kernel, points.view(), par)?;
         let stride = cross.stride();
-        let mut features = memory::zeros("the preconditioner", n.saturating_mul(stride))?;
+        let mut features = memory::try_zeros("the preconditioner", n.saturating_mul(stride))?;
         let mut inner = Square::<f64>::new(m)?;
         let count = rows_at_once(m, 4096);
         for (block, lines) in features.chunks_mut(count * stride).enumerate() {
@@ -191,7 +191,7 @@ impl Preconditioner {
         };
         let (n, m, width) = (r.len() / q, factor.len(), panel_width::<f64>());
         let mut panels = columns::to_panels::<f64>(r, n, q)?;
-        let mut inner = vec![0.0; panels.len() / n * m];
+        let mut inner = try_vec![0.0; panels.len() / n * m]?;
         for (r, t) in panels.chunks_exact(n * width).zip(inner.chunks_exact_mut(m * width)) {
             par.for_each_chunk(t, 48 * width, |task, t| {
                 let at = Layout { start: task * 48, row: 1, step: self.stride };

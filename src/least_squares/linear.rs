@@ -52,7 +52,7 @@ pub fn solve(
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
-    let (rows, roots, columns) = (problem.rows, Roots::new(problem), Columns::new(problem.rows)?);
+    let (rows, roots, columns) = (problem.rows, Roots::new(problem)?, Columns::new(problem.rows)?);
     let budget = Budget::new(monitor, None, stopping.max_time);
     let rows_product = |first: usize, p: &[f64], inner: &[f64], out: &mut [f64], q: usize| {
         par.for_each_chunk(out, ROWS * q, |task, out| {
@@ -68,7 +68,7 @@ pub fn solve(
         });
     };
     let apply = |p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor| {
-        let inner = columns.product(&roots.scaled(p, q), q, monitor, par)?;
+        let inner = columns.product(&roots.scaled(p, q)?, q, monitor, par)?;
         let at_once = columns.lines_at_once(rows.rows(), q);
         for (part, out) in out.chunks_mut(at_once * q).enumerate() {
             monitor.go_on("product", part * at_once, rows.rows())?;
@@ -98,16 +98,16 @@ struct Columns {
 impl Columns {
     fn new(x: Rows<'_>) -> Result<Self> {
         let (n, d) = (x.rows(), x.cols());
-        let mut starts: Vec<usize> = memory::zeros(BY_COLUMN, d.saturating_add(1))?;
+        let mut starts: Vec<usize> = memory::try_zeros(BY_COLUMN, d.saturating_add(1))?;
         for i in 0..n {
             x.for_each_in_row(i, |k, v| starts[k + 1] += usize::from(v != 0.0));
         }
         for k in 0..d {
             starts[k + 1] += starts[k];
         }
-        let mut next = memory::copied(BY_COLUMN, &starts)?;
+        let mut next = memory::try_to_vec(BY_COLUMN, &starts)?;
         let (mut rows, mut values): (Vec<u32>, Vec<f64>) =
-            (memory::zeros(BY_COLUMN, starts[d])?, memory::zeros(BY_COLUMN, starts[d])?);
+            (memory::try_zeros(BY_COLUMN, starts[d])?, memory::try_zeros(BY_COLUMN, starts[d])?);
         for i in 0..n {
             x.for_each_in_row(i, |k, v| {
                 if v != 0.0 {
@@ -129,7 +129,7 @@ impl Columns {
     /// X'P, (d, q).
     fn product(&self, p: &[f64], q: usize, monitor: &dyn Monitor, par: Par) -> Result<Vec<f64>> {
         let d = self.starts.len() - 1;
-        let mut sums = memory::zeros("the weights of the features", d.saturating_mul(q))?;
+        let mut sums = memory::try_zeros("the weights of the features", d.saturating_mul(q))?;
         let at_once = self.lines_at_once(d, q);
         for (part, sums) in sums.chunks_mut(at_once * q).enumerate() {
             monitor.go_on("product", part * at_once, d)?;

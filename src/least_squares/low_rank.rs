@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, Reach};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
-use crate::memory;
+use crate::memory::{self, TryCollect, try_matrix, try_vec, try_with_capacity};
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 
@@ -66,10 +66,10 @@ impl Sums {
     /// [`Error::Memory`].
     pub fn new(vectors: usize, outputs: usize) -> Result<Self> {
         Ok(Self {
-            gram: memory::zero_matrix(SUMS, (vectors, vectors))?,
-            products: memory::zero_matrix(SUMS, (vectors, outputs))?,
-            columns: vec![0.0; vectors],
-            targets: vec![0.0; outputs],
+            gram: memory::try_zero_matrix(SUMS, (vectors, vectors))?,
+            products: memory::try_zero_matrix(SUMS, (vectors, outputs))?,
+            columns: try_vec![0.0; vectors]?,
+            targets: try_vec![0.0; outputs]?,
             rows: 0,
             weight: 0.0,
         })
@@ -113,8 +113,8 @@ impl Sums {
             return Err(Error::NotFinite { what: "targets", row });
         }
         let single = !x.is_f64()
-            && Reach::of(kernel.into(), vectors).is_single()
-            && Reach::of(kernel.into(), x).is_single();
+            && Reach::of(kernel.into(), vectors)?.is_single()
+            && Reach::of(kernel.into(), x)?.is_single();
         if single {
             self.add_at(&PackedVectors::<f32>::new(kernel, vectors, par)?, piece, monitor, par)
         } else {
@@ -133,7 +133,7 @@ impl Sums {
         let (n, m, q) = (x.rows(), self.columns.len(), self.targets.len());
         let at_once = rows_at_once(m, BLOCK);
         // W (Y, 1).
-        let mut y = memory::room(SUMS, n.saturating_mul(q + 1))?;
+        let mut y = memory::try_with_capacity(SUMS, n.saturating_mul(q + 1))?;
         for (i, line) in targets.rows().into_iter().enumerate() {
             let w = weights.map_or(1.0, |weights| weights[i]);
             y.extend(line.iter().map(|y| w * y));
@@ -142,8 +142,8 @@ impl Sums {
         let stride = cross.stride();
         let mut gram = Square::<f64>::new(m)?;
         let lines = gram.stride();
-        let mut sums: Vec<f64> = memory::zeros(SUMS, m * (q + 1))?;
-        let mut values: Vec<T> = memory::zeros(SUMS, at_once.min(n) * stride)?;
+        let mut sums: Vec<f64> = memory::try_zeros(SUMS, m * (q + 1))?;
+        let mut values: Vec<T> = memory::try_zeros(SUMS, at_once.min(n) * stride)?;
         for from in (0..n).step_by(at_once) {
             monitor.go_on("sums", from, n)?;
             let count = (n - from).min(at_once);
@@ -218,8 +218,8 @@ impl System {
         }
         let mut own = kernel_matrix::<f64>(kernel.into(), vectors, monitor, par)?;
         let (stride, rows) = (own.stride(), sums.weight);
-        let centred =
-            fit_intercept.then(|| (sums.columns.iter().map(|sum| sum / rows).collect::<Vec<_>>(), rows));
+        let mean = || sums.columns.iter().map(|sum| sum / rows).try_collect_vec();
+        let centred = fit_intercept.then(mean).transpose()?.map(|mean| (mean, rows));
         for i in 0..m {
             for j in 0..=i {
                 let mean = centred.as_ref().map_or(0.0, |(mean, rows)| rows * mean[i] * mean[j]);
@@ -227,7 +227,7 @@ impl System {
                 *at = sums.gram[[i, j]] - mean + alpha * *at;
             }
         }
-        let largest = own.diagonal().into_iter().fold(0.0, f64::max);
+        let largest = own.diagonal().fold(0.0, f64::max);
         // Where all kernel values are zero, so are the coefficients.
         let mut jitter = if largest == 0.0 { 1.0 } else { 0.0 };
         loop {
@@ -251,12 +251,12 @@ impl System {
         let (m, q) = sums.products.dim();
         let mean = |i: usize| self.centred.as_ref().map_or(0.0, |(mean, _)| mean[i]);
         let mut coefficients =
-            Array2::from_shape_fn((m, q), |(i, j)| sums.products[[i, j]] - mean(i) * sums.targets[j]);
+            try_matrix((m, q), |(i, j)| sums.products[[i, j]] - mean(i) * sums.targets[j])?;
         let values = coefficients.as_slice_mut().expect("made row-major");
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
         columns::solve(&self.factor, &mut panels, par);
         columns::from_panels(&panels, values, m, q);
-        let mut intercepts = vec![0.0; q];
+        let mut intercepts = try_vec![0.0; q]?;
         if let Some((mean, rows)) = &self.centred {
             for (b, y) in intercepts.iter_mut().zip(&sums.targets) {
                 *b = y / rows;
@@ -289,8 +289,8 @@ impl System {
         cross.check(x)?;
         let solver = RowSolver::new(&self.factor, par)?;
         let (stride, m) = (cross.stride(), vectors.rows());
-        let mut hat = Vec::with_capacity(n);
-        let mut values: Vec<f64> = memory::zeros(SUMS, BLOCK.min(n) * stride)?;
+        let mut hat = try_with_capacity("leverages of the samples", n)?;
+        let mut values: Vec<f64> = memory::try_zeros(SUMS, BLOCK.min(n) * stride)?;
         for from in (0..n).step_by(BLOCK) {
             monitor.go_on("leave one out", from, n)?;
             let values = &mut values[..(n - from).min(BLOCK) * stride];

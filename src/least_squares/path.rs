@@ -10,6 +10,7 @@ use super::solution::Solution;
 use super::spectral::{Spectral, Spectrum};
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryToVec, try_with_capacity};
 
 /// One point of a path.
 #[derive(Debug, Clone, Copy)]
@@ -42,17 +43,21 @@ pub fn solve_path(
         check_alpha(alpha)?;
     }
     let k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
-    let diagonal = k.diagonal();
+    let diagonal = k.diagonal().try_collect_vec()?;
     let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
-    let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
+    let (mut points, mut refused) =
+        (try_with_capacity("the points of a regularization path", alphas.len())?, None);
     for (place, &alpha) in alphas.iter().enumerate() {
         monitor.go_on("path", place, alphas.len())?;
-        let known = spectral.as_ref().and_then(|spectral| spectral.solve(problem, alpha, &diagonal, par));
+        let known = match &spectral {
+            Some(spectral) => spectral.solve(problem, alpha, &diagonal, par)?,
+            None => None,
+        };
         let shifted = || k.shifted::<f64>(|i| problem.shift(alpha, i), par);
         let solution = match known {
             Some(solution) => Ok(solution),
-            None => factored(problem, alpha, shifted()?, diagonal.clone(), true, monitor, par),
+            None => factored(problem, alpha, shifted()?, diagonal.try_to_vec()?, true, monitor, par),
         };
         let solution = match solution {
             Err(error @ Error::NotPositiveDefinite { .. }) => {

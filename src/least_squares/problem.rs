@@ -48,7 +48,7 @@ impl Problem<'_> {
     /// As [`Problem::check`], and how large the kernel's values get.
     pub(super) fn checked(&self) -> Result<Reach> {
         self.check()?;
-        let reach = Reach::of(self.kernel, self.rows);
+        let reach = Reach::of(self.kernel, self.rows)?;
         reach.check("X", Precision::Double)?;
         Ok(reach)
     }

@@ -13,7 +13,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelRows, Precision, Reach};
 use crate::largest::largest;
-use crate::memory;
+use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -55,28 +55,35 @@ pub fn select_points(
 ) -> Result<Points> {
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    Reach::of(kernel.into(), x).check("X", Precision::Double)?;
+    Reach::of(kernel.into(), x)?.check("X", Precision::Double)?;
     let n = x.rows();
-    let all: Vec<usize> = (0..n).collect();
+    let all: Vec<usize> = (0..n).try_collect_vec()?;
     let source = KernelRows::new(kernel, x, &all, Precision::Double, par)?;
-    let mut left = source.diagonal(&all);
+    let mut left = source.diagonal(&all)?;
     let total: f64 = left.iter().sum();
     let most = count.min(n);
-    let mut factor: Vec<f64> = memory::zeros("the factor of the points", n.saturating_mul(most))?;
-    let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
+    let mut factor: Vec<f64> = memory::try_zeros("the factor of the points", n.saturating_mul(most))?;
+    let mut points = Points { rows: try_with_capacity("the chosen samples", most)?, remaining: vec![total] };
     let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
     let enough = 1e-12 * total / n as f64;
     while points.rows.len() < most {
         let done = points.rows.len();
         monitor.go_on("select", done, most)?;
         let open: Vec<usize> = match &mut draws {
-            None => (0..n).max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a))).into_iter().collect(),
+            None => (0..n)
+                .max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a)))
+                .into_iter()
+                .try_collect_vec()?,
             Some((count, random)) => {
-                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).collect();
-                random.sample(open.len(), open.len().min(*count)).into_iter().map(|i| open[i]).collect()
+                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).try_collect_vec()?;
+                random
+                    .sample(open.len(), open.len().min(*count))?
+                    .into_iter()
+                    .map(|i| open[i])
+                    .try_collect_vec()?
             }
         };
-        let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).collect();
+        let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).try_collect_vec()?;
         if open.is_empty() {
             if done == 0 && most > 0 {
                 // A kernel that is zero everywhere: one point, since there must be some.
@@ -85,12 +92,12 @@ pub fn select_points(
             }
             break;
         }
-        let mut columns: Vec<f64> = memory::zeros("columns of candidates", open.len() * n)?;
-        let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).collect();
+        let mut columns: Vec<f64> = memory::try_zeros("columns of candidates", open.len() * n)?;
+        let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).try_collect_vec()?;
         source.compute(&open, &mut lines, par)?;
         let chosen: Vec<Vec<f64>> =
-            open.iter().map(|&i| factor[i * most..i * most + done].to_vec()).collect();
-        let (factor_view, mut gains) = (&factor, vec![0.0; open.len()]);
+            open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).try_collect_results()?;
+        let (factor_view, mut gains) = (&factor, try_vec![0.0; open.len()]?);
         for (column, chosen) in columns.chunks_exact_mut(n).zip(&chosen) {
             par.for_each_chunk(column, ROWS, |task, column| {
                 for (i, v) in (task * ROWS..).zip(column) {

@@ -13,6 +13,7 @@ use super::intercept::coefficients_and_intercepts;
 use super::problem::Problem;
 use crate::error::Result;
 use crate::largest::largest;
+use crate::memory::{try_matrix, try_vec};
 use ndarray::{Array2, ArrayView1};
 
 /// Coefficients, and what is known about them.
@@ -48,6 +49,7 @@ impl Solution {
             }
             LeaveOneOut::new(problem, &coefficients, inverse)
         });
+        let leave_one_out = leave_one_out.transpose()?;
         problem.check_solution(alpha, coefficients.iter().chain(&intercepts))?;
         if let Some(found) = &leave_one_out {
             problem.check_solution(alpha, found.values.iter().chain(&found.gcv))?;
@@ -70,21 +72,25 @@ pub struct LeaveOneOut {
 
 impl LeaveOneOut {
     /// From coefficients (n, q) and the diagonal of the inverse (n,).
-    pub(super) fn new(problem: &Problem<'_>, coefficients: &Array2<f64>, inverse_diagonal: Vec<f64>) -> Self {
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        coefficients: &Array2<f64>,
+        inverse_diagonal: Vec<f64>,
+    ) -> Result<Self> {
         let n = inverse_diagonal.len();
-        let mut gcv = vec![0.0; problem.outputs()];
-        let values = Array2::from_shape_fn(coefficients.dim(), |(i, j)| {
+        let mut gcv = try_vec![0.0; problem.outputs()]?;
+        let values = try_matrix(coefficients.dim(), |(i, j)| {
             let (c, g) = (coefficients[[i, j]], inverse_diagonal[i]);
             gcv[j] += c * c / problem.weight(i);
             // A row that alone decides its own value (n = 1 with an intercept) has none when it is gone.
             if g > 0.0 { problem.targets[[i, j]] - c / g } else { f64::NAN }
-        });
+        })?;
         // Residuals are alpha c / w, and 1 - tr(H) / n is alpha tr(G / w) / n: alpha cancels.
         let trace: f64 = inverse_diagonal.iter().enumerate().map(|(i, g)| g / problem.weight(i)).sum();
         for gcv in &mut gcv {
             *gcv *= n as f64 / (trace * trace);
         }
-        Self { values, inverse_diagonal, gcv }
+        Ok(Self { values, inverse_diagonal, gcv })
     }
 
     /// Mean squared error over all outputs, and the share of rows that are decoded to another class than their targets.

@@ -18,6 +18,7 @@ use super::problem::Problem;
 use super::solution::Solution;
 use crate::control::Par;
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use ndarray::{Array2, ArrayView2, s};
 
 /// Rows of a task.
@@ -49,7 +50,7 @@ impl<'a> Spectral<'a> {
             Error::check_len("rows and columns of the eigenvectors (one for each row)", n, length)?;
         }
         let right = right_hand_sides(problem)?;
-        let mut projected = Array2::zeros(right.dim());
+        let mut projected = try_zero_matrix("projected targets", right.dim())?;
         for (i, (y, line)) in right.rows().into_iter().zip(spectrum.vectors.rows()).enumerate() {
             let root = problem.weight(i).sqrt();
             for (mut sums, v) in projected.rows_mut().into_iter().zip(&line) {
@@ -68,19 +69,19 @@ impl<'a> Spectral<'a> {
         alpha: f64,
         diagonal: &[f64],
         par: Par,
-    ) -> Option<Solution> {
+    ) -> Result<Option<Solution>> {
         // Written so that an eigenvalue that is not a number is left to the factorisation, too.
         if !(self.least + alpha > self.rounding) {
-            return None;
+            return Ok(None);
         }
         let (n, columns) = self.projected.dim();
-        let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).collect();
-        let mut scaled = Vec::with_capacity(n * columns);
+        let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).try_collect_vec()?;
+        let mut scaled = try_with_capacity("scaled targets", n * columns)?;
         for (line, inverse) in self.projected.rows().into_iter().zip(&inverse) {
             scaled.extend(line.iter().map(|v| v * inverse));
         }
         // G (Y, 1), and the diagonal of G in the last place of each line.
-        let mut lines = vec![0.0; n * (columns + 1)];
+        let mut lines = try_vec![0.0; n * (columns + 1)]?;
         par.for_each_chunk(&mut lines, ROWS * (columns + 1), |task, lines| {
             for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(columns + 1)) {
                 let (sums, own) = line.split_at_mut(columns);
@@ -97,8 +98,11 @@ impl<'a> Spectral<'a> {
             }
         });
         let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
-        let solved = lines.slice(s![.., ..columns]).to_owned();
-        let own = lines.column(columns).to_vec();
-        Solution::new(problem, alpha, solved, diagonal.to_vec(), Some(own)).ok()
+        let solved = try_to_matrix(lines.slice(s![.., ..columns]))?;
+        let own = lines.column(columns).iter().copied().try_collect_vec()?;
+        match Solution::new(problem, alpha, solved, diagonal.try_to_vec()?, Some(own)) {
+            Err(error @ Error::Memory { .. }) => Err(error),
+            solution => Ok(solution.ok()),
+        }
     }
 }

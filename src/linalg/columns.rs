@@ -9,7 +9,7 @@
 use super::dense::{BLOCK, ROWS, SMALL, Square};
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, backward, forward, subtract_product};
@@ -25,7 +25,7 @@ const GROUPS: usize = 16;
 /// [`Error::Memory`](crate::Error::Memory).
 pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Result<Vec<T>> {
     let width = panel_width::<T>();
-    let mut panels: Vec<T> = memory::zeros(COLUMNS, q.div_ceil(width) * n * width)?;
+    let mut panels: Vec<T> = memory::try_zeros(COLUMNS, q.div_ceil(width) * n * width)?;
     for (i, line) in b.chunks_exact(q).enumerate() {
         for (j, &v) in line.iter().enumerate() {
             panels[(j / width * n + i) * width + j % width] = T::from_f64(v);
@@ -122,15 +122,15 @@ pub(crate) fn multiply<A: Real, T: Real>(
         let share = ((group as f64 + 1.0) / GROUPS as f64).sqrt() * n as f64;
         if group + 1 == GROUPS { n } else { (share as usize).next_multiple_of(ROWS).min(n) }
     };
-    let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).collect();
+    let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).try_collect_vec()?;
     par.try_for_each_chunk(&mut sums, 1, |group, sums| {
         let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
         if from == to {
             return Ok(());
         }
         let sums = &mut sums[0];
-        memory::extended(COLUMNS, sums, panels * to * width, T::ZERO)?;
-        let mut own = vec![A::ZERO; ROWS * ROWS];
+        memory::try_resize(COLUMNS, sums, panels * to * width, T::ZERO)?;
+        let mut own = try_vec![A::ZERO; ROWS * ROWS]?;
         for first in (from..to).step_by(ROWS) {
             let count = ROWS.min(to - first);
             for left in (0..first).step_by(BLOCK) {

@@ -9,7 +9,7 @@
 
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
-use crate::memory::{self, Arena};
+use crate::memory::{self, Arena, HEADROOM, TryCollect, try_vec};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
@@ -73,8 +73,8 @@ impl<T: Real> Square<T> {
     }
 
     /// The entries on the diagonal.
-    pub(crate) fn diagonal(&self) -> Vec<f64> {
-        self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64()).collect()
+    pub(crate) fn diagonal(&self) -> impl ExactSizeIterator<Item = f64> {
+        self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64())
     }
 
     /// Adds to the entries on the diagonal.
@@ -114,10 +114,8 @@ impl<T: Real> Square<T> {
 /// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Cancelled`].
 pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par) -> Result<()> {
     let (n, stride) = (a.n, a.stride);
-    let largest = a
-        .diagonal()
-        .into_iter()
-        .fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
+    let largest =
+        a.diagonal().fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
     let values = a.values.values_mut();
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK) {
@@ -161,7 +159,7 @@ fn pack<T: Real>(
     let width = panel_width::<T>();
     let size = depth * width;
     panels.clear();
-    memory::extended(MATRIX, panels, count.div_ceil(width) * size, T::ZERO)?;
+    memory::try_resize(MATRIX, panels, count.div_ceil(width) * size, T::ZERO)?;
     pack_into(rows, stride, count, from, depth, panels, par);
     Ok(())
 }
@@ -262,21 +260,21 @@ impl<T: Real> BlockFactor<T> {
         let parts = (0..size).step_by(SMALL).map(|s| {
             let (count, mut panels) = ((size - s).min(SMALL), Vec::new());
             pack_block(&rows[s * stride..], stride, count, first, s, &mut panels);
-            let mut triangle = vec![T::ZERO; SMALL * SMALL];
+            let mut triangle = vec![T::ZERO; SMALL * SMALL]; // small: a block
             for i in 0..count {
                 let line = &rows[(s + i) * stride + first + s..][..=i];
                 triangle[i * SMALL..=i * SMALL + i].copy_from_slice(line);
             }
             (panels, triangle)
         });
-        Self { size, parts: parts.collect() }
+        Self { size, parts: parts.collect() } // small: a block
     }
 
     /// Replaces the columns `first..first + size` of all rows given by X.
     fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
         let width = panel_width::<T>();
         let count = rows.len() / stride;
-        let mut panel = vec![T::ZERO; SMALL * width];
+        let mut panel = vec![T::ZERO; SMALL * width]; // small: a block
         for (s, (panels, triangle)) in (0..self.size).step_by(SMALL).zip(&self.parts) {
             let n = (self.size - s).min(SMALL);
             if s > 0 {
@@ -327,9 +325,10 @@ impl<T: Real> RowSolver<T> {
                 pack(own, stride, size, depth, BLOCK, &mut panels, par)?;
                 Ok(panels)
             });
-            Ok((from, left.collect::<Result<_>>()?, BlockFactor::new(own, stride, from, size)))
+            memory::check_available(MATRIX, HEADROOM)?;
+            Ok((from, left.try_collect_results()?, BlockFactor::new(own, stride, from, size)))
         });
-        Ok(Self { n, blocks: blocks.collect::<Result<_>>()? })
+        Ok(Self { n, blocks: blocks.try_collect_results()? })
     }
 
     /// Replaces every line of `stride` numbers by X; a line has room for whole panels.
@@ -361,7 +360,7 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     for k in k.chunks(BLOCK * stride) {
         let depth = k.len() / stride;
         let size = depth * width;
-        let mut panels: Vec<T> = memory::zeros(MATRIX, m.div_ceil(width) * size)?;
+        let mut panels: Vec<T> = memory::try_zeros(MATRIX, m.div_ceil(width) * size)?;
         par.for_each_chunk(&mut panels, size, |p, panel| {
             for (out, line) in panel.chunks_exact_mut(width).zip(k.chunks_exact(stride)) {
                 for (out, v) in out.iter_mut().zip(&line[p * width..m.min((p + 1) * width)]) {
@@ -398,7 +397,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
         let own = &mut own[..size * stride];
         let block = BlockFactor::new(own, stride, from, size);
         // Depth in parts, so that rows and panels stay in the caches.
-        let depths: Vec<usize> = (0..from).step_by(BLOCK).collect();
+        let depths: Vec<usize> = (0..from).step_by(BLOCK).collect(); // small: one number per block
         panels.resize(depths.len(), Vec::new());
         for (&depth, panels) in depths.iter().zip(&mut panels) {
             pack(own, stride, size, depth, BLOCK, panels, par)?;
@@ -428,7 +427,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
             own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
         }
     }
-    let mut diagonal = vec![0.0; n];
+    let mut diagonal = try_vec![0.0; n]?;
     par.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
         for (i, out) in (task * ROWS..).zip(diagonal) {
             let line = &values[i * stride..i * stride + n];
@@ -460,7 +459,7 @@ fn subtract_inverse<T: Real>(
         }
         return;
     }
-    let mut part = vec![T::ZERO; count * BLOCK];
+    let mut part = vec![T::ZERO; count * BLOCK]; // small: a block
     for i in 0..count {
         for k in depth.max(first + i)..depth + BLOCK {
             let value = rows[i * stride + k];

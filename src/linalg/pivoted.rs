@@ -7,7 +7,7 @@
 use crate::control::StopReason;
 use crate::error::Result;
 use crate::largest::largest;
-use crate::memory::room;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -20,9 +20,9 @@ pub(crate) fn pivoted(
     tolerance: f64,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
-    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).collect();
+    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).try_collect_vec()?;
     let enough = tolerance * distance.iter().copied().fold(0.0, f64::max);
-    let mut lines: Vec<Vec<f64>> = vec![Vec::new(); m];
+    let mut lines: Vec<Vec<f64>> = try_vec![Vec::new(); m]?;
     let mut order = Vec::new();
     let mut stopped = None;
     while order.len() < most.min(m) {
@@ -35,17 +35,17 @@ pub(crate) fn pivoted(
             break;
         }
         let pivot = distance[best].sqrt();
-        let line = lines[best].clone();
+        let line = lines[best].try_to_vec()?;
         for i in 0..m {
             let value = if i == best { pivot } else { (a[best * m + i] - dot(&lines[i], &line)) / pivot };
             // Rows already chosen are in the span: what the formula gives for them is rounding.
             let value = if distance[i] == 0.0 && i != best { 0.0 } else { value };
-            lines[i].push(value);
+            lines[i].try_push(value)?;
             distance[i] = if i == best { 0.0 } else { (distance[i] - value * value).max(0.0) };
         }
-        order.push(best);
+        order.try_push(best)?;
     }
-    let mut factor = room("a basis", m * order.len())?;
+    let mut factor = try_with_capacity("a basis", m * order.len())?;
     for line in &lines {
         factor.extend_from_slice(line);
     }

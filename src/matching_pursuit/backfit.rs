@@ -11,6 +11,8 @@
 use super::basis::Basis;
 use super::loss::{Derivative, Objective};
 use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::error::Result;
+use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
 use std::ops::ControlFlow;
 
@@ -37,16 +39,16 @@ pub(super) struct Backfit<'a> {
 }
 
 impl Backfit<'_> {
-    fn outputs(&self, b: &[f64], l: usize) -> Vec<f64> {
-        let mut out = vec![0.0; l];
-        self.basis.add(b, &mut out, self.par);
+    fn outputs(&self, b: &[f64], l: usize) -> Result<Vec<f64>> {
+        let mut out = try_vec![0.0; l]?;
+        self.basis.add(b, &mut out, self.par)?;
         unscale(self.scale, &mut out);
-        out
+        Ok(out)
     }
 
     /// d/db = Q' (w L' / sqrt(w)).
-    fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Vec<f64> {
-        let mut rows = objective.rows(Derivative::First, f).to_vec();
+    fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Result<Vec<f64>> {
+        let mut rows = objective.rows(Derivative::First, f).try_to_vec()?;
         unscale(self.scale, &mut rows);
         self.basis.products(&rows, self.par)
     }
@@ -58,19 +60,19 @@ impl Backfit<'_> {
         objective: &mut Objective<'_>,
         b: &mut [f64],
         f: &mut Vec<f64>,
-    ) -> Option<StopReason> {
+    ) -> Result<Option<StopReason>> {
         let l = f.len();
-        let start = self.slope(objective, &vec![0.0; l]);
+        let start = self.slope(objective, &try_vec![0.0; l]?)?;
         let enough = SLOPE * dot(&start, &start).sqrt();
         let mut value = objective.value(f);
         let mut damping = 0.0;
         for _ in 0..NEWTON {
-            let slope = self.slope(objective, f);
+            let slope = self.slope(objective, f)?;
             let size = dot(&slope, &slope).sqrt();
             if !(size > enough) {
-                return None;
+                return Ok(None);
             }
-            let mut second = vec![0.0; l];
+            let mut second = try_vec![0.0; l]?;
             objective.loss.fill(Derivative::Second, objective.y, f, &mut second);
             for h in &mut second {
                 *h = h.max(0.0);
@@ -81,13 +83,13 @@ impl Backfit<'_> {
             for _ in 0..DAMPINGS {
                 let used = f64::max(damping, least);
                 let forcing = (size / enough * SLOPE).sqrt().clamp(1e-4, 0.1);
-                let step = match self.conjugate_gradients(&second, used, &slope, forcing) {
-                    Ok(step) => step,
-                    Err(reason) => return Some(reason),
+                let step = match self.conjugate_gradients(&second, used, &slope, forcing)? {
+                    ControlFlow::Continue(step) => step,
+                    ControlFlow::Break(reason) => return Ok(Some(reason)),
                 };
-                let mut trial = b.to_vec();
+                let mut trial = b.try_to_vec()?;
                 axpy(1.0, &step, &mut trial);
-                let shifted = self.outputs(&trial, l);
+                let shifted = self.outputs(&trial, l)?;
                 let tried = objective.value(&shifted);
                 if tried <= value + 1e-4 * dot(&slope, &step) {
                     b.copy_from_slice(&trial);
@@ -100,10 +102,10 @@ impl Backfit<'_> {
                 damping = (10.0 * used).max(1e-3 * mean);
             }
             if !lowered {
-                return None;
+                return Ok(None);
             }
         }
-        None
+        Ok(None)
     }
 
     /// p with (Q' diag(h) Q + damping) p = -slope, to a residual of `forcing` of the slope.
@@ -113,21 +115,21 @@ impl Backfit<'_> {
         damping: f64,
         slope: &[f64],
         forcing: f64,
-    ) -> Result<Vec<f64>, StopReason> {
-        let mut p = vec![0.0; slope.len()];
-        let mut residual: Vec<f64> = slope.iter().map(|g| -g).collect();
-        let mut direction = residual.clone();
+    ) -> Result<ControlFlow<StopReason, Vec<f64>>> {
+        let mut p = try_vec![0.0; slope.len()]?;
+        let mut residual: Vec<f64> = slope.iter().map(|g| -g).try_collect_vec()?;
+        let mut direction = residual.try_to_vec()?;
         let mut size = dot(&residual, &residual);
         let enough = forcing * forcing * size;
         for _ in 0..CONJUGATE {
             if let ControlFlow::Break(reason) = self.monitor.tick(&self.progress) {
-                return Err(reason);
+                return Ok(ControlFlow::Break(reason));
             }
-            let mut rows = vec![0.0; h.len()];
+            let mut rows = try_vec![0.0; h.len()]?;
             let weigh = |from: usize, rows: &mut [f64]| {
                 rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
             };
-            let mut image = self.basis.there_and_back(&direction, &mut rows, weigh, self.par);
+            let mut image = self.basis.there_and_back(&direction, &mut rows, weigh, self.par)?;
             axpy(damping, &direction, &mut image);
             let curvature = dot(&direction, &image);
             if !(curvature > 0.0) {
@@ -144,6 +146,6 @@ impl Backfit<'_> {
             direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + ratio * *d);
             size = next;
         }
-        Ok(p)
+        Ok(ControlFlow::Continue(p))
     }
 }

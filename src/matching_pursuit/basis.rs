@@ -10,7 +10,7 @@
 
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory::more_room;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_matrix, try_reserve, try_vec, try_with_capacity};
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 use ndarray::Array2;
@@ -37,7 +37,6 @@ pub(super) struct Basis {
 }
 
 /// What the first vectors of the basis leave of a column, and its products with them.
-#[derive(Clone)]
 pub(super) struct Rest {
     column: Vec<f64>,
     line: Vec<f64>,
@@ -52,6 +51,12 @@ impl Rest {
     pub(super) fn of(column: Vec<f64>) -> Self {
         let own = dot(&column, &column);
         Self { column, line: Vec::new(), own, squared: own }
+    }
+
+    /// A copy.
+    pub(super) fn try_clone(&self) -> Result<Self> {
+        let (column, line) = (self.column.try_to_vec()?, self.line.try_to_vec()?);
+        Ok(Self { column, line, own: self.own, squared: self.squared })
     }
 
     /// Number of vectors that are taken away.
@@ -88,35 +93,36 @@ impl Basis {
     }
 
     /// Q'v.
-    pub(super) fn products(&self, v: &[f64], par: Par) -> Vec<f64> {
+    pub(super) fn products(&self, v: &[f64], par: Par) -> Result<Vec<f64>> {
         par.map(self.len(), |j| dot(&self.vectors[j * self.rows..(j + 1) * self.rows], v))
     }
 
     /// out += Q c
-    pub(super) fn add(&self, c: &[f64], out: &mut [f64], par: Par) {
-        self.add_from(0, c, out, par);
+    pub(super) fn add(&self, c: &[f64], out: &mut [f64], par: Par) -> Result<()> {
+        self.add_from(0, c, out, par)
     }
 
     /// outs += Q c of some vectors from one on, c having a line for each out.
-    fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], par: Par) {
+    fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], par: Par) -> Result<()> {
         let (rows, stretch) = (self.rows, self.stretch());
-        let lines = self.lines_of(first, c, outs);
+        let lines = self.lines_of(first, c, outs)?;
         let start: &[f64] = outs;
-        let done = par.map(rows.div_ceil(stretch), |chunk| {
+        let done = par.try_map(rows.div_ceil(stretch), |chunk| {
             let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
-            let mut parts = stretches(start, rows, from, to);
+            let mut parts = stretches(start, rows, from, to)?;
             add_rows(c, &lines, from, &mut parts);
-            parts
-        });
+            Ok(parts)
+        })?;
         for (chunk, parts) in done.iter().enumerate() {
             put_stretches(parts, outs, rows, chunk * stretch);
         }
+        Ok(())
     }
 
     /// The vectors from one on that c, a line for each out, has numbers for.
-    fn lines_of(&self, first: usize, c: &[f64], outs: &[f64]) -> Vec<&[f64]> {
+    fn lines_of(&self, first: usize, c: &[f64], outs: &[f64]) -> Result<Vec<&[f64]>> {
         let n = c.len() * self.rows / outs.len().max(1);
-        self.vectors.chunks_exact(self.rows).skip(first).take(n).collect()
+        self.vectors.chunks_exact(self.rows).skip(first).take(n).try_collect_vec()
     }
 
     /// outs += Q c of some vectors from one on, what `then` makes of them, and Q'outs, in one pass over Q: c and the products
@@ -128,30 +134,30 @@ impl Basis {
         outs: &mut [f64],
         then: impl Fn(usize, &mut [f64]) + Sync + Send,
         par: Par,
-    ) -> Vec<f64> {
+    ) -> Result<Vec<f64>> {
         let (rows, stretch) = (self.rows, self.stretch());
-        let lines = self.lines_of(first, c, outs);
+        let lines = self.lines_of(first, c, outs)?;
         let (count, n) = (outs.len() / rows, lines.len());
         let start: &[f64] = outs;
-        let done = par.map(rows.div_ceil(stretch), |chunk| {
+        let done = par.try_map(rows.div_ceil(stretch), |chunk| {
             let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
-            let mut parts = stretches(start, rows, from, to);
+            let mut parts = stretches(start, rows, from, to)?;
             add_rows(c, &lines, from, &mut parts);
             then(from, &mut parts);
-            let lines: Vec<&[f64]> = lines.iter().map(|line| &line[from..to]).collect();
-            let mut products = vec![0.0; n * count];
+            let lines: Vec<&[f64]> = lines.iter().map(|line| &line[from..to]).try_collect_vec()?;
+            let mut products = try_vec![0.0; n * count]?;
             row_products(&lines, &parts, to - from, &mut products);
-            (parts, products)
-        });
-        let mut products = vec![0.0; n * count];
+            Ok((parts, products))
+        })?;
+        let mut products = try_vec![0.0; n * count]?;
         for (chunk, (parts, some)) in done.iter().enumerate() {
             put_stretches(parts, outs, rows, chunk * stretch);
             axpy(1.0, some, &mut products);
         }
         if count > 1 {
-            products = (0..n * count).map(|at| products[at % n * count + at / n]).collect();
+            products = (0..n * count).map(|at| products[at % n * count + at / n]).try_collect_vec()?;
         }
-        products
+        Ok(products)
     }
 
     /// out += Q c, what `then` makes of it, and Q'out, in one pass over Q. `then` gets the number of a stretch's first row.
@@ -161,51 +167,53 @@ impl Basis {
         out: &mut [f64],
         then: impl Fn(usize, &mut [f64]) + Sync + Send,
         par: Par,
-    ) -> Vec<f64> {
+    ) -> Result<Vec<f64>> {
         self.pass(0, c, out, then, par)
     }
 
     /// Takes some vectors from one on away from columns, one after the other, whose products with these are `lines`, which
     /// may be inexact and are corrected.
-    fn take_away(&self, first: usize, columns: &mut [f64], lines: &mut [f64], par: Par) {
+    fn take_away(&self, first: usize, columns: &mut [f64], lines: &mut [f64], par: Par) -> Result<()> {
         if lines.is_empty() {
-            return;
+            return Ok(());
         }
         let (l, n) = (self.rows, lines.len() * self.rows / columns.len());
-        let minus = |c: &[f64]| c.iter().map(|v| -v).collect::<Vec<_>>();
-        let left = self.pass(first, &minus(lines), columns, |_, _| {}, par);
+        let minus = |c: &[f64]| c.iter().map(|v| -v).try_collect_vec();
+        let left = self.pass(first, &minus(lines)?, columns, |_, _| {}, par)?;
         let again = left
             .chunks_exact(n)
             .zip(columns.chunks_exact(l))
             .any(|(left, rest)| dot(left, left) > AGAIN * dot(rest, rest));
         if again {
-            self.add_from(first, &minus(&left), columns, par);
+            self.add_from(first, &minus(&left)?, columns, par)?;
             axpy(1.0, &left, lines);
         }
+        Ok(())
     }
 
     /// Takes vectors away from rests that have seen the same of them; `newer` has a line each, its products with the next
     /// ones, which may be inexact.
-    pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], par: Par) {
+    pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], par: Par) -> Result<()> {
         let (first, l) = (rests.first().map_or(0, Rest::seen), self.rows);
         let n = newer.len() / rests.len().max(1);
-        let mut columns = Vec::with_capacity(rests.len() * l);
+        let mut columns = try_with_capacity("columns of the dictionary", rests.len() * l)?;
         for rest in rests.iter() {
             columns.extend_from_slice(&rest.column);
         }
-        self.take_away(first, &mut columns, newer, par);
+        self.take_away(first, &mut columns, newer, par)?;
         for (k, (rest, column)) in rests.iter_mut().zip(columns.chunks_exact_mut(l)).enumerate() {
-            rest.line.extend(&newer[k * n..(k + 1) * n]);
+            rest.line.try_extend(newer[k * n..(k + 1) * n].iter().copied())?;
             let mut squared = dot(column, column);
             if first > 0 && squared < SHRUNK * rest.squared {
-                let mut again = vec![0.0; first + n];
-                self.take_away(0, column, &mut again, par);
+                let mut again = try_vec![0.0; first + n]?;
+                self.take_away(0, column, &mut again, par)?;
                 axpy(1.0, &again, &mut rest.line);
                 squared = dot(column, column);
             }
             rest.column.copy_from_slice(column);
             rest.squared = squared;
         }
+        Ok(())
     }
 
     /// Splits a column into its parts inside and outside the span; `newer` are its products with the vectors that it has
@@ -216,17 +224,17 @@ impl Basis {
         mut newer: Vec<f64>,
         inside: f64,
         par: Par,
-    ) -> Option<Outside> {
-        self.bring_up(std::slice::from_mut(&mut rest), &mut newer, par);
+    ) -> Result<Option<Outside>> {
+        self.bring_up(std::slice::from_mut(&mut rest), &mut newer, par)?;
         let Rest { mut column, line, own, squared } = rest;
         if !(squared > inside * own) {
-            return None;
+            return Ok(None);
         }
         let pivot = squared.sqrt();
         for v in &mut column {
             *v /= pivot;
         }
-        Some(Outside { line, pivot, direction: column })
+        Ok(Some(Outside { line, pivot, direction: column }))
     }
 
     /// Takes a split column; `validation` holds its function on the validation rows.
@@ -236,8 +244,8 @@ impl Basis {
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
         }
-        more_room("the basis of a pursuit", &mut self.vectors, direction.len())?;
-        more_room("the basis of a pursuit", &mut self.validation, validation.len())?;
+        try_reserve("the basis of a pursuit", &mut self.vectors, direction.len())?;
+        try_reserve("the basis of a pursuit", &mut self.validation, validation.len())?;
         self.validation.extend(validation.iter().map(|v| v / pivot));
         self.vectors.extend(direction);
         line.push(pivot);
@@ -259,17 +267,17 @@ impl Basis {
     }
 
     /// L, (n, n).
-    pub(super) fn factor(&self) -> Array2<f64> {
+    pub(super) fn factor(&self) -> Result<Array2<f64>> {
         let n = self.len();
-        Array2::from_shape_fn((n, n), |(i, j)| self.lines[i].get(j).copied().unwrap_or(0.0))
+        try_matrix((n, n), |(i, j)| self.lines[i].get(j).copied().unwrap_or(0.0))
     }
 }
 
 /// Numbers from one to another of each line, one after the other.
-fn stretches(values: &[f64], line: usize, from: usize, to: usize) -> Vec<f64> {
-    let mut out = Vec::with_capacity(values.len() / line * (to - from));
+fn stretches(values: &[f64], line: usize, from: usize, to: usize) -> Result<Vec<f64>> {
+    let mut out = try_with_capacity("columns of the dictionary", values.len() / line * (to - from))?;
     values.chunks_exact(line).for_each(|line| out.extend_from_slice(&line[from..to]));
-    out
+    Ok(out)
 }
 
 /// Writes stretches of numbers, one after the other, to a place of each line.
@@ -293,46 +301,48 @@ mod tests {
             .collect();
         let mut taken = Vec::new();
         for column in &columns {
-            let line = basis.products(column, Par::Sequential);
-            if let Some(outside) = basis.split(Rest::of(column.clone()), line, 1e-20, Par::Sequential) {
+            let line = basis.products(column, Par::Sequential).unwrap();
+            if let Some(outside) =
+                basis.split(Rest::of(column.clone()), line, 1e-20, Par::Sequential).unwrap()
+            {
                 basis.push(outside, column[..3].to_vec()).unwrap();
                 taken.push(column.clone());
             }
         }
         assert!(basis.len() >= 6);
         for j in 0..basis.len() {
-            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Par::Sequential);
+            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Par::Sequential).unwrap();
             for (k, v) in products.iter().enumerate() {
                 assert!((v - f64::from(u8::from(k == j))).abs() < 1e-14);
             }
             // Validation rows get the same combinations.
             assert!((basis.validation[j * 3] - basis.vectors[j * l]).abs() < 1e-3);
         }
-        let factor = basis.factor();
+        let factor = basis.factor().unwrap();
         for (t, column) in taken.iter().enumerate() {
             let mut again = vec![0.0; l];
-            basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential);
+            basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
         // Several columns together, of which the first vectors were taken away before, are split as each by itself.
         let mut rests: Vec<Rest> = columns[..5].iter().cloned().map(Rest::of).collect();
         let lines = |from: usize, to: usize| -> Vec<f64> {
-            let vectors = |c: &Vec<f64>| basis.products(c, Par::Sequential)[from..to].to_vec();
+            let vectors = |c: &Vec<f64>| basis.products(c, Par::Sequential).unwrap()[from..to].to_vec();
             columns[..5].iter().flat_map(vectors).collect()
         };
         for (from, to) in [(0, 0), (0, 2), (2, 6)] {
-            basis.bring_up(&mut rests, &mut lines(from, to), Par::Threads);
+            basis.bring_up(&mut rests, &mut lines(from, to), Par::Threads).unwrap();
         }
         for (rest, column) in rests.iter().zip(&columns) {
             let mut again = rest.column.clone();
-            basis.add(&rest.line, &mut again, Par::Sequential);
+            basis.add(&rest.line, &mut again, Par::Sequential).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
-            let left = basis.products(&rest.column, Par::Sequential);
+            let left = basis.products(&rest.column, Par::Sequential).unwrap();
             assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && rest.seen() == 6);
         }
         // Products that are known to six digits do.
         let line: Vec<f64> =
-            basis.products(&taken[0], Par::Sequential).iter().map(|v| v * (1.0 + 1e-6)).collect();
-        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Par::Sequential).is_none());
+            basis.products(&taken[0], Par::Sequential).unwrap().iter().map(|v| v * (1.0 + 1e-6)).collect();
+        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Par::Sequential).unwrap().is_none());
     }
 }

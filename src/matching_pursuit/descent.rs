@@ -14,10 +14,11 @@ use super::task::{MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::{flat, matrix};
 use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
-use ndarray::{Array2, ArrayView1};
+use ndarray::Array2;
 use std::ops::ControlFlow;
 
 /// Slopes below this share of the first are rounding.
@@ -44,25 +45,26 @@ impl State<'_> {
     }
 
     /// Moves the coefficient of the function at a place by the best step of each output.
-    fn step(&mut self, place: usize, column: &[f64]) {
+    fn step(&mut self, place: usize, column: &[f64]) -> Result<()> {
         let q = self.outputs();
-        let mut values = column.to_vec();
+        let mut values = column.try_to_vec()?;
         unscale(self.scale.as_deref(), &mut values);
         let validation = &self.validation[place];
         let n = validation.len();
         for j in 0..q {
-            let alpha = self.objectives[j].line_search(&self.f[j], &values);
+            let alpha = self.objectives[j].line_search(&self.f[j], &values)?;
             axpy(alpha, &values, &mut self.f[j]);
             self.coefficients[place * q + j] += alpha;
             axpy(alpha, validation, &mut self.validation_outputs[j * n..(j + 1) * n]);
         }
+        Ok(())
     }
 
     /// Sets all coefficients anew.
     fn backfit(&mut self, progress: Progress, monitor: &dyn Monitor, par: Par) -> Result<Option<StopReason>> {
         let (q, n) = (self.outputs(), self.basis.len());
-        let factor = self.basis.factor();
-        let mut projections = vec![0.0; n * q];
+        let factor = self.basis.factor()?;
+        let mut projections = try_vec![0.0; n * q]?;
         for (k, a) in self.coefficients.chunks_exact(q).enumerate() {
             for i in 0..=k {
                 axpy(factor[[k, i]], a, &mut projections[i * q..(i + 1) * q]);
@@ -72,8 +74,8 @@ impl State<'_> {
         let fixed = Backfit { basis, scale, progress, monitor, par };
         let mut reason = None;
         for j in 0..q {
-            let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().collect();
-            let stopped = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j]);
+            let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().try_collect_vec()?;
+            let stopped = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j])?;
             reason = reason.or(stopped);
             for (to, from) in projections.iter_mut().skip(j).step_by(q).zip(b) {
                 *to = from;
@@ -92,31 +94,32 @@ impl State<'_> {
     }
 
     /// -dL/df times sqrt(w), (q, l).
-    fn descent(&mut self) -> Vec<f64> {
-        let mut out = Vec::new();
+    fn descent(&mut self) -> Result<Vec<f64>> {
+        let rows = self.f.first().map_or(0, Vec::len);
+        let mut out = try_with_capacity("the slopes", self.f.len() * rows)?;
         for (objective, f) in self.objectives.iter_mut().zip(&self.f) {
             let from = out.len();
             out.extend(objective.rows(Derivative::First, f).iter().map(|g| -g));
             unscale(self.scale.as_deref(), &mut out[from..]);
         }
-        out
+        Ok(out)
     }
 
-    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> bool {
+    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> Result<bool> {
         let n = task.validation_rows();
-        let mut out = vec![0.0; n];
-        let mut loss = |(y, f): (ArrayView1<'_, f64>, &[f64])| {
-            task.loss.fill(Derivative::Value, &y.to_vec(), f, &mut out);
-            let rows = task.validation.iter();
-            rows.flat_map(|v| out.iter().enumerate().map(|(i, loss)| v.weight(i) * loss)).sum::<f64>()
-        };
+        let mut out = try_vec![0.0; n]?;
+        let mut validation = 0.0;
         let targets = task.validation.iter().flat_map(|v| v.targets.columns());
-        let validation: f64 =
-            targets.zip(self.validation_outputs.chunks_exact(n.max(1))).map(&mut loss).sum();
+        for (y, f) in targets.zip(self.validation_outputs.chunks_exact(n.max(1))) {
+            task.loss.fill(Derivative::Value, &y.iter().copied().try_collect_vec()?, f, &mut out);
+            let rows = task.validation.iter();
+            validation +=
+                rows.flat_map(|v| out.iter().enumerate().map(|(i, loss)| v.weight(i) * loss)).sum::<f64>();
+        }
         let weight = task.validation.filter(|_| n > 0).map_or(1.0, |v| v.total_weight());
         let training: f64 = self.objectives.iter_mut().zip(&self.f).map(|(o, f)| o.value(f)).sum();
         let mean = (training / task.total_weight(), validation / weight);
-        stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs)
+        Ok(stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs))
     }
 }
 
@@ -130,44 +133,52 @@ pub(super) fn fit(
 ) -> Result<Fit> {
     let (l, q, count) = (task.rows(), task.outputs(), dictionary.count());
     let every = (params.variant != Variant::Basic).then_some(params.every);
-    let targets: Vec<Vec<f64>> = task.targets.columns().into_iter().map(|y| y.to_vec()).collect();
+    let targets: Vec<Vec<f64>> = task
+        .targets
+        .columns()
+        .into_iter()
+        .map(|y| y.iter().copied().try_collect_vec())
+        .try_collect_results()?;
     let mut state = State {
-        objectives: targets.iter().map(|y| Objective::new(task.loss, y, task.weights)).collect(),
-        scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
-        f: vec![vec![0.0; l]; q],
+        objectives: targets
+            .iter()
+            .map(|y| Objective::new(task.loss, y, task.weights))
+            .try_collect_results()?,
+        scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
+        f: (0..q).map(|_| try_vec![0.0; l]).try_collect_results()?,
         coefficients: Vec::new(),
         validation: Vec::new(),
-        validation_outputs: vec![0.0; task.validation_rows() * q],
+        validation_outputs: try_vec![0.0; task.validation_rows() * q]?,
         basis: Basis::new(l, 0),
         order: Vec::new(),
     };
     let mut stopping = Stopping::new(task, params);
-    let slope = state.descent();
+    let slope = state.descent()?;
     let at_first = dot(&slope, &slope);
     if task.constant {
-        let mut ones = vec![1.0; l];
+        let mut ones = try_vec![1.0; l]?;
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(Rest::of(ones.clone()), Vec::new(), 0.0, par) {
+        if let Some(outside) = state.basis.split(Rest::of(ones.try_to_vec()?), Vec::new(), 0.0, par)? {
             state.basis.push(outside, Vec::new())?;
         }
-        state.coefficients.extend(vec![0.0; q]);
-        state.validation.push(vec![1.0; task.validation_rows()]);
-        state.step(0, &ones);
+        state.coefficients.try_resize(q, 0.0)?;
+        state.validation.push(try_vec![1.0; task.validation_rows()]?);
+        state.step(0, &ones)?;
     }
     let first = usize::from(task.constant);
     let most = params.functions.min(count);
     // Where each candidate is in the basis, and those that are never to be chosen.
-    let mut place: Vec<Option<usize>> = vec![None; count];
-    let mut open = vec![true; count];
+    let mut place: Vec<Option<usize>> = try_vec![None; count]?;
+    let mut open = try_vec![true; count]?;
     let mut random = Random::new(params.seed);
-    let all: Vec<usize> = (0..count).collect();
+    let all: Vec<usize> = (0..count).try_collect_vec()?;
 
-    let mut recorded = state.coefficients.clone();
-    let mut go_on = state.note(&mut stopping, task);
+    let mut recorded = state.coefficients.try_to_vec()?;
+    let mut go_on = state.note(&mut stopping, task)?;
     let (mut steps, mut size_before) = (0_usize, 0);
     let mut gap;
     let reason = loop {
-        let descent = state.descent();
+        let descent = state.descent()?;
         let squared = dot(&descent, &descent);
         gap = if at_first > 0.0 { (squared / at_first).sqrt() } else { 0.0 };
         let full = state.order.len() == most;
@@ -186,14 +197,17 @@ pub(super) fn fit(
         // A full basis leaves only its own functions to choose from.
         let allowed = |p: usize| open[p] && (!full || place[p].is_some());
         let chosen = if dictionary.drawn().is_some() {
-            let flags: Vec<bool> = all.iter().map(|&p| allowed(p)).collect();
-            let list = dictionary.draw(&flags, &mut random);
+            let flags: Vec<bool> = all.iter().map(|&p| allowed(p)).try_collect_vec()?;
+            let list = dictionary.draw(&flags, &mut random)?;
             let columns = dictionary.columns(&list, par)?;
-            let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
-            let aligned = inner_products(&columns, &descent, l, par);
-            best(&aligned, q, |i| own[i]).map(|i| (list[i], columns[i * l..(i + 1) * l].to_vec()))
+            let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+            let aligned = inner_products(&columns, &descent, l, par)?;
+            match best(&aligned, q, |i| own[i]) {
+                Some(i) => Some((list[i], columns[i * l..(i + 1) * l].try_to_vec()?)),
+                None => None,
+            }
         } else {
-            let aligned = dictionary.products(&all, &descent, par);
+            let aligned = dictionary.products(&all, &descent, par)?;
             let own = |p: usize| if allowed(p) { dictionary.own[p] } else { 0.0 };
             match best(&aligned, q, own) {
                 Some(p) => Some((p, dictionary.columns(&[p], par)?)),
@@ -205,20 +219,21 @@ pub(super) fn fit(
             at
         } else {
             if every.is_some() {
-                let line = state.basis.products(&column, par);
-                let Some(outside) = state.basis.split(Rest::of(column.clone()), line, INSIDE, par) else {
+                let line = state.basis.products(&column, par)?;
+                let Some(outside) = state.basis.split(Rest::of(column.try_to_vec()?), line, INSIDE, par)?
+                else {
                     open[p] = false;
                     continue;
                 };
                 state.basis.push(outside, Vec::new())?;
             }
             state.validation.push(dictionary.validation_column(p, par)?);
-            state.coefficients.extend(vec![0.0; q]);
+            state.coefficients.try_resize(state.coefficients.len() + q, 0.0)?;
             state.order.push(p);
             place[p] = Some(first + state.order.len() - 1);
             first + state.order.len() - 1
         };
-        state.step(at, &column);
+        state.step(at, &column)?;
         steps += 1;
         let mut stopped = None;
         if every.is_some_and(|every| steps.is_multiple_of(every)) {
@@ -228,8 +243,8 @@ pub(super) fn fit(
                 stopped = stopped.or(Some(StopReason::Converged));
             }
         }
-        recorded.extend(&state.coefficients);
-        go_on = state.note(&mut stopping, task);
+        recorded.try_extend(state.coefficients.iter().copied())?;
+        go_on = state.note(&mut stopping, task)?;
         if let Some(reason) = stopped {
             break reason;
         }

@@ -8,7 +8,7 @@ use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::control::{Monitor, Par, Stop};
 use crate::error::{Error, Result};
-use crate::memory::{Arena, room, zeros};
+use crate::memory::{Arena, TryCollect, TryGrow, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::{Stored, squares};
@@ -72,7 +72,7 @@ impl<'a> Dictionary<'a> {
             starts,
             rows,
             validation_rows: task.validation_rows(),
-            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
+            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
             values: Values::Drawn(params.sample.unwrap_or(DRAWN)),
             own: Vec::new(),
         };
@@ -89,14 +89,14 @@ impl<'a> Dictionary<'a> {
             if let ControlFlow::Break(reason) = monitor.look("dictionary", from, count) {
                 return Ok(Err(Stop { reason, iterations: 0, gap: f64::NAN }));
             }
-            let list: Vec<usize> = (from..count.min(from + step)).collect();
+            let list: Vec<usize> = (from..count.min(from + step)).try_collect_vec()?;
             let range = from * rows..(from + list.len()) * rows;
             let own = match &mut values {
                 Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], par)?,
                 Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], par)?,
                 Values::Drawn(_) => Vec::new(),
             };
-            dictionary.own.extend(own);
+            dictionary.own.try_extend(own)?;
         }
         dictionary.values = values;
         Ok(Ok(dictionary))
@@ -133,10 +133,10 @@ impl<'a> Dictionary<'a> {
     }
 
     /// Targets times sqrt(w), (q, l): output after output.
-    pub(super) fn scaled_targets(&self, task: &Task<'_>) -> Vec<f64> {
-        let mut targets: Vec<f64> = task.targets.t().iter().copied().collect();
+    pub(super) fn scaled_targets(&self, task: &Task<'_>) -> Result<Vec<f64>> {
+        let mut targets: Vec<f64> = task.targets.t().iter().copied().try_collect_vec()?;
         targets.chunks_exact_mut(self.rows).for_each(|column| self.scale(column));
-        targets
+        Ok(targets)
     }
 
     fn values_of<T: Real>(
@@ -153,7 +153,8 @@ impl<'a> Dictionary<'a> {
         while from < list.len() {
             let part = part_of(list[from]);
             let more = list[from..].iter().take_while(|&&p| part_of(p) == part).count();
-            let which: Vec<usize> = list[from..from + more].iter().map(|p| p - self.starts[part]).collect();
+            let which: Vec<usize> =
+                list[from..from + more].iter().map(|p| p - self.starts[part]).try_collect_vec()?;
             let out = &mut out[from * rows..(from + more) * rows];
             let out = ArrayViewMut2::from_shape((more, rows), out).expect("a line of values a function");
             fill(self.parts[part], &which, set, out, par)?;
@@ -184,7 +185,7 @@ impl<'a> Dictionary<'a> {
                 column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
             }
         }
-        let own = par.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]));
+        let own = par.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]))?;
         // Most values are never looked at one by one.
         if own.iter().any(|own| !own.is_finite()) {
             Self::check(out, self.rows)?;
@@ -196,65 +197,65 @@ impl<'a> Dictionary<'a> {
     pub(super) fn columns(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
         if let Values::Double(values) = &self.values {
             let values = values.values();
-            let mut out = room("values of functions", list.len() * self.rows)?;
+            let mut out = try_with_capacity("values of functions", list.len() * self.rows)?;
             for p in list {
                 out.extend_from_slice(&values[p * self.rows..(p + 1) * self.rows]);
             }
             return Ok(out);
         }
-        let mut out = zeros("values of functions", list.len() * self.rows)?;
+        let mut out = try_zeros("values of functions", list.len() * self.rows)?;
         self.keep(DOUBLE, list, &mut out, par)?;
         Ok(out)
     }
 
     /// Values of a function on the validation rows.
     pub(super) fn validation_column(&self, p: usize, par: Par) -> Result<Vec<f64>> {
-        let mut out = vec![0.0; self.validation_rows];
+        let mut out = try_vec![0.0; self.validation_rows]?;
         self.values_of(DOUBLE, &[p], RowSet::Validation, &mut out, par)?;
         Self::check(&out, self.validation_rows)?;
         Ok(out)
     }
 
     /// <d_k, v_j> for some kept functions and right-hand sides v (b, l), as (functions, b).
-    pub(super) fn products(&self, list: &[usize], v: &[f64], par: Par) -> Vec<f64> {
+    pub(super) fn products(&self, list: &[usize], v: &[f64], par: Par) -> Result<Vec<f64>> {
         let l = self.rows;
         match &self.values {
             Values::Double(d) => {
                 let d = d.values();
-                let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
+                let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
                 products(&rows, v, l, CHUNK, par)
             }
             Values::Single(d) => {
                 let d = d.values();
-                let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
-                products(&rows, &v.iter().map(|&v| v as f32).collect::<Vec<_>>(), l, CHUNK, par)
+                let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
+                products(&rows, &v.iter().map(|&v| v as f32).try_collect_vec()?, l, CHUNK, par)
             }
-            Values::Drawn(_) => Vec::new(),
+            Values::Drawn(_) => Ok(Vec::new()),
         }
     }
 
     /// Draws candidates that `open` allows: all of them where there are no more than to be drawn.
-    pub(super) fn draw(&self, open: &[bool], random: &mut Random) -> Vec<usize> {
-        let Values::Drawn(wanted) = self.values else { return Vec::new() };
-        let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).collect();
+    pub(super) fn draw(&self, open: &[bool], random: &mut Random) -> Result<Vec<usize>> {
+        let Values::Drawn(wanted) = self.values else { return Ok(Vec::new()) };
+        let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).try_collect_vec()?;
         let count = wanted.min(available.len());
-        random.sample(available.len(), count).into_iter().map(|i| available[i]).collect()
+        random.sample(available.len(), count)?.into_iter().map(|i| available[i]).try_collect_vec()
     }
 }
 
 /// A B' for A (m, l) and B (b, l).
-pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, par: Par) -> Vec<f64> {
-    products(&a.chunks_exact(l).collect::<Vec<_>>(), b, l, 4, par)
+pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, par: Par) -> Result<Vec<f64>> {
+    products(&a.chunks_exact(l).try_collect_vec()?, b, l, 4, par)
 }
 
 /// Products of rows with the vectors of l numbers in `v`, so many rows a task.
-fn products<T: Real>(rows: &[&[T]], v: &[T], l: usize, chunk: usize, par: Par) -> Vec<f64> {
+fn products<T: Real>(rows: &[&[T]], v: &[T], l: usize, chunk: usize, par: Par) -> Result<Vec<f64>> {
     let count = v.len() / l;
-    let mut out = vec![0.0; rows.len() * count];
+    let mut out = try_vec![0.0; rows.len() * count]?;
     if count > 0 {
         par.for_each_chunk(&mut out, chunk * count, |task, out| {
             row_products(&rows[task * chunk..][..out.len() / count], v, l, out);
         });
     }
-    out
+    Ok(out)
 }

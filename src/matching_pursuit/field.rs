@@ -13,6 +13,8 @@ use super::basis::INSIDE;
 use super::dictionary::Dictionary;
 use super::state::State;
 use crate::control::Par;
+use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
 /// Steps between two looks at a level.
 const EVERY: [usize; 3] = [12, 3, 1];
@@ -56,14 +58,15 @@ impl<'a> Field<'a> {
         state: &State<'_, '_>,
         by_gain: bool,
         par: Par,
-    ) -> Self {
-        let all: Vec<usize> = (0..dictionary.count()).collect();
-        let correlations = dictionary.products(&all, &state.residuals, par);
-        let inside = dictionary.products(&all, state.basis.vectors(), par);
+    ) -> Result<Self> {
+        let all: Vec<usize> = (0..dictionary.count()).try_collect_vec()?;
+        let correlations = dictionary.products(&all, &state.residuals, par)?;
+        let inside = dictionary.products(&all, state.basis.vectors(), par)?;
         let n = state.basis.len();
-        let lines: Vec<Vec<f64>> = all.iter().map(|&p| inside[p * n..(p + 1) * n].to_vec()).collect();
+        let lines: Vec<Vec<f64>> =
+            all.iter().map(|&p| inside[p * n..(p + 1) * n].try_to_vec()).try_collect_results()?;
         let squares = |line: &[f64]| line.iter().map(|v| v * v).sum::<f64>();
-        let distances = all.iter().map(|&p| dictionary.own[p] - squares(&lines[p])).collect();
+        let distances = all.iter().map(|&p| dictionary.own[p] - squares(&lines[p])).try_collect_vec()?;
         let count = all.len().max(1);
         let mut field = Self {
             dictionary,
@@ -74,15 +77,15 @@ impl<'a> Field<'a> {
             outputs: state.task.outputs(),
             better: 1.0 + dictionary.rounding(),
             before: n,
-            closed: vec![None; all.len()],
+            closed: try_vec![None; all.len()]?,
             levels: [all, Vec::new(), Vec::new()],
             // The first steps change all scores.
             wanted: [count, count, count],
             last: [0; 3],
             scores: Vec::new(),
         };
-        field.choose_levels(1);
-        field
+        field.choose_levels(1)?;
+        Ok(field)
     }
 
     #[inline]
@@ -106,24 +109,25 @@ impl<'a> Field<'a> {
     }
 
     /// Fills the levels from one on with the best of the level before.
-    fn choose_levels(&mut self, from: usize) {
+    fn choose_levels(&mut self, from: usize) -> Result<()> {
         for level in from..EVERY.len() {
             let mut ranked: Vec<(f64, usize)> = self.levels[level - 1]
                 .iter()
                 .filter(|&&p| self.closed[p].is_none())
                 .map(|&p| (self.score(p), p))
                 .filter(|(score, _)| *score > 0.0)
-                .collect();
+                .try_collect_vec()?;
             let wanted = self.wanted[level].max(LEAST);
             let better = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             if ranked.len() > wanted {
                 ranked.select_nth_unstable_by(wanted - 1, better);
                 ranked.truncate(wanted);
             }
-            let mut members: Vec<usize> = ranked.into_iter().map(|(_, p)| p).collect();
+            let mut members: Vec<usize> = ranked.into_iter().map(|(_, p)| p).try_collect_vec()?;
             members.sort_unstable();
             self.levels[level] = members;
         }
+        Ok(())
     }
 
     /// The function of the last level with the best score, the first of equals; the score is noted for the next step.
@@ -141,15 +145,20 @@ impl<'a> Field<'a> {
     }
 
     /// A function and others of the last level with the best scores, at most so many, without those that `unwanted` names.
-    pub(super) fn likely(&self, p: usize, count: usize, unwanted: impl Fn(usize) -> bool) -> Vec<usize> {
+    pub(super) fn likely(
+        &self,
+        p: usize,
+        count: usize,
+        unwanted: impl Fn(usize) -> bool,
+    ) -> Result<Vec<usize>> {
         let others = self.levels[EVERY.len() - 1].iter().copied();
         let mut ranked: Vec<(f64, usize)> = others
             .filter(|&k| k != p && self.closed[k].is_none() && !unwanted(k))
             .map(|k| (self.score(k), k))
             .filter(|(score, _)| *score > 0.0)
-            .collect();
+            .try_collect_vec()?;
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        std::iter::once(p).chain(ranked.into_iter().map(|(_, k)| k)).take(count).collect()
+        std::iter::once(p).chain(ranked.into_iter().map(|(_, k)| k)).take(count).try_collect_vec()
     }
 
     /// Number of vectors of the basis that will not be taken back.
@@ -185,13 +194,13 @@ impl<'a> Field<'a> {
         all: bool,
         exhausted: bool,
         par: Par,
-    ) -> usize {
+    ) -> Result<usize> {
         let steps = state.order.len();
         let due = |level: usize| all || steps >= self.last[level] + EVERY[level];
-        let Some(level) = (0..EVERY.len()).find(|&level| due(level)) else { return steps };
+        let Some(level) = (0..EVERY.len()).find(|&level| due(level)) else { return Ok(steps) };
         let list: Vec<usize> =
-            self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).collect();
-        let (stands, closest) = self.catch_up(&list, level, state, par);
+            self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).try_collect_vec()?;
+        let (stands, closest) = self.catch_up(&list, level, state, par)?;
         if stands < steps {
             for p in 0..self.lines.len() {
                 for step in (stands..self.done(p)).rev() {
@@ -220,7 +229,7 @@ impl<'a> Field<'a> {
                 *wanted -= *wanted / 4;
             }
             *wanted = (*wanted).clamp(LEAST, self.lines.len().max(LEAST));
-            self.choose_levels(level + 1);
+            self.choose_levels(level + 1)?;
         }
         for last in &mut self.last[level..] {
             *last = stands;
@@ -228,16 +237,22 @@ impl<'a> Field<'a> {
         for last in &mut self.last[..level] {
             *last = (*last).min(stands);
         }
-        stands
+        Ok(stands)
     }
 
     /// Brings functions of a level to the current step; the first step at which one would have been better, and the
     /// largest share of the best score that one outside the next level had.
-    fn catch_up(&mut self, list: &[usize], level: usize, state: &State<'_, '_>, par: Par) -> (usize, f64) {
+    fn catch_up(
+        &mut self,
+        list: &[usize],
+        level: usize,
+        state: &State<'_, '_>,
+        par: Par,
+    ) -> Result<(usize, f64)> {
         let steps = state.order.len();
         let (mut stands, mut closest) = (steps, 0.0_f64);
-        for (from, group) in self.groups(list, steps) {
-            let products = self.dictionary.products(&group, state.directions(from, steps), par);
+        for (from, group) in self.groups(list, steps)? {
+            let products = self.dictionary.products(&group, state.directions(from, steps), par)?;
             for (&p, products) in group.iter().zip(products.chunks_exact(steps - from)) {
                 let outside = self.levels.get(level + 1).is_some_and(|next| next.binary_search(&p).is_err());
                 for (step, &l) in (from..steps).zip(products) {
@@ -253,24 +268,24 @@ impl<'a> Field<'a> {
                     }
                     self.shift(p, l, state.shares(step), 1.0);
                 }
-                self.lines[p].extend(products);
+                self.lines[p].try_extend(products.iter().copied())?;
             }
         }
-        (stands, closest)
+        Ok((stands, closest))
     }
 
     /// Functions of a list that have not seen all steps, by the number that they have.
-    fn groups(&self, list: &[usize], steps: usize) -> Vec<(usize, Vec<usize>)> {
+    fn groups(&self, list: &[usize], steps: usize) -> Result<Vec<(usize, Vec<usize>)>> {
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
         for &p in list {
             let done = self.done(p);
             if done < steps {
                 match groups.iter_mut().find(|(at, _)| *at == done) {
-                    Some((_, group)) => group.push(p),
+                    Some((_, group)) => group.try_push(p)?,
                     None => groups.push((done, vec![p])),
                 }
             }
         }
-        groups
+        Ok(groups)
     }
 }

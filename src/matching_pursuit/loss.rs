@@ -12,6 +12,9 @@
 //! | soft margin | max(0, 1 - m), its corner a parabola over .1: a slope that jumps has no second derivative to follow |
 //! | Huber | 1/2 (f - y)^2 up to a difference of delta, then delta (|f - y| - delta / 2) |
 
+use crate::error::Result;
+use crate::memory::{TryCollect, TryToVec, try_vec};
+
 /// A loss on whole vectors: y and f of all rows, for one output.
 pub trait Loss: Sync {
     /// Writes L, its slope or its second derivative in f to `out`.
@@ -140,8 +143,8 @@ pub(super) struct Objective<'a> {
 }
 
 impl<'a> Objective<'a> {
-    pub(super) fn new(loss: &'a dyn Loss, y: &'a [f64], weights: Option<&'a [f64]>) -> Self {
-        Self { loss, y, weights, memory: vec![0.0; y.len()] }
+    pub(super) fn new(loss: &'a dyn Loss, y: &'a [f64], weights: Option<&'a [f64]>) -> Result<Self> {
+        Ok(Self { loss, y, weights, memory: try_vec![0.0; y.len()]? })
     }
 
     /// A weighted derivative for all rows.
@@ -161,8 +164,8 @@ impl<'a> Objective<'a> {
     /// alpha with the least loss of f + alpha d near 0 in the direction of descent: the slope along d is followed to where
     /// it changes sign, and that place is found by false position (the Illinois rule). Losses whose infimum lies at
     /// infinity are followed until the slope is a small share of the first one.
-    pub(super) fn line_search(&mut self, f: &[f64], d: &[f64]) -> f64 {
-        let mut trial = f.to_vec();
+    pub(super) fn line_search(&mut self, f: &[f64], d: &[f64]) -> Result<f64> {
+        let mut trial = f.try_to_vec()?;
         let mut slope = |objective: &mut Self, alpha: f64| -> f64 {
             for ((t, f), d) in trial.iter_mut().zip(f).zip(d) {
                 *t = f + alpha * d;
@@ -171,7 +174,7 @@ impl<'a> Objective<'a> {
         };
         let first = slope(self, 0.0);
         if first == 0.0 || !first.is_finite() {
-            return 0.0;
+            return Ok(0.0);
         }
         let curvature: f64 = self.rows(Derivative::Second, f).iter().zip(d).map(|(h, d)| h * d * d).sum();
         let squares: f64 = match self.weights {
@@ -225,14 +228,14 @@ impl<'a> Objective<'a> {
                     side = -1;
                 }
             }
-            let shifted: Vec<f64> = f.iter().zip(d).map(|(f, d)| f + sign * best * d).collect();
+            let shifted: Vec<f64> = f.iter().zip(d).map(|(f, d)| f + sign * best * d).try_collect_vec()?;
             if self.value(&shifted) <= before {
-                return sign * best;
+                return Ok(sign * best);
             }
             // A valley beyond a hill: look nearer.
             unit *= 0.1;
         }
-        0.0
+        Ok(0.0)
     }
 }
 
@@ -278,8 +281,8 @@ mod tests {
         let d: Vec<f64> = (0..n).map(|i| f64::from(i).sin() + 0.1 * y[i as usize]).collect();
         let f: Vec<f64> = (0..n).map(|i| 0.3 * (f64::from(i) * 0.7).cos()).collect();
         for loss in ALL {
-            let mut objective = Objective::new(&loss, &y, None);
-            let alpha = objective.line_search(&f, &d);
+            let mut objective = Objective::new(&loss, &y, None).unwrap();
+            let alpha = objective.line_search(&f, &d).unwrap();
             let at = |alpha: f64| -> Vec<f64> { f.iter().zip(&d).map(|(f, d)| f + alpha * d).collect() };
             let slope = |objective: &mut Objective<'_>, alpha: f64| -> f64 {
                 let rows = objective.rows(Derivative::First, &at(alpha)).to_vec();

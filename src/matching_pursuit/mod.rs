@@ -60,7 +60,7 @@ pub fn matching_pursuit(
     task.check()?;
     params.check(task)?;
     match Dictionary::new(task, params, monitor, par)? {
-        Err(stop) => Ok(Fit::nothing(task.outputs(), stop)),
+        Err(stop) => Fit::nothing(task.outputs(), stop),
         Ok(dictionary) if task.squared && params.variant != Variant::Basic => {
             orthogonal::fit(task, params, &dictionary, monitor, par)
         }

@@ -22,6 +22,7 @@ use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::Result;
+use crate::memory::{TryToVec, try_vec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -48,21 +49,21 @@ pub(super) fn fit(
     par: Par,
 ) -> Result<Fit> {
     let mut stopping = Stopping::new(task, params);
-    let mut state = State::new(task, dictionary);
+    let mut state = State::new(task, dictionary)?;
     let norm = state.squared_norm();
     let most = params.functions.min(dictionary.count()).min(params.steps.unwrap_or(usize::MAX));
     let by_gain = params.variant == Variant::PreFitting;
     if task.constant {
-        let mut ones = vec![1.0; task.rows()];
+        let mut ones = try_vec![1.0; task.rows()]?;
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(Rest::of(ones), Vec::new(), 0.0, par) {
-            state.take(outside, vec![1.0; task.validation_rows()])?;
+        if let Some(outside) = state.basis.split(Rest::of(ones), Vec::new(), 0.0, par)? {
+            state.take(outside, try_vec![1.0; task.validation_rows()]?)?;
         }
     }
     let mut rivals = if dictionary.drawn().is_some() {
-        Rivals::Drawn { open: vec![true; dictionary.count()], random: Random::new(params.seed) }
+        Rivals::Drawn { open: try_vec![true; dictionary.count()]?, random: Random::new(params.seed) }
     } else {
-        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, par)), Prepared::default())
+        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, par)?), Prepared::default())
     };
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
@@ -84,7 +85,7 @@ pub(super) fn fit(
         }
         if let Rivals::All(field, _) = &mut rivals {
             // At the end all functions have their say: an earlier one may have been missed.
-            let kept = field.refresh(&mut state, reason.is_some(), false, par);
+            let kept = field.refresh(&mut state, reason.is_some(), false, par)?;
             if kept + 1 < stopping.curve.sizes.len() {
                 go_on = stopping.truncate(kept + 1);
                 if reason.is_none_or(|r| r == StopReason::Converged) {
@@ -99,18 +100,18 @@ pub(super) fn fit(
             Rivals::All(field, prepared) => match field.best(state.order.len()) {
                 Some(p) => {
                     let rest = prepared.take(p, field, dictionary, &state.basis, par)?;
-                    let newer = field.line(p)[rest.seen()..].to_vec();
+                    let newer = field.line(p)[rest.seen()..].try_to_vec()?;
                     Some((p, rest, newer))
                 }
                 None if std::mem::replace(&mut exhausted, true) => None,
                 None => {
-                    let kept = field.refresh(&mut state, true, true, par);
+                    let kept = field.refresh(&mut state, true, true, par)?;
                     go_on = stopping.truncate(kept + 1);
                     continue;
                 }
             },
             Rivals::Drawn { open, random } => {
-                let list = dictionary.draw(open, random);
+                let list = dictionary.draw(open, random)?;
                 let chosen = best_drawn(dictionary, &state, &list, by_gain, open, par)?;
                 // A sample that was inside the span, and is closed now, leaves others to look at.
                 if chosen.is_none() && list.iter().any(|&p| !open[p]) {
@@ -121,7 +122,7 @@ pub(super) fn fit(
         };
         let Some((p, rest, newer)) = chosen else { break StopReason::Converged };
         exhausted = false;
-        let outside = state.basis.split(rest, newer, INSIDE, par);
+        let outside = state.basis.split(rest, newer, INSIDE, par)?;
         match &mut rivals {
             Rivals::All(field, _) => field.close(p, state.order.len()),
             Rivals::Drawn { open, .. } => open[p] = false,
@@ -136,7 +137,7 @@ pub(super) fn fit(
     Ok(Fit {
         stop: Stop { reason, iterations: state.order.len() as u64, gap },
         order: state.order,
-        coefficients: Coefficients::Factor { factor: state.basis.factor(), projections },
+        coefficients: Coefficients::Factor { factor: state.basis.factor()?, projections },
         curve: stopping.curve,
     })
 }
@@ -152,8 +153,8 @@ fn best_drawn(
 ) -> Result<Option<Candidate>> {
     let (l, q) = (state.task.rows(), state.task.outputs());
     let columns = dictionary.columns(list, par)?;
-    let inside = inner_products(&columns, state.basis.vectors(), l, par);
-    let aligned = inner_products(&columns, &state.residuals, l, par);
+    let inside = inner_products(&columns, state.basis.vectors(), l, par)?;
+    let aligned = inner_products(&columns, &state.residuals, l, par)?;
     let n = state.basis.len();
     let mut best: Option<(usize, f64)> = None;
     for (i, &p) in list.iter().enumerate() {
@@ -170,6 +171,9 @@ fn best_drawn(
             best = Some((i, score));
         }
     }
-    let part = |values: &[f64], i: usize, width: usize| values[i * width..(i + 1) * width].to_vec();
-    Ok(best.map(|(i, _)| (list[i], Rest::of(part(&columns, i, l)), part(&inside, i, n))))
+    let part = |values: &[f64], i: usize, width: usize| values[i * width..(i + 1) * width].try_to_vec();
+    match best {
+        Some((i, _)) => Ok(Some((list[i], Rest::of(part(&columns, i, l)?), part(&inside, i, n)?))),
+        None => Ok(None),
+    }
 }

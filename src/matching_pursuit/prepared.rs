@@ -10,6 +10,7 @@ use super::dictionary::Dictionary;
 use super::field::Field;
 use crate::control::Par;
 use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, TryToVec};
 
 /// Columns made together.
 const TOGETHER: usize = 8;
@@ -32,15 +33,16 @@ impl Prepared {
     ) -> Result<Rest> {
         self.0.retain(|(waiting, _)| !field.is_settled(*waiting));
         if !self.0.iter().any(|(waiting, _)| *waiting == p) {
-            let list = field.likely(p, TOGETHER, |p| self.0.iter().any(|(waiting, _)| *waiting == p));
+            let list = field.likely(p, TOGETHER, |p| self.0.iter().any(|(waiting, _)| *waiting == p))?;
             let columns = dictionary.columns(&list, par)?;
             let columns = columns.chunks_exact(columns.len() / list.len());
-            let mut rests: Vec<Rest> = columns.map(|column| Rest::of(column.to_vec())).collect();
+            let mut rests: Vec<Rest> =
+                columns.map(|column| Ok(Rest::of(column.try_to_vec()?))).try_collect_results()?;
             let mut lines = Vec::new();
             for &p in &list {
-                lines.extend_from_slice(&field.line(p)[..field.settled()]);
+                lines.try_extend(field.line(p)[..field.settled()].iter().copied())?;
             }
-            basis.bring_up(&mut rests, &mut lines, par);
+            basis.bring_up(&mut rests, &mut lines, par)?;
             // The one that is wanted is the youngest.
             self.0.extend(list.into_iter().zip(rests).rev());
             let most = (WAITING / dictionary.rows().max(1)).max(TOGETHER);
@@ -48,6 +50,6 @@ impl Prepared {
         }
         let found = self.0.iter().find(|(waiting, _)| *waiting == p);
         // It stays: where its step is taken back it will be wanted again.
-        Ok(found.expect("it was made").1.clone())
+        found.expect("it was made").1.try_clone()
     }
 }

@@ -5,10 +5,11 @@
 use crate::control::Par;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors, made};
+use crate::kernels::{Kernel, PackedVectors};
+use crate::memory::{TryCollect, get_or_try_init, try_vec, try_zero_matrix};
 use crate::simd::Real;
 use crate::with_rows;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2};
 use std::sync::OnceLock;
 
 /// Columns of a precomputed kernel that a task reads: two cache lines of a row.
@@ -50,7 +51,7 @@ pub trait Functions: Sync {
         mut out: ArrayViewMut2<'_, f32>,
         par: Par,
     ) -> Result<()> {
-        let mut values = Array2::zeros(out.dim());
+        let mut values = try_zero_matrix("a matrix of results", out.dim())?;
         self.fill(which, set, values.view_mut(), par)?;
         out.zip_mut_with(&values, |out, &v| *out = v as f32);
         Ok(())
@@ -84,7 +85,7 @@ impl<'a> KernelFunctions<'a> {
     ) -> Result<Self> {
         kernel.check()?;
         if kernel == Kernel::Precomputed {
-            let beyond = indices(points).into_iter().find(|&j| j >= training.cols());
+            let beyond = indices(points)?.into_iter().find(|&j| j >= training.cols());
             Error::check_len(
                 "columns of precomputed X",
                 beyond.map_or(training.cols(), |j| j + 1),
@@ -120,17 +121,23 @@ impl<'a> KernelFunctions<'a> {
     ) -> Result<()> {
         let Some(rows) = self.set(set) else { return Ok(()) };
         if self.kernel == Kernel::Precomputed {
-            self.given(which, rows, out, par);
-            return Ok(());
+            return self.given(which, rows, out, par);
         }
-        let columns = made(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, par))?;
+        let columns =
+            get_or_try_init(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, par))?;
         columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par)
     }
 
     /// Values of the precomputed kernel: columns of the rows.
-    fn given<T: Real>(&self, which: &[usize], rows: Rows<'_>, mut out: ArrayViewMut2<'_, T>, par: Par) {
-        let (n, columns) = (rows.rows(), indices(self.points.gather(which).view()));
-        par.for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
+    fn given<T: Real>(
+        &self,
+        which: &[usize],
+        rows: Rows<'_>,
+        mut out: ArrayViewMut2<'_, T>,
+        par: Par,
+    ) -> Result<()> {
+        let (n, columns) = (rows.rows(), indices(self.points.gather(which)?.view())?);
+        par.try_for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
             let columns = &columns[task * GROUP..][..out.len() / n];
             with_rows!(
                 rows,
@@ -141,7 +148,7 @@ impl<'a> KernelFunctions<'a> {
                     }
                 },
                 csr(s) => {
-                    let mut values = vec![0.0; s.cols()];
+                    let mut values = try_vec![0.0; s.cols()]?;
                     for i in 0..n {
                         s.for_each_in_row(i, |j, v| values[j] = Element::to_f64(v));
                         for (c, &column) in columns.iter().enumerate() {
@@ -151,19 +158,20 @@ impl<'a> KernelFunctions<'a> {
                     }
                 }
             );
-        });
+            Ok(())
+        })
     }
 }
 
 /// The column numbers that points of a precomputed kernel stand for.
-fn indices(points: Rows<'_>) -> Vec<usize> {
+fn indices(points: Rows<'_>) -> Result<Vec<usize>> {
     (0..points.rows())
         .map(|i| {
             let mut index = 0;
             points.for_each_in_row(i, |_, v| index = v as usize);
             index
         })
-        .collect()
+        .try_collect_vec()
 }
 
 impl Functions for KernelFunctions<'_> {
@@ -226,6 +234,7 @@ impl Functions for Columns<'_> {
 mod tests {
     use super::*;
     use crate::kernels::pair;
+    use ndarray::Array2;
 
     #[test]
     fn parts_give_the_values_of_their_functions() {

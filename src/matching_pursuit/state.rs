@@ -8,6 +8,7 @@ use super::curve::Stopping;
 use super::dictionary::Dictionary;
 use super::task::Task;
 use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use crate::simd::blas::{axpy, dot};
 
 /// The fitted part, without the candidates.
@@ -24,15 +25,15 @@ pub(super) struct State<'t, 'a> {
 }
 
 impl<'t, 'a> State<'t, 'a> {
-    pub(super) fn new(task: &'t Task<'a>, dictionary: &Dictionary<'_>) -> Self {
-        Self {
+    pub(super) fn new(task: &'t Task<'a>, dictionary: &Dictionary<'_>) -> Result<Self> {
+        Ok(Self {
             task,
             basis: Basis::new(task.rows(), task.validation_rows()),
-            residuals: dictionary.scaled_targets(task),
+            residuals: dictionary.scaled_targets(task)?,
             projections: Vec::new(),
-            validation_outputs: vec![0.0; task.validation_rows() * task.outputs()],
+            validation_outputs: try_vec![0.0; task.validation_rows() * task.outputs()]?,
             order: Vec::new(),
-        }
+        })
     }
 
     /// The basis vectors of some steps, one after the other.
@@ -69,10 +70,9 @@ impl<'t, 'a> State<'t, 'a> {
         self.basis.push(outside, validation)?;
         let (direction, _) = self.basis.last();
         let shares: Vec<f64> =
-            self.residuals.chunks_exact(direction.len()).map(|r| dot(direction, r)).collect();
+            self.residuals.chunks_exact(direction.len()).map(|r| dot(direction, r)).try_collect_vec()?;
         self.shift(&shares, 1.0);
-        self.projections.extend(&shares);
-        Ok(())
+        self.projections.try_extend(shares)
     }
 
     /// Gives the last function back.

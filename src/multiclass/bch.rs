@@ -13,6 +13,7 @@ use super::code::CodeMatrix;
 use super::draws::Draws;
 use crate::control::{Monitor, Par, Silent};
 use crate::error::{Error, Result};
+use crate::memory::TryCollect;
 use crate::random::Random;
 
 const LENGTH: usize = 63;
@@ -37,8 +38,8 @@ pub fn bch(classes: usize, draws: Draws, monitor: &dyn Monitor, par: Par) -> Res
         return Err(Error::param("code", format!("bch for {classes} classes"), "for at most 2^57 classes"));
     };
     let of_draw = |number: u64| {
-        let messages = sample(words(generator), classes, &mut Random::stream(draws.seed, number));
-        let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).collect();
+        let messages = sample(words(generator), classes, &mut Random::stream(draws.seed, number))?;
+        let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).try_collect_vec()?;
         if classes < FEW {
             chosen[1] = !chosen[0] & ALL;
         }
@@ -49,11 +50,9 @@ pub fn bch(classes: usize, draws: Draws, monitor: &dyn Monitor, par: Par) -> Res
         )
     };
     let quality = |number, _| match of_draw(number) {
-        Ok(code) => {
-            let nearest = code.twice_column_distance(&Silent, Par::Sequential).ok().flatten();
-            1 + nearest.unwrap_or(0)
-        }
-        Err(_) => 0,
+        Ok(code) => Ok(1 + code.twice_column_distance(&Silent, Par::Sequential)?.unwrap_or(0)),
+        Err(error @ Error::Memory { .. }) => Err(error),
+        Err(_) => Ok(0),
     };
     // Where every word is a class, all draws are the same code.
     let count = if words(generator) == classes as u64 { 1 } else { draws.count };
@@ -85,7 +84,7 @@ fn generator(t: usize) -> u64 {
     // The product of (x - root), whose coefficients fall back into GF(2).
     let mut product = vec![1_u8];
     for root in roots {
-        let mut next = vec![0; product.len() + 1];
+        let mut next = vec![0; product.len() + 1]; // small: a polynomial of at most 63 terms
         for (i, &c) in product.iter().enumerate() {
             next[i + 1] ^= c;
             next[i] ^= times(c, power[root]);
@@ -107,12 +106,12 @@ fn word(generator: u64, message: u64) -> u64 {
 }
 
 /// `count` distinct numbers below `n`, in random order.
-fn sample(n: u64, count: usize, random: &mut Random) -> Vec<u64> {
+fn sample(n: u64, count: usize, random: &mut Random) -> Result<Vec<u64>> {
     if n <= 1 << 16 {
-        return random.sample(n as usize, count).into_iter().map(|m| m as u64).collect();
+        return random.sample(n as usize, count)?.into_iter().map(|m| m as u64).try_collect_vec();
     }
     let mut seen = HashSet::new();
-    std::iter::repeat_with(|| random.below(n)).filter(|&m| seen.insert(m)).take(count).collect()
+    std::iter::repeat_with(|| random.below(n)).filter(|&m| seen.insert(m)).take(count).try_collect_vec()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::code::CodeMatrix;
 use super::decode::Decoder;
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, try_with_capacity};
 use crate::watch::Watch;
 use ndarray::ArrayView2;
 
@@ -78,7 +79,7 @@ pub fn leave_one_out_margins(
     };
     let of_row = |j: usize| {
         let own = labels[j];
-        let mut least = vec![0.0; classes];
+        let mut least = vec![0.0; classes]; // small: one number per class
         for i in 0..columns {
             let (f, moved) = (outputs[[j, i]], coefficients[[j, i]] * diagonal[j]);
             let ends = [f.min(f - moved) - slack[i], f.max(f - moved) + slack[i]];
@@ -99,12 +100,13 @@ pub fn leave_one_out_margins(
         let suspect = others().any(|r| least[r] < 0.0 || (least[r] <= 0.0 && r < own));
         (others().map(|r| least[r]).fold(f64::INFINITY, f64::min), suspect)
     };
-    let mut found = Vec::with_capacity(n);
+    let mut found = try_with_capacity("bounds of the rows", n)?;
     Watch::new(monitor, "bounds", n).stretches(n, (columns * (classes + 32)) as u64, |part, _| {
-        found.extend(par.map(part.len(), |j| of_row(part.start + j)));
+        found.extend(par.map(part.len(), |j| of_row(part.start + j))?);
         Ok(())
     })?;
-    Ok(found.into_iter().unzip())
+    let bounds = found.iter().map(|&(bound, _)| bound).try_collect_vec()?;
+    Ok((bounds, found.into_iter().map(|(_, suspect)| suspect).try_collect_vec()?))
 }
 
 #[cfg(test)]

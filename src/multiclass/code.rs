@@ -9,6 +9,7 @@
 
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, try_matrix, try_to_matrix, try_vec, try_zero_matrix};
 use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
 
@@ -38,7 +39,7 @@ impl CodeMatrix {
         if columns == 0 {
             return refused("no columns".into(), "of at least one column");
         }
-        let code = Self { entries: entries.as_standard_layout().into_owned() };
+        let code = Self { entries: try_to_matrix(entries)? };
         if let Some(entry) = code.entries.iter().find(|e| !(-1..=1).contains(*e)) {
             return refused(format!("an entry {entry}"), "made of -1, 0 and 1");
         }
@@ -51,8 +52,8 @@ impl CodeMatrix {
         if let Some(class) = (0..classes).find(|&class| code.row(class).iter().all(|entry| *entry == 0)) {
             return refused(format!("row {class} of zeros"), "of rows that take part in a column");
         }
-        let mut order: Vec<usize> = (0..classes).collect();
-        order.sort_by_key(|&class| code.row(class));
+        let mut order: Vec<usize> = (0..classes).try_collect_vec()?;
+        order.sort_unstable_by_key(|&class| (code.row(class), class));
         if let Some(pair) = order.windows(2).find(|pair| code.row(pair[0]) == code.row(pair[1])) {
             let found = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
             return refused(found, "of distinct rows, or no decoder can tell the classes apart");
@@ -76,7 +77,7 @@ impl CodeMatrix {
         columns: usize,
         entry: impl FnMut((usize, usize)) -> i8,
     ) -> Result<Self> {
-        Self::new(Array2::from_shape_fn((classes, columns), entry).view())
+        Self::new(try_matrix((classes, columns), entry)?.view())
     }
 
     /// A machine for each pair of classes a < b in the order (0, 1), (0, 2), ..., (1, 2), ..., positive for a; for two
@@ -85,7 +86,7 @@ impl CodeMatrix {
         if classes <= 2 {
             return Self::one_vs_rest(classes);
         }
-        let mut entries = Array2::zeros((classes, classes * (classes - 1) / 2));
+        let mut entries = try_zero_matrix("a matrix of results", (classes, classes * (classes - 1) / 2))?;
         let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
         for (column, (a, b)) in pairs.enumerate() {
             entries[[a, column]] = 1;
@@ -149,7 +150,7 @@ impl CodeMatrix {
     /// # Errors
     /// [`Error::Cancelled`].
     pub fn twice_row_distance(&self, monitor: &dyn Monitor) -> Result<usize> {
-        let rows = Signs::new(self.classes(), self.columns(), |i, k| self.entry(i, k));
+        let rows = Signs::new(self.classes(), self.columns(), |i, k| self.entry(i, k))?;
         let mut watch = Watch::new(monitor, "code", self.classes());
         rows.nearest(0, |inner| self.columns().saturating_add_signed(-inner), &mut watch)
     }
@@ -162,14 +163,14 @@ impl CodeMatrix {
         if self.columns() < 2 {
             return Ok(None);
         }
-        let columns = Signs::new(self.columns(), self.classes(), |i, k| self.entry(k, i));
+        let columns = Signs::new(self.columns(), self.classes(), |i, k| self.entry(k, i))?;
         let of_column = |i: usize| {
             (0..i).map(|j| self.classes() - columns.inner(i, j).unsigned_abs()).min().unwrap_or(usize::MAX)
         };
         let mut nearest = None;
         let work = (WORK_OF_A_WORD * self.columns() * columns.words) as u64;
         Watch::new(monitor, "code", self.columns()).stretches(self.columns(), work, |part, _| {
-            let found = par.map(part.len(), |i| of_column(part.start + i));
+            let found = par.map(part.len(), |i| of_column(part.start + i))?;
             nearest = found.into_iter().chain(nearest).min();
             Ok(())
         })?;
@@ -186,9 +187,10 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    pub(super) fn new(rows: usize, len: usize, entry: impl Fn(usize, usize) -> i8) -> Self {
+    pub(super) fn new(rows: usize, len: usize, entry: impl Fn(usize, usize) -> i8) -> Result<Self> {
         let words = len.div_ceil(64);
-        let mut signs = Self { rows, words, plus: vec![0; rows * words], minus: vec![0; rows * words] };
+        let mut signs =
+            Self { rows, words, plus: try_vec![0; rows * words]?, minus: try_vec![0; rows * words]? };
         for i in 0..rows {
             for k in 0..len {
                 let (word, bit) = (i * words + k / 64, 1 << (k % 64));
@@ -199,7 +201,7 @@ impl Signs {
                 }
             }
         }
-        signs
+        Ok(signs)
     }
 
     /// Inner product of two rows.

@@ -20,6 +20,7 @@ use super::code::CodeMatrix;
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
 use crate::largest::largest;
+use crate::memory::{TryCollect, try_vec, try_zero_matrix};
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 
@@ -173,7 +174,7 @@ pub fn scores(
     par: Par,
 ) -> Result<Array2<f64>> {
     let classes = code.classes();
-    let mut all = Array2::zeros((outputs.nrows(), classes));
+    let mut all = try_zero_matrix("the scores", (outputs.nrows(), classes))?;
     let decoding = Decoding::new(outputs, code, decoder)?;
     let values = all.as_slice_mut().expect("made row-major");
     decoding
@@ -196,10 +197,10 @@ pub fn winners(
     par: Par,
 ) -> Result<Vec<usize>> {
     let classes = code.classes();
-    let mut all = vec![0; outputs.nrows()];
+    let mut all = try_vec![0; outputs.nrows()]?;
     let decoding = Decoding::new(outputs, code, decoder)?;
     decoding.in_blocks(&mut all, 1, monitor, par, |outputs, winners| {
-        let mut scores = vec![0.0; winners.len() * classes];
+        let mut scores = vec![0.0; winners.len() * classes]; // small: scores of a block of rows
         decoding.table.fill(outputs, &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
             *winner = largest(scores.iter().copied());
@@ -230,7 +231,7 @@ impl<'a> Decoding<'a> {
         }
         let outputs = match outputs.to_slice() {
             Some(outputs) => outputs.into(),
-            None => outputs.iter().copied().collect::<Vec<f64>>().into(),
+            None => outputs.iter().copied().try_collect_vec()?.into(),
         };
         Ok(Self { outputs, table: Table::new(code, decoder) })
     }
@@ -297,7 +298,7 @@ impl<'a> Table<'a> {
             return;
         }
         let offset = self.decoder.offset(columns);
-        let mut table = vec![[0.0; LANES]; 2 * columns];
+        let mut table = vec![[0.0; LANES]; 2 * columns]; // small: a row for each column of a code
         for (outputs, scores) in outputs.chunks(LANES * columns).zip(scores.chunks_mut(LANES * classes)) {
             let gains = |f| self.decoder.gains(f);
             self.sums(outputs, &mut table, gains, |lane, class, sum| {

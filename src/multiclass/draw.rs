@@ -22,6 +22,7 @@ use super::code::{CodeMatrix, Signs};
 use super::draws::Draws;
 use crate::control::{Monitor, Par};
 use crate::error::{Error, Result};
+use crate::memory::try_with_capacity;
 use crate::random::Random;
 use crate::watch::Watch;
 
@@ -92,7 +93,7 @@ pub fn draw(
         );
         return Err(Error::param("n_draws", draws.count, rule));
     };
-    let drawn = random.entries(number);
+    let drawn = random.entries(number)?;
     CodeMatrix::from_fn(classes, columns, |(class, column)| drawn[column * classes + class])
 }
 
@@ -107,16 +108,16 @@ struct RandomCode {
 impl RandomCode {
     /// Twice the row distance of a draw and the machines of its least used class, zeros where it is no code; a distance
     /// below that of the best so far may be too large.
-    fn quality(&self, number: u64, best: (usize, usize)) -> (usize, usize) {
+    fn quality(&self, number: u64, best: (usize, usize)) -> Result<(usize, usize)> {
         let &Self { kind, classes, columns, .. } = self;
-        let drawn = self.entries(number);
+        let drawn = self.entries(number)?;
         let of_class = |class: usize| drawn.iter().skip(class).step_by(classes);
         let uses = |class: usize| of_class(class).filter(|entry| **entry != 0).count();
         let used = (0..classes).map(uses).min().unwrap_or(0);
         if used < kind.least_used(columns) {
-            return (0, 0);
+            return Ok((0, 0));
         }
-        let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class]);
+        let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class])?;
         let enough = best.0.saturating_sub(1);
         let nearest = rows
             .nearest(enough, |inner| columns.saturating_add_signed(-inner), &mut Watch::silent())
@@ -124,20 +125,20 @@ impl RandomCode {
         // Zeros keep even equal rows apart by this measure.
         let has_equal_rows = || {
             let mut seen = HashSet::new();
-            (0..classes).any(|class| !seen.insert(of_class(class).copied().collect::<Vec<i8>>()))
+            (0..classes).any(|class| !seen.insert(of_class(class).copied().collect::<Vec<i8>>())) // small: a row of a code
         };
         if nearest == 0 || kind != Drawn::Dense && nearest >= best.0 && has_equal_rows() {
-            return (0, 0);
+            return Ok((0, 0));
         }
         let is_as_printed = kind == Drawn::Sparse { least_use: 0.0 };
-        (nearest, if is_as_printed { 1 } else { used })
+        Ok((nearest, if is_as_printed { 1 } else { used }))
     }
 
     /// The columns of a draw, one after the other.
-    fn entries(&self, number: u64) -> Vec<i8> {
+    fn entries(&self, number: u64) -> Result<Vec<i8>> {
         let &Self { kind, classes, columns, seed } = self;
         let mut random = Random::stream(seed, number);
-        let mut all = Vec::with_capacity(classes * columns);
+        let mut all = try_with_capacity("a code", classes * columns)?;
         let mut seen = HashSet::new();
         while all.len() < classes * columns {
             let start = all.len();
@@ -156,13 +157,13 @@ impl RandomCode {
             let has_both_signs = column.contains(&1) && column.contains(&-1);
             let mut is_new = || {
                 let sign = column[0];
-                kind != Drawn::Dense || seen.insert(column.iter().map(|e| e * sign).collect::<Vec<i8>>())
+                kind != Drawn::Dense || seen.insert(column.iter().map(|e| e * sign).collect::<Vec<i8>>()) // small: a column of a code
             };
             if !(has_both_signs && is_new()) {
                 all.truncate(start);
             }
         }
-        all
+        Ok(all)
     }
 }
 

@@ -28,7 +28,7 @@ impl Draws {
     /// be told so in any number, so that the choice does not depend on how many are looked at together.
     pub(super) fn best<Q: Copy + Default + PartialOrd + Send + Sync>(
         self,
-        quality: impl Fn(u64, Q) -> Q + Sync + Send,
+        quality: impl Fn(u64, Q) -> Result<Q> + Sync + Send,
         work: usize,
         monitor: &dyn Monitor,
         par: Par,
@@ -37,7 +37,7 @@ impl Draws {
         let batch = (LOOK / work.max(1)).clamp(1, BATCH).max(par.threads());
         for first in (0..self.count).step_by(batch) {
             monitor.go_on("code", first, self.count)?;
-            let found = par.map(batch.min(self.count - first), |t| quality((first + t) as u64, best));
+            let found = par.try_map(batch.min(self.count - first), |t| quality((first + t) as u64, best))?;
             for (t, quality) in found.into_iter().enumerate() {
                 if quality > best {
                     (best, number) = (quality, Some((first + t) as u64));

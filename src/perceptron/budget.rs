@@ -19,8 +19,11 @@
 use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
 use super::update::Update;
+use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
+use ndarray::ArrayView1;
 
 /// The outputs at the vectors of the pool, output by output, and for the tighter budget the Gram matrix, row by row.
 ///
@@ -32,14 +35,15 @@ pub(super) struct Bookkeeping {
 }
 
 impl Bookkeeping {
-    pub(super) fn new(state: &PerceptronState, policy: Policy) -> Self {
-        let by_output = || state.scores.columns().into_iter().map(|column| column.to_vec()).collect();
-        let by_row = || state.matrix.rows().into_iter().map(|row| row.to_vec()).collect();
-        Self {
-            scores: policy.keeps_scores().then(by_output),
-            gram: matches!(policy, Policy::Tightest).then(by_row),
+    pub(super) fn new(state: &PerceptronState, policy: Policy) -> Result<Self> {
+        let copy = |line: ArrayView1<'_, f64>| line.iter().copied().try_collect_vec();
+        let by_output = || state.scores.columns().into_iter().map(copy).try_collect_results();
+        let by_row = || state.matrix.rows().into_iter().map(copy).try_collect_results();
+        Ok(Self {
+            scores: policy.keeps_scores().then(by_output).transpose()?,
+            gram: matches!(policy, Policy::Tightest).then(by_row).transpose()?,
             removed: Vec::new(),
-        }
+        })
     }
 
     /// Scores output by output and the Gram matrix row by row; empty where they are not kept.
@@ -48,11 +52,16 @@ impl Bookkeeping {
     }
 
     /// The current row, with these outputs before it is learnt, joins as the last one.
-    pub(super) fn added<T: Real>(&mut self, learner: &Learner<'_, T>, scores: &[f64], update: Update) {
+    pub(super) fn added<T: Real>(
+        &mut self,
+        learner: &Learner<'_, T>,
+        scores: &[f64],
+        update: Update,
+    ) -> Result<()> {
         let (values, own, m) = (&learner.values, learner.self_value(), learner.values.len());
         if let Some(columns) = &mut self.scores {
             for (column, &score) in columns.iter_mut().zip(scores) {
-                column.push(score);
+                column.try_push(score)?;
             }
             for (output, sign) in update.coefficients() {
                 axpy(sign, values, &mut columns[output][..m]);
@@ -61,10 +70,11 @@ impl Bookkeeping {
         }
         if let Some(gram) = &mut self.gram {
             for (line, &value) in gram.iter_mut().zip(values) {
-                line.push(value);
+                line.try_push(value)?;
             }
-            gram.push(values.iter().copied().chain(std::iter::once(own)).collect());
+            gram.push(values.iter().copied().chain(std::iter::once(own)).try_collect_vec()?);
         }
+        Ok(())
     }
 
     /// The current row takes the place of vector `at`, whose kernel values are in `removed`.
@@ -112,28 +122,29 @@ pub(super) fn make_room<T: Real>(
     books: &mut Bookkeeping,
     scores: &[f64],
     update: Update,
-) {
+) -> Result<()> {
     let m = learner.pool.len();
     let mut scale = 1.0;
     let at = match learner.params.policy {
-        Policy::Unlimited | Policy::Stop | Policy::Projectron { .. } => return,
+        Policy::Unlimited | Policy::Stop | Policy::Projectron { .. } => return Ok(()),
         Policy::Oldest => oldest(learner),
         Policy::Random => learner.random.below(m as u64) as usize,
         Policy::Forgetron => {
             let at = oldest(learner);
-            scale = forget(learner, books, at, update);
+            scale = forget(learner, books, at, update)?;
             at
         }
-        Policy::Margin => best(m, |i| (0, margin_without(learner, books, i))),
+        Policy::Margin => best(m, |i| Ok((0, margin_without(learner, books, i)?)))?,
         Policy::Tightest => {
-            best(m, |i| (errors_without(learner, books, i), margin_without(learner, books, i)))
+            best(m, |i| Ok((errors_without(learner, books, i)?, margin_without(learner, books, i)?)))?
         }
     };
     if books.scores.is_some() {
-        learner.values_of(at, &mut books.removed);
+        learner.values_of(at, &mut books.removed)?;
         books.replaced(at, learner, scores, update);
     }
-    learner.replace(at, update, scale);
+    learner.replace(at, update, scale)?;
+    Ok(())
 }
 
 /// The vector that came first: m comparisons beside the m d multiplications that the row has cost.
@@ -142,49 +153,49 @@ fn oldest<T>(learner: &Learner<'_, T>) -> usize {
 }
 
 /// The vector with the fewest errors, among them the one with the largest margin, among them the first.
-fn best(m: usize, rank: impl Fn(usize) -> (usize, f64)) -> usize {
-    let mut winner = (0, rank(0));
+fn best(m: usize, rank: impl Fn(usize) -> Result<(usize, f64)>) -> Result<usize> {
+    let mut winner = (0, rank(0)?);
     for i in 1..m {
-        let (errors, margin) = rank(i);
+        let (errors, margin) = rank(i)?;
         if errors < winner.1.0 || (errors == winner.1.0 && margin > winner.1.1) {
             winner = (i, (errors, margin));
         }
     }
-    winner.0
+    Ok(winner.0)
 }
 
 /// The margin of vector `at` without itself.
-fn margin_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> f64 {
-    let Some(columns) = &books.scores else { return 0.0 };
+fn margin_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> Result<f64> {
+    let Some(columns) = &books.scores else { return Ok(0.0) };
     let own = learner.own[at];
     let class = added_by(learner, at).class;
     if columns.len() == 1 {
         let score = columns[0][at] - learner.coefficients[0][at] * own;
-        return Update::of(&[score], class).1;
+        return Ok(Update::of(&[score], class).1);
     }
     let scores: Vec<f64> = columns
         .iter()
         .zip(&learner.coefficients)
         .map(|(scores, coefficients)| scores[at] - coefficients[at] * own)
-        .collect();
-    Update::of(&scores, class).1
+        .try_collect_vec()?;
+    Ok(Update::of(&scores, class).1)
 }
 
 /// How many vectors of the pool are misclassified without vector `at`.
-fn errors_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> usize {
-    let (Some(columns), Some(gram)) = (&books.scores, &books.gram) else { return 0 };
+fn errors_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> Result<usize> {
+    let (Some(columns), Some(gram)) = (&books.scores, &books.gram) else { return Ok(0) };
     let gone = &gram[at];
     if let [column] = columns.as_slice() {
         let coefficient = learner.coefficients[0][at];
-        return learner.coefficients[0]
+        return Ok(learner.coefficients[0]
             .iter()
             .zip(column)
             .zip(gone)
             .filter(|((own, score), value)| !(**own * (**score - coefficient * **value) > 0.0))
-            .count();
+            .count());
     }
-    let mut scores = vec![0.0; columns.len()];
-    (0..gone.len())
+    let mut scores = try_vec![0.0; columns.len()]?;
+    Ok((0..gone.len())
         .filter(|&i| {
             for (score, (column, coefficients)) in
                 scores.iter_mut().zip(columns.iter().zip(&learner.coefficients))
@@ -193,14 +204,19 @@ fn errors_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: us
             }
             !(Update::of(&scores, added_by(learner, i).class).1 > 0.0)
         })
-        .count()
+        .count())
 }
 
 /// Shrinks all coefficients so that the oldest vector may leave; the new row counts already. Returns phi.
-fn forget<T: Real>(learner: &mut Learner<'_, T>, books: &mut Bookkeeping, at: usize, update: Update) -> f64 {
-    learner.values_of(at, &mut books.removed);
+fn forget<T: Real>(
+    learner: &mut Learner<'_, T>,
+    books: &mut Bookkeeping,
+    at: usize,
+    update: Update,
+) -> Result<f64> {
+    learner.values_of(at, &mut books.removed)?;
     let mut scores: Vec<f64> =
-        learner.coefficients.iter().map(|column| dot(column, &books.removed)).collect();
+        learner.coefficients.iter().map(|column| dot(column, &books.removed)).try_collect_vec()?;
     for (output, sign) in update.coefficients() {
         scores[output] += sign * learner.values[at];
     }
@@ -223,7 +239,7 @@ fn forget<T: Real>(learner: &mut Learner<'_, T>, books: &mut Bookkeeping, at: us
             *c *= phi;
         }
     }
-    phi
+    Ok(phi)
 }
 
 /// The largest phi in (0, 1] with square phi^2 + linear phi <= room, for room > 0.

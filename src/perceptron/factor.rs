@@ -6,7 +6,7 @@
 //! never changes. Cost: O(m^2) a row, m^2 / 2 numbers.
 
 use crate::error::{Error, Result};
-use crate::memory::room;
+use crate::memory::try_with_capacity;
 use crate::simd::blas::{axpy, dot};
 
 /// Squared distances below this part of k(x, x) are rounding.
@@ -44,7 +44,7 @@ impl Factor {
 
     /// The row of the last `forward` becomes a vector.
     pub(super) fn grow(&mut self, squared: f64) -> Result<()> {
-        let mut row = room("the factor of a projection", self.line.len() + 1)?;
+        let mut row = try_with_capacity("the factor of a projection", self.line.len() + 1)?;
         row.extend_from_slice(&self.line);
         row.push(squared.sqrt());
         self.rows.push(row);

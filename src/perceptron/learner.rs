@@ -6,6 +6,7 @@ use super::update::{Update, outputs};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
+use crate::memory::{TryCollect, TryGrow, TryToVec};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -103,18 +104,23 @@ impl<'a, T: Real> Learner<'a, T> {
         let mut learner = Self {
             params: *params,
             piece,
-            origin: (0..vectors.rows()).collect(),
+            origin: (0..vectors.rows()).try_collect_vec()?,
             current: 0,
             pool: VectorPool::new(features, sparse),
-            coefficients: state.coefficients.columns().into_iter().map(|column| column.to_vec()).collect(),
-            born: state.born.clone(),
+            coefficients: state
+                .coefficients
+                .columns()
+                .into_iter()
+                .map(|column| column.iter().copied().try_collect_vec())
+                .try_collect_results()?,
+            born: state.born.try_to_vec()?,
             random: Random::new(state.random),
             seen: state.seen,
             mistakes: state.mistakes,
             deviation: state.deviation,
             values: Vec::new(),
-            row: formula.row(features),
-            other: formula.row(features),
+            row: formula.row(features)?,
+            other: formula.row(features)?,
             formula,
             own: Vec::new(),
             lines: Lines::new(),
@@ -122,8 +128,8 @@ impl<'a, T: Real> Learner<'a, T> {
         };
         for i in 0..learner.origin.len() {
             learner.row.load(&learner.known, i);
-            learner.pool.push(&learner.row);
-            learner.own.push(learner.self_value());
+            learner.pool.push(&learner.row)?;
+            learner.own.try_push(learner.self_value())?;
         }
         Ok(learner)
     }
@@ -155,35 +161,38 @@ impl<'a, T: Real> Learner<'a, T> {
     }
 
     /// Kernel values of the current row against the pool.
-    pub(super) fn fill_values(&mut self) {
-        let values = self.pool.values(&self.formula, &self.row, &mut self.lines);
+    pub(super) fn fill_values(&mut self) -> Result<()> {
+        let values = self.pool.values(&self.formula, &self.row, &mut self.lines)?;
         self.values.clear();
-        self.values.extend(values.iter().map(|v| v.to_f64()));
+        self.values.try_extend(values.iter().map(|v| v.to_f64()))?;
+        Ok(())
     }
 
     /// Kernel values of one vector of the pool against all.
-    pub(super) fn values_of(&mut self, at: usize, out: &mut Vec<f64>) {
+    pub(super) fn values_of(&mut self, at: usize, out: &mut Vec<f64>) -> Result<()> {
         load(&self.known, &self.piece, self.origin[at], &mut self.other);
-        let values = self.pool.values(&self.formula, &self.other, &mut self.lines);
+        let values = self.pool.values(&self.formula, &self.other, &mut self.lines)?;
         out.clear();
-        out.extend(values.iter().map(|v| v.to_f64()));
+        out.try_extend(values.iter().map(|v| v.to_f64()))?;
+        Ok(())
     }
 
     /// The current row joins the pool.
-    pub(super) fn push(&mut self, update: Update) {
-        self.pool.push(&self.row);
-        self.origin.push(self.current);
-        self.own.push(self.self_value());
-        self.born.push(self.seen);
-        self.coefficients.iter_mut().for_each(|column| column.push(0.0));
+    pub(super) fn push(&mut self, update: Update) -> Result<()> {
+        self.pool.push(&self.row)?;
+        self.origin.try_push(self.current)?;
+        self.own.try_push(self.self_value())?;
+        self.born.try_push(self.seen)?;
+        self.coefficients.iter_mut().try_for_each(|column| column.try_push(0.0))?;
         for (output, value) in update.coefficients() {
             self.coefficients[output][self.pool.len() - 1] = value;
         }
+        Ok(())
     }
 
     /// The current row takes the place of vector `at`, its coefficients times `scale`.
-    pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) {
-        self.pool.replace(at, &self.row);
+    pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) -> Result<()> {
+        self.pool.replace(at, &self.row)?;
         self.origin[at] = self.current;
         self.own[at] = self.self_value();
         self.born[at] = self.seen;
@@ -191,6 +200,7 @@ impl<'a, T: Real> Learner<'a, T> {
         for (output, value) in update.coefficients() {
             self.coefficients[output][at] = scale * value;
         }
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ use super::params::Policy;
 use super::update::Update;
 use crate::control::Monitor;
 use crate::error::Result;
+use crate::memory::TryCollect;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
@@ -56,11 +57,11 @@ impl Projection {
         let mut values = Vec::new();
         for i in 0..learner.own.len() {
             if whole {
-                new.factor.rows.push(matrix.row(i).iter().take(i + 1).copied().collect());
+                new.factor.rows.push(matrix.row(i).iter().take(i + 1).copied().try_collect_vec()?);
                 continue;
             }
             watch.spend((i * (i + learner.row.features().max(8))) as u64)?;
-            learner.values_of(i, &mut values);
+            learner.values_of(i, &mut values)?;
             new.factor.push(learner.own[i], &values[..i])?;
         }
         Ok(new)
@@ -93,7 +94,7 @@ impl Projection {
             step = (loss / length).min(2.0 * (loss - reach) / length).min(1.0);
         } else if squared > (eta * eta).max(SPAN * own) {
             self.factor.grow(squared)?;
-            learner.push(update);
+            learner.push(update)?;
             return Ok(());
         }
         let coefficients = self.factor.backward();

@@ -17,11 +17,10 @@ use crate::control::Monitor;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::RowWriter;
-use crate::memory::zero_matrix;
+use crate::memory::{TryGrow, try_matrix, try_vec, try_zero_matrix};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::watch::Watch;
-use ndarray::Array2;
 
 /// Learns from a piece of a stream, row by row in the given order.
 ///
@@ -70,7 +69,7 @@ impl<'a, T: Real> Stream<'a, T> {
         let projection = Projection::new(&mut learner, state, monitor)?;
         Ok(Self {
             learner,
-            books: Bookkeeping::new(state, params.policy),
+            books: Bookkeeping::new(state, params.policy)?,
             projection,
             double: state.vectors.view().is_f64(),
         })
@@ -79,12 +78,12 @@ impl<'a, T: Real> Stream<'a, T> {
     fn learn(mut self, labels: &[usize], monitor: &dyn Monitor) -> Result<(PerceptronState, Vec<u64>)> {
         let Self { learner, books, projection, double } = &mut self;
         let mut wrong = Vec::new();
-        let mut scores = vec![0.0; learner.coefficients.len()];
+        let mut scores = try_vec![0.0; learner.coefficients.len()]?;
         let mut watch = Watch::new(monitor, "stream", labels.len());
         for (i, &label) in labels.iter().enumerate() {
             watch.row(learner.pool.len() * learner.row.features().max(8))?;
             learner.load(i);
-            learner.fill_values();
+            learner.fill_values()?;
             for (score, column) in scores.iter_mut().zip(&learner.coefficients) {
                 *score = dot(column, &learner.values);
             }
@@ -94,7 +93,7 @@ impl<'a, T: Real> Stream<'a, T> {
             let mistake = !(margin > 0.0);
             if mistake {
                 learner.mistakes += 1;
-                wrong.push(i as u64);
+                wrong.try_push(i as u64)?;
                 watch.spend(learner.cost_of_a_mistake())?;
             }
             if let Policy::Projectron { eta, margin: learn_margins } = learner.params.policy {
@@ -102,10 +101,10 @@ impl<'a, T: Real> Stream<'a, T> {
                     projection.learn(learner, update, margin, eta)?;
                 }
             } else if mistake && learner.params.has_room_for(learner.pool.len() + 1) {
-                books.added(learner, &scores, update);
-                learner.push(update);
+                books.added(learner, &scores, update)?;
+                learner.push(update)?;
             } else if mistake {
-                make_room(learner, books, &scores, update);
+                make_room(learner, books, &scores, update)?;
             }
             learner.seen += 1;
         }
@@ -117,26 +116,26 @@ impl<'a, T: Real> Stream<'a, T> {
         let (m, q) = (learner.pool.len(), learner.coefficients.len());
         let (features, sparse) = (learner.row.features(), learner.row.is_sparse());
         let mut writer = RowWriter::new(features, sparse, double);
-        let mut row = learner.row.another();
+        let mut row = learner.row.another()?;
         for at in 0..m {
             learner.read(at, &mut row);
-            writer.push(&row);
+            writer.push(&row)?;
         }
         let (outputs, gram) = books.into_parts();
         let pairs = if gram.is_empty() { projection.into_factor() } else { gram };
         let scored = outputs.first().map_or(0, Vec::len);
         let mut matrix =
-            zero_matrix("what the policy keeps for pairs of vectors", (pairs.len(), pairs.len()))?;
+            try_zero_matrix("what the policy keeps for pairs of vectors", (pairs.len(), pairs.len()))?;
         // Rows of a factor end at the diagonal.
         for (mut to, from) in matrix.rows_mut().into_iter().zip(&pairs) {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         }
         Ok(PerceptronState {
             vectors: writer.finish(),
-            coefficients: Array2::from_shape_fn((m, q), |(i, j)| learner.coefficients[j][i]),
+            coefficients: try_matrix((m, q), |(i, j)| learner.coefficients[j][i])?,
             born: learner.born,
             matrix,
-            scores: Array2::from_shape_fn((scored, q), |(i, j)| outputs[j][i]),
+            scores: try_matrix((scored, q), |(i, j)| outputs[j][i])?,
             deviation: learner.deviation,
             random: learner.random.state(),
             seen: learner.seen,

@@ -21,6 +21,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 use crate::watch::{Grace, Reasoned};
@@ -202,8 +203,11 @@ fn rest_of(
     if let Reducer::Matrix { method: Method::ZeroNorm { levels, .. }, .. } = &mut quick {
         *levels = (*levels / 4).max(1);
     }
-    let mut rest =
-        Rest { indices: (0..target.len()).collect(), coefficients: target.flat().to_vec(), lost: 0.0 };
+    let mut rest = Rest {
+        indices: (0..target.len()).try_collect_vec()?,
+        coefficients: target.flat().try_to_vec()?,
+        lost: 0.0,
+    };
     while rest.indices.len() > chunk {
         let parts = rest.indices.len().div_ceil(chunk);
         let size = rest.indices.len().div_ceil(parts);
@@ -212,7 +216,7 @@ fn rest_of(
             if coefficients.iter().all(|&v| v == 0.0) {
                 continue;
             }
-            let vectors = target.vectors.gather(indices);
+            let vectors = target.vectors.gather(indices)?;
             let coefficients = matrix((indices.len(), q), coefficients)?;
             let part = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
             let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
@@ -223,10 +227,10 @@ fn rest_of(
             next.lost += path.residual_norms.last().copied().unwrap_or(0.0);
             let kept = path_coefficients(&path.view(), path.order.len())?;
             // Back in their own order, so that neighbours stay neighbours.
-            let mut places: Vec<usize> = (0..path.order.len()).collect();
+            let mut places: Vec<usize> = (0..path.order.len()).try_collect_vec()?;
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {
-                next.indices.push(indices[path.order[t]]);
+                next.indices.try_push(indices[path.order[t]])?;
                 next.coefficients.extend(kept.row(t));
             }
         }
@@ -246,11 +250,11 @@ fn last_choice(
     if rest.indices.is_empty() {
         return Ok(Path::empty(target.outputs(), StopReason::Converged));
     }
-    let vectors = target.vectors.gather(&rest.indices);
+    let vectors = target.vectors.gather(&rest.indices)?;
     let coefficients = matrix((rest.indices.len(), target.outputs()), &rest.coefficients)?;
     let small = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
     let norm_bound = if target.len() > NORM {
-        let zero = vec![0.0; target.outputs()];
+        let zero = try_vec![0.0; target.outputs()]?;
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?;
         let reasoned = Reasoned::new(monitor);
         let work = small.len() * small.vectors.cols().max(1);
@@ -286,7 +290,8 @@ fn last_choice(
             }
             if chosen.penalties.len() == chosen.order.len() {
                 let place = |p: &usize| chosen.order.iter().position(|o| o == p);
-                path.penalties = path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).collect();
+                path.penalties =
+                    path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).try_collect_vec()?;
             }
             path
         }

@@ -7,11 +7,12 @@ use ndarray::ArrayView2;
 
 use crate::control::Monitor;
 use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use crate::watch::Watch;
 
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
 /// smallest in size among equals, 0 where nothing is gained. Cost O(n log n).
-pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64 {
+pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Result<f64> {
     let rows: Vec<(f64, f64)> = scores
         .iter()
         .zip(positive)
@@ -20,12 +21,12 @@ pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> f64
             let weight = weights.map_or(1.0, |w| w[i]);
             (-score, if positive { weight } else { -weight })
         })
-        .collect();
+        .try_collect_vec()?;
     best_shift(rows)
 }
 
 /// `rows`: the shift above which the row counts as accepted, and what acceptance gains (negative: costs).
-fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
+fn best_shift(mut rows: Vec<(f64, f64)>) -> Result<f64> {
     rows.retain(|row| row.0.is_finite());
     let (lowest, highest) = rows
         .iter()
@@ -34,12 +35,12 @@ fn best_shift(mut rows: Vec<(f64, f64)>) -> f64 {
 }
 
 /// The same where only rows that matter are left, with the gains of those below them and the ends of all.
-fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) -> f64 {
+fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) -> Result<f64> {
     if rows.is_empty() {
-        return 0.0;
+        return Ok(0.0);
     }
     let unchanged = below + rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum::<f64>();
-    let below = below + keep_near(&mut rows);
+    let below = below + keep_near(&mut rows)?;
     rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut best, mut best_shift) = (unchanged, 0.0_f64);
     let mut consider = |gain: f64, shift: f64| {
@@ -64,7 +65,7 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
             Some(_) | None => {}
         }
     }
-    best_shift
+    Ok(best_shift)
 }
 
 /// Leaves the rows that the best shift may lie among; returns the sum of the gains of those below them.
@@ -73,9 +74,9 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
 /// gains sum to, so the search ends at the row that costs too much, and at the last row that gains; one row more is
 /// kept so that the middle between neighbours stays what it is. The same going down, with the signs changed. Errors
 /// are few, so few rows are left to sort.
-fn keep_near(rows: &mut Vec<(f64, f64)>) -> f64 {
-    let highest = limit(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)));
-    let lowest = -limit(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)));
+fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
+    let highest = limit(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)))?;
+    let lowest = -limit(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)))?;
     let mut below = 0.0;
     rows.retain(|row| {
         if row.0 < lowest {
@@ -83,11 +84,11 @@ fn keep_near(rows: &mut Vec<(f64, f64)>) -> f64 {
         }
         (lowest..=highest).contains(&row.0)
     });
-    below
+    Ok(below)
 }
 
 /// How far to look among rows at a distance from 0, each with its gain.
-fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
+fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
     let (mut last, mut total, mut count) = (0.0_f64, 0.0, 0_usize);
     for (at, gain) in rows.clone().filter(|row| row.1 > 0.0) {
         last = last.max(at);
@@ -96,9 +97,9 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     }
     // The row after the last that gains, whatever it costs; nothing to gain still leaves the rows next to 0.
     let after = rows.clone().filter(|row| row.0 > last).fold(f64::INFINITY, |next, row| next.min(row.0));
-    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).collect();
+    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).try_collect_vec()?;
     if count == 0 || costs.is_empty() {
-        return if after.is_finite() { after } else { last };
+        return if after.is_finite() { Ok(after) } else { Ok(last) };
     }
     // The nearest rows that cost, twice as many again until they cost too much.
     let mut take = (count + 2).min(costs.len());
@@ -108,13 +109,13 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
         }
         let spent: f64 = costs[..take].iter().map(|row| -row.1).sum();
         if spent > total {
-            return costs[..take].iter().fold(0.0, |far: f64, row| far.max(row.0));
+            return Ok(costs[..take].iter().fold(0.0, |far: f64, row| far.max(row.0)));
         }
         if take == costs.len() {
             return if after.is_finite() {
-                after
+                Ok(after)
             } else {
-                last.max(costs.iter().fold(0.0, |a, r| f64::max(a, r.0)))
+                Ok(last.max(costs.iter().fold(0.0, |a, r| f64::max(a, r.0))))
             };
         }
         take = (2 * take).min(costs.len());
@@ -144,18 +145,18 @@ pub fn joint(
     assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
     assert!(weights.is_none_or(|weights| weights.len() == labels.len() && weights.iter().all(|&w| w > 0.0)));
     if q < 2 {
-        return Ok(vec![0.0; q]);
+        return try_vec![0.0; q];
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
-    let mut contest = Contest::new(scores, labels, weights, q);
+    let mut contest = Contest::new(scores, labels, weights, q)?;
     let mut watch = Watch::new(monitor, "thresholds", SWEEPS);
     for _ in 0..SWEEPS {
         let mut moved = false;
         for j in 0..q {
             watch.spend(16 * labels.len() as u64)?;
-            let shift = contest.best_shift(j);
+            let shift = contest.best_shift(j)?;
             if shift != 0.0 {
-                contest.shift(j, shift);
+                contest.shift(j, shift)?;
                 moved = true;
             }
         }
@@ -187,26 +188,27 @@ struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Self {
-        let mut rows: Vec<usize> = (0..labels.len()).collect();
-        rows.sort_by_key(|&i| labels[i]);
-        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).collect();
-        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).collect();
-        let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).collect();
-        let shifts = vec![0.0; q];
-        let leaders = rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).collect();
-        let guard = vec![0.0; rows.len()];
+    fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Result<Self> {
+        let mut rows: Vec<usize> = (0..labels.len()).try_collect_vec()?;
+        rows.sort_unstable_by_key(|&i| (labels[i], i));
+        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).try_collect_vec()?;
+        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).try_collect_vec()?;
+        let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).try_collect_vec()?;
+        let shifts = try_vec![0.0; q]?;
+        let leaders =
+            rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).try_collect_vec()?;
+        let guard = try_vec![0.0; rows.len()]?;
         let mut contest =
             Self { scores, rows, starts, weights, columns, shifts, leaders, guard, wrong: Vec::new() };
-        contest.set_guard();
-        contest
+        contest.set_guard()?;
+        Ok(contest)
     }
 
     fn value(&self, row: usize, output: usize) -> f64 {
         self.columns[output * self.rows.len() + row] + self.shifts[output]
     }
 
-    fn set_guard(&mut self) {
+    fn set_guard(&mut self) -> Result<()> {
         self.wrong.clear();
         for label in 0..self.shifts.len() {
             for row in self.starts[label]..self.starts[label + 1] {
@@ -214,13 +216,14 @@ impl<'a> Contest<'a> {
                     self.guard[row] = self.value(row, label);
                 } else {
                     self.guard[row] = f64::INFINITY;
-                    self.wrong.push((row, label));
+                    self.wrong.try_push((row, label))?;
                 }
             }
         }
+        Ok(())
     }
 
-    fn shift(&mut self, j: usize, shift: f64) {
+    fn shift(&mut self, j: usize, shift: f64) -> Result<()> {
         let q = self.shifts.len();
         self.shifts[j] += shift;
         for row in 0..self.rows.len() {
@@ -231,12 +234,13 @@ impl<'a> Contest<'a> {
                 self.leaders[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
             }
         }
-        self.set_guard();
+        self.set_guard()?;
+        Ok(())
     }
 
     /// The shift of output j with the fewest errors. Above `needed` a row is given to j; that matters where the row is
     /// j's, or right without j.
-    fn best_shift(&self, j: usize) -> f64 {
+    fn best_shift(&self, j: usize) -> Result<f64> {
         let n = self.rows.len();
         let (column, own) = (&self.columns[j * n..(j + 1) * n], self.starts[j]..self.starts[j + 1]);
         let needed = |row: usize, rival: usize| self.value(row, rival) - column[row] - self.shifts[j];
@@ -246,16 +250,16 @@ impl<'a> Contest<'a> {
             let [first, second] = self.leaders[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
-                near.push((at, self.weights[row]));
+                near.try_push((at, self.weights[row]))?;
             }
         }
         for &(row, label) in &self.wrong {
             if self.leaders[row] == [j, label] {
-                near.push((needed(row, label), -self.weights[row]));
+                near.try_push((needed(row, label), -self.weights[row]))?;
             }
         }
         if near.is_empty() {
-            return 0.0;
+            return Ok(0.0);
         }
         let (low, high) =
             near.iter().fold((0.0_f64, 0.0_f64), |(low, high), row| (low.min(row.0), high.max(row.0)));
@@ -267,7 +271,7 @@ impl<'a> Contest<'a> {
             for ((&top, &score), &weight) in rows {
                 let at = top - score - self.shifts[j];
                 if at <= high {
-                    near.push((at, -weight));
+                    near.try_push((at, -weight))?;
                 } else if at < f64::INFINITY {
                     above = match above {
                         (first, gain) if first == at => (first, gain - weight),
@@ -287,7 +291,7 @@ impl<'a> Contest<'a> {
                 highest = highest.max(at);
                 let weight = self.weights[row];
                 if at >= low {
-                    near.push((at, weight));
+                    near.try_push((at, weight))?;
                 } else {
                     under += weight;
                     below = match below {
@@ -407,7 +411,7 @@ mod tests {
         ) {
             let gains = if weighted { [1.0, -1.0, 2.5, -0.3] } else { [1.0, -1.0, -1.0, -1.0] };
             let rows: Vec<(f64, f64)> = rows.iter().map(|r| (f64::from(r.0) / 4.0, gains[r.1])).collect();
-            prop_assert_eq!(best_shift(rows.clone()), plain_shift(rows));
+            prop_assert_eq!(best_shift(rows.clone()).unwrap(), plain_shift(rows));
         }
 
         #[test]
@@ -433,7 +437,7 @@ mod tests {
         fn no_shift_makes_fewer_errors(rows in prop::collection::vec((-8..8_i32, any::<bool>()), 1..40)) {
             let scores: Vec<f64> = rows.iter().map(|r| f64::from(r.0) / 4.0 + 0.01).collect();
             let positive: Vec<bool> = rows.iter().map(|r| r.1).collect();
-            let found = errors(&scores, &positive, binary(&scores, &positive, None));
+            let found = errors(&scores, &positive, binary(&scores, &positive, None).unwrap());
             for k in -30..30 {
                 prop_assert!(found <= errors(&scores, &positive, f64::from(k) / 8.0));
             }
@@ -455,8 +459,8 @@ mod tests {
 
     #[test]
     fn nothing_to_gain_means_no_shift() {
-        assert_eq!(binary(&[-1.0, 2.0], &[false, true], None), 0.0);
-        assert_eq!(binary(&[], &[], None), 0.0);
-        assert!(binary(&[-3.0, -2.0, -1.0], &[false, true, true], None) > 2.0);
+        assert_eq!(binary(&[-1.0, 2.0], &[false, true], None).unwrap(), 0.0);
+        assert_eq!(binary(&[], &[], None).unwrap(), 0.0);
+        assert!(binary(&[-3.0, -2.0, -1.0], &[false, true, true], None).unwrap() > 2.0);
     }
 }

@@ -1,6 +1,8 @@
 //! Entries of a row at given places, side by side: how blocks are taken out of longer kernel rows.
 
 use super::{Isa, Operation, run};
+use crate::error::Result;
+use crate::memory::TryCollect;
 
 /// Places in rows.
 pub(crate) struct Indices {
@@ -11,10 +13,10 @@ pub(crate) struct Indices {
 
 impl Indices {
     /// Of rows of at most 2^32 entries.
-    pub(crate) fn new(places: &[usize]) -> Self {
+    pub(crate) fn new(places: &[usize]) -> Result<Self> {
         let reach = places.iter().map(|place| place + 1).max().unwrap_or(0);
         assert!(u32::try_from(reach).is_ok());
-        Self { places: places.iter().map(|&place| place as u32).collect(), reach }
+        Ok(Self { places: places.iter().map(|&place| place as u32).try_collect_vec()?, reach })
     }
 
     /// How many there are.
@@ -58,14 +60,14 @@ mod tests {
         let row: Vec<f32> = (0..100).map(|i| i as f32).collect();
         let places: Vec<usize> = (0..67).map(|i| (i * 37) % 100).collect();
         let mut out = vec![0.0; places.len()];
-        Indices::new(&places).gather(&row, &mut out);
+        Indices::new(&places).unwrap().gather(&row, &mut out);
         assert!(out.iter().zip(&places).all(|(value, &place)| *value == place as f32));
-        Indices::new(&[]).gather::<f32>(&[], &mut []);
+        Indices::new(&[]).unwrap().gather::<f32>(&[], &mut []);
     }
 
     #[test]
     #[should_panic(expected = "reach")]
     fn a_row_that_is_too_short_is_refused() {
-        Indices::new(&[3]).gather(&[0.0; 3], &mut [0.0]);
+        Indices::new(&[3]).unwrap().gather(&[0.0; 3], &mut [0.0]);
     }
 }

@@ -95,7 +95,7 @@ impl SlotMap {
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory).
     pub(crate) fn new(features: usize) -> Result<Self> {
-        Ok(Self::of(memory::zeros("the places of the features", features)?))
+        Ok(Self::of(memory::try_zeros("the places of the features", features)?))
     }
 
     /// The same in memory that is given, of zeros.
@@ -145,8 +145,8 @@ impl<T> SparseBlock<T> {
 
     /// Room for so many further entries.
     pub(crate) fn reserve(&mut self, entries: usize) -> Result<()> {
-        memory::more_room(ENTRIES, &mut self.features, entries)?;
-        memory::more_room(ENTRIES, &mut self.values, entries)
+        memory::try_reserve(ENTRIES, &mut self.features, entries)?;
+        memory::try_reserve(ENTRIES, &mut self.values, entries)
     }
 
     /// An entry of the row being written.

@@ -20,7 +20,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::multiclass::CodeMatrix;
 use ndarray::Array2;
 use std::borrow::Cow;
@@ -131,21 +131,21 @@ pub fn fit_classifier<'a>(
     let values = training.check(upper)?;
     let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
     let code = coding.matrix(classes)?;
-    let segments = Segments::of(&code);
-    let order = by_class(labels, &counts, &segments);
+    let segments = Segments::of(&code)?;
+    let order = by_class(labels, &counts, &segments)?;
     let sizes: Vec<usize> =
-        segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).collect();
+        segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).try_collect_vec()?;
     let size_of = |machine: &Vec<usize>| machine.iter().map(|&s| sizes[s]).sum::<usize>();
     let machine_size = segments.of_machine.iter().map(size_of).max().unwrap_or(n);
     let mut columns = Columns::<f32>::new(&training, values, order, &sizes, machine_size)?;
 
     let q = code.columns();
-    let mut machines = Vec::with_capacity(q);
+    let mut machines = try_with_capacity("the machines", q)?;
     for (j, segments) in segments.of_machine.iter().enumerate() {
         let positions = || segments.iter().flat_map(|&s| columns.segments[s].positions.clone());
-        let rows: Vec<usize> = positions().map(|position| columns.order[position]).collect();
-        let diagonal = positions().map(|position| columns.diagonal[position]).collect();
-        let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).collect();
+        let rows: Vec<usize> = positions().map(|position| columns.order[position]).try_collect_vec()?;
+        let diagonal = positions().map(|position| columns.diagonal[position]).try_collect_vec()?;
+        let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).try_collect_vec()?;
         let mut problem = problem(task, &code, j, (&rows, &upper), diagonal)?;
         let mut exact = false;
         if let Some(start) = task.start {
@@ -154,7 +154,7 @@ pub fn fit_classifier<'a>(
         }
         machines.push(Machine::new(problem, exact, segments, &columns, &training)?);
     }
-    let mut in_double = vec![false; machines.len()];
+    let mut in_double = try_vec![false; machines.len()]?;
     if task.start.is_some() {
         for (machine, in_double) in machines.iter().zip(&mut in_double) {
             *in_double = machine.begins_in_double(&columns, &training)?;
@@ -164,7 +164,8 @@ pub fn fit_classifier<'a>(
     if !in_double.contains(&true) {
         scale::start(&mut machines, &columns, &training)?;
         solve(&mut machines, &mut columns, &training)?;
-        in_double = machines.iter().map(|machine| machine.needs_double(params.tolerance)).collect();
+        in_double =
+            machines.iter().map(|machine| machine.needs_double(params.tolerance)).try_collect_vec()?;
         if !in_double.contains(&true) {
             return collect(&machines, &columns, Effort::default(), &training, task);
         }
@@ -188,12 +189,12 @@ pub(super) fn problem(
     (rows, upper): (&[usize], &[f64]),
     diagonal: Vec<f64>,
 ) -> Result<DualProblem> {
-    let signs: Vec<bool> = rows.iter().map(|&row| code.entry(task.labels[row], j) > 0).collect();
+    let signs: Vec<bool> = rows.iter().map(|&row| code.entry(task.labels[row], j) > 0).try_collect_vec()?;
     let mut problem = match task.loss {
         ClassifierLoss::Hinge => DualProblem::hinge(&signs, upper, diagonal),
         ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, upper, diagonal),
-        ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, upper, nu, diagonal)?,
-    };
+        ClassifierLoss::Nu(nu) => Ok(DualProblem::nu_classification(&signs, upper, nu, diagonal)?),
+    }?;
     problem.anchored = !task.fit_intercept;
     Ok(problem)
 }
@@ -210,7 +211,7 @@ pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<u
             return Err(Error::param("fit_intercept", false, "true for nu-SVC"));
         }
     }
-    let mut counts = vec![0; classes];
+    let mut counts = try_vec![0; classes]?;
     for &label in labels {
         *counts.get_mut(label).ok_or_else(|| Error::param("labels", label, format!("below {classes}")))? += 1;
     }
@@ -231,38 +232,38 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn of(code: &CodeMatrix) -> Self {
+    pub(super) fn of(code: &CodeMatrix) -> Result<Self> {
         let takes_part = |class: usize| code.row(class).iter().map(|entry| *entry != 0);
         let mut classes: Vec<Vec<usize>> = Vec::new();
         let mut known = HashMap::new();
         for class in 0..code.classes() {
-            let segment = *known.entry(takes_part(class).collect::<Vec<bool>>()).or_insert(classes.len());
+            let segment = *known.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
             match classes.get_mut(segment) {
                 Some(of) => of.push(class),
                 None => classes.push(vec![class]),
             }
         }
         let of_machine = (0..code.columns())
-            .map(|j| (0..classes.len()).filter(|&s| code.entry(classes[s][0], j) != 0).collect())
-            .collect();
-        Self { classes, of_machine }
+            .map(|j| (0..classes.len()).filter(|&s| code.entry(classes[s][0], j) != 0).try_collect_vec())
+            .try_collect_results()?;
+        Ok(Self { classes, of_machine })
     }
 }
 
 /// Rows in the order of the segments, within them of their classes.
-pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Vec<usize> {
-    let mut next = vec![0; counts.len()];
+pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Result<Vec<usize>> {
+    let mut next = try_vec![0; counts.len()]?;
     let mut start = 0;
     for &class in segments.classes.iter().flatten() {
         next[class] = start;
         start += counts[class];
     }
-    let mut order = vec![0; labels.len()];
+    let mut order = try_vec![0; labels.len()]?;
     for (row, &label) in labels.iter().enumerate() {
         order[next[label]] = row;
         next[label] += 1;
     }
-    order
+    Ok(order)
 }
 
 fn collect<K: KernelValue>(
@@ -273,7 +274,7 @@ fn collect<K: KernelValue>(
     task: &Classification<'_>,
 ) -> Result<SvcModel> {
     let (q, order) = (machines.len(), &columns.order);
-    let mut is_used = vec![false; order.len()];
+    let mut is_used = try_vec![false; order.len()]?;
     for machine in machines {
         for (first, positions) in machine.parts() {
             for (beta, position) in machine.problem().beta[first..].iter().zip(positions) {
@@ -281,16 +282,17 @@ fn collect<K: KernelValue>(
             }
         }
     }
-    let mut used: Vec<usize> = (0..order.len()).filter(|&position| is_used[position]).collect();
-    used.sort_by_key(|&position| (task.labels[order[position]], order[position]));
-    let mut line_of = vec![0; order.len()];
-    let mut class_counts = vec![0; task.classes];
+    let mut used: Vec<usize> = (0..order.len()).filter(|&position| is_used[position]).try_collect_vec()?;
+    used.sort_unstable_by_key(|&position| (task.labels[order[position]], order[position]));
+    let mut line_of = try_vec![0; order.len()]?;
+    let mut class_counts = try_vec![0; task.classes]?;
     for (line, &position) in used.iter().enumerate() {
         line_of[position] = line;
         class_counts[task.labels[order[position]]] += 1;
     }
-    let mut coefficients = memory::zero_matrix("the coefficients", (used.len(), q))?;
-    let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
+    let mut coefficients = memory::try_zero_matrix("the coefficients", (used.len(), q))?;
+    let (mut intercepts, mut certificates) =
+        (try_with_capacity("the intercepts", q)?, try_with_capacity("the certificates", q)?);
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let mut estimates = Vec::new();
     for (j, machine) in machines.iter().enumerate() {
@@ -312,8 +314,8 @@ fn collect<K: KernelValue>(
         intercepts.push(scale * b);
         certificates.push(certificate);
     }
-    let support: Vec<usize> = used.into_iter().map(|position| order[position]).collect();
-    for (b, excess) in intercepts.iter_mut().zip(columns.excess(&support, coefficients.view())) {
+    let support: Vec<usize> = used.into_iter().map(|position| order[position]).try_collect_vec()?;
+    for (b, excess) in intercepts.iter_mut().zip(columns.excess(&support, coefficients.view())?) {
         *b -= excess;
     }
     Ok(SvcModel {

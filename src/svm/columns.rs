@@ -14,6 +14,7 @@ use crate::control::{Par, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, is_packed_sparse};
+use crate::memory::TryCollect;
 use ndarray::ArrayView2;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
@@ -107,7 +108,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             let source = none.with_columns(&order[positions.clone()], par)?;
             Ok(Segment { positions, source, cache: None, matrix: None })
         });
-        let mut segments = packed.collect::<Result<Vec<Segment<'_, K>>>>()?;
+        let mut segments = packed.try_collect_results()?;
         let depth = depth(kernel, rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
@@ -117,7 +118,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
                 segment.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
             }
         }
-        let diagonal = segments[0].source.diagonal(&order);
+        let diagonal = segments[0].source.diagonal(&order)?;
         Ok(Self { segments, order, diagonal, depth, values, start })
     }
 
@@ -138,8 +139,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             let source = none.with_columns(&[], par)?;
             Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
         });
-        let segments = segments.collect::<Result<Vec<Segment<'_, K>>>>()?;
-        let diagonal = none.diagonal(&order);
+        let segments = segments.try_collect_results()?;
+        let diagonal = none.diagonal(&order)?;
         Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), values, start })
     }
 
@@ -171,7 +172,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
 
     /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
     /// those of the listed training rows.
-    pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {
+    pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
         self.segments[0].source.excess(rows, flat, coefficients.ncols())
     }
@@ -199,7 +200,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             let batch = (ROW_WORK / (segment.positions.len() * self.depth.max(16)).max(1)).max(96);
             while !missing.is_empty() {
                 let rest = missing.split_off(batch.min(missing.len()));
-                let rows: Vec<usize> = missing.iter().map(|&position| self.order[position]).collect();
+                let rows: Vec<usize> =
+                    missing.iter().map(|&position| self.order[position]).try_collect_vec()?;
                 segment.source.compute(&rows, &mut cache.slots_mut(&missing), par)?;
                 missing = rest;
                 if !missing.is_empty()

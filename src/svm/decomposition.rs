@@ -23,7 +23,7 @@ use super::sharing::Sharing;
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
-use crate::memory::Arenas;
+use crate::memory::{Arenas, TryCollect, TryGrow};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,7 +78,7 @@ fn solve_once<'a, K: KernelValue>(
     if !columns.are_kept() && machines.len() >= CROWD * training.par.threads() {
         return solve_apart(machines, columns, training, memory);
     }
-    let mut sharing = Sharing::new(machines, columns.segments.len());
+    let mut sharing = Sharing::new(machines, columns.segments.len())?;
     // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
     // the live rows few, and the memory they take is used again.
     let window = if columns.segments.len() > 1 && columns.are_kept() && sharing.is_single() {
@@ -104,7 +104,7 @@ fn solve_once<'a, K: KernelValue>(
             }
         }
         let unfinished: Vec<usize> =
-            (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).collect();
+            (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).try_collect_vec()?;
         if unfinished.is_empty() {
             break;
         }
@@ -146,7 +146,7 @@ fn solve_apart<'a, K: KernelValue>(
                 ended = check(machine, columns, &alone)?;
             }
             if ended.is_continue() && machine.stop.is_none() {
-                drop(machine.select_block());
+                drop(machine.select_block()?);
                 ended = advance(machine, columns, memory, &alone, look)?;
             }
             if let ControlFlow::Break(reason) = ended {
@@ -233,13 +233,13 @@ fn round<'a, K: KernelValue>(
         if let ControlFlow::Break(reason) = tick(machines) {
             return Ok(ControlFlow::Break(reason));
         }
-        let (group, wanted) = select(waiting, machines, &columns.segments);
+        let (group, wanted) = select(waiting, machines, &columns.segments)?;
         waiting = &waiting[group.len()..];
         if let ControlFlow::Break(reason) = columns.fetch(&wanted, training.par, || tick(machines))? {
             return Ok(ControlFlow::Break(reason));
         }
         let chosen = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
-        let mut group: Vec<&mut Machine<'a>> = chosen.map(|(_, machine)| machine).collect();
+        let mut group: Vec<&mut Machine<'a>> = chosen.map(|(_, machine)| machine).try_collect_vec()?;
         let (columns, stopped) = (&*columns, OnceLock::new());
         let look = || training.monitor.look("fit", done, count);
         training.par.try_for_each_chunk(&mut group, 1, |_, machine| {
@@ -267,8 +267,8 @@ fn select<'w, K: KernelValue>(
     waiting: &'w [usize],
     machines: &mut [Machine<'_>],
     segments: &[Segment<'_, K>],
-) -> (&'w [usize], Vec<Vec<usize>>) {
-    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
+) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
+    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()]; // small: one list per class
     let mut count = 0;
     for &m in waiting {
         let machine = &mut machines[m];
@@ -277,15 +277,15 @@ fn select<'w, K: KernelValue>(
         if count > 0 && room.is_some_and(|room| room < machine.set.size) {
             break;
         }
-        let cached: Vec<usize> = caches().map(|(s, _)| s).collect();
-        let positions = machine.select_block();
+        let cached: Vec<usize> = caches().map(|(s, _)| s).try_collect_vec()?;
+        let positions = machine.select_block()?;
         for segment in cached {
             let rows = &mut wanted[segment];
-            rows.extend(positions.clone());
+            rows.try_extend(positions.clone())?;
             rows.sort_unstable();
             rows.dedup();
         }
         count += 1;
     }
-    (&waiting[..count], wanted)
+    Ok((&waiting[..count], wanted))
 }

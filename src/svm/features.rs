@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, gram_lower};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square};
-use crate::memory;
+use crate::memory::{self, try_matrix};
 use ndarray::{Array2, ArrayView2};
 
 /// What the memory of this file is for.
@@ -49,7 +49,7 @@ impl Features {
         let mut factor = Square::<f64>::new(m).map_err(|error| error.with_remedy(REMEDY))?;
         let stride = factor.stride();
         gram_lower(kernel.into(), points, factor.values_mut(), stride, monitor, par)?;
-        let mean = factor.diagonal().iter().sum::<f64>() / m as f64;
+        let mean = factor.diagonal().sum::<f64>() / m as f64;
         factor.shift(|_| SHIFT * mean.max(1e-300));
         dense::factor(&mut factor, monitor, par)?;
         Ok(Self { points: packed, factor })
@@ -63,9 +63,9 @@ impl Features {
         self.points.check(rows)?;
         let (n, m, stride) = (rows.rows(), self.factor.len(), self.points.stride());
         let remedied = |error: Error| error.with_remedy(REMEDY);
-        let mut features: Array2<f64> = memory::zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
+        let mut features: Array2<f64> = memory::try_zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
         let solver = RowSolver::new(&self.factor, par).map_err(remedied)?;
-        let mut values: Vec<f64> = memory::zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
+        let mut values: Vec<f64> = memory::try_zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
         let out = features.as_slice_mut().expect("made row-major");
         for (from, out) in (0..n).step_by(BLOCK).zip(out.chunks_mut(BLOCK * m)) {
             let values = &mut values[..out.len() / m * stride];
@@ -89,7 +89,7 @@ impl Features {
     pub fn coefficients(&self, weights: ArrayView2<'_, f64>, par: Par) -> Result<Array2<f64>> {
         let (m, q) = weights.dim();
         Error::check_len("rows of the weights (one for each point)", self.factor.len(), m)?;
-        let mut out = Array2::from_shape_fn((m, q), |at| weights[at]);
+        let mut out = try_matrix((m, q), |at| weights[at])?;
         let values = out.as_slice_mut().expect("made row-major");
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
         columns::solve_transposed(&self.factor, &mut panels, par);

@@ -29,7 +29,7 @@ use crate::cache::RowCache;
 use crate::control::{Par, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
-use crate::memory::Arenas;
+use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 use std::ops::{ControlFlow, Range};
@@ -107,10 +107,10 @@ impl<'a> Machine<'a> {
                 first += positions.len();
                 Part { segment, first: first - positions.len(), positions }
             })
-            .collect();
+            .try_collect_vec()?;
         assert_eq!(first, problem.len());
         let rows = parts.iter().flat_map(|part| columns.order[part.positions.clone()].iter().copied());
-        let variables = Variables::new(problem, rows.collect());
+        let variables = Variables::new(problem, rows.try_collect_vec()?);
         let (problem, tuning) = (&variables.problem, training.params.tuning);
         let set = WorkingSet::new(tuning.first_block(problem.len()).min(room(&parts, columns)));
         let (survey, exact) = (problem.survey(), exact || problem.beta.iter().all(|b| *b == 0.0));
@@ -154,7 +154,7 @@ impl<'a> Machine<'a> {
         columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        match self.start_at(self.problem().beta.clone(), columns, training)? {
+        match self.start_at(self.problem().beta.try_to_vec()?, columns, training)? {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(StopReason::MaxTime) => {
                 let rule = "long enough for the gradients of the coefficients that the fit starts from";
@@ -172,8 +172,8 @@ impl<'a> Machine<'a> {
         columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<ControlFlow<StopReason>> {
-        let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).collect();
-        let values: Vec<f64> = used.iter().map(|&v| beta[v]).collect();
+        let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).try_collect_vec()?;
+        let values: Vec<f64> = used.iter().map(|&v| beta[v]).try_collect_vec()?;
         let outputs = match self.outputs((&used, &values), columns, training)? {
             ControlFlow::Continue(outputs) => outputs,
             ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
@@ -194,8 +194,8 @@ impl<'a> Machine<'a> {
         columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<ControlFlow<StopReason, Vec<f64>>> {
-        let rows = self.rows_of(variables);
-        let mut outputs = vec![0.0; self.problem().len()];
+        let rows = self.rows_of(variables)?;
+        let mut outputs = try_vec![0.0; self.problem().len()]?;
         for part in &self.parts {
             let outputs = &mut outputs[part.first..part.first + part.positions.len()];
             let source = &columns.segments[part.segment].source;
@@ -262,14 +262,14 @@ impl<'a> Machine<'a> {
     }
 
     /// Training rows of some variables.
-    pub(super) fn rows_of(&self, variables: &[usize]) -> Vec<usize> {
-        variables.iter().map(|&v| self.variables.rows[v]).collect()
+    pub(super) fn rows_of(&self, variables: &[usize]) -> Result<Vec<usize>> {
+        variables.iter().map(|&v| self.variables.rows[v]).try_collect_vec()
     }
 
     /// Chooses the next block; the positions of its members where kernel rows are cached.
-    pub(super) fn select_block(&mut self) -> impl Iterator<Item = usize> + Clone + '_ {
-        self.set.choose(&self.variables.problem, &self.survey.extremes);
-        self.set.members.iter().map(|&v| self.position(v))
+    pub(super) fn select_block(&mut self) -> Result<impl Iterator<Item = usize> + Clone + '_> {
+        self.set.choose(&self.variables.problem, &self.survey.extremes)?;
+        Ok(self.set.members.iter().map(|&v| self.position(v)))
     }
 
     /// Solves the chosen block and moves its variables; `None` where no step could be made. `tick` may stop it.
@@ -290,10 +290,10 @@ impl<'a> Machine<'a> {
             if !columns.are_kept() && members.len() > self.tuning.nested {
                 let source = &columns.segments[self.parts[0].segment].source;
                 let goal = Goal { tolerance: share_of_gap(NESTED_SHARE), max_steps };
-                let problem = self.problem().select(members);
+                let problem = self.problem().select(members)?;
                 let solved = nested::solve(
                     problem,
-                    (&self.rows_of(members), source),
+                    (&self.rows_of(members)?, source),
                     &self.tuning,
                     memory,
                     (goal, &mut self.patience),
@@ -318,7 +318,7 @@ impl<'a> Machine<'a> {
             self.stop = Some(StopReason::Stalled);
             return Ok(ControlFlow::Continue(None));
         }
-        let before = (self.problem().beta.clone(), self.problem().gradient.clone());
+        let before = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
         let (changed, changes) = self.variables.problem.move_to(members, &beta);
         Ok(ControlFlow::Continue(Some(Moves { changed, changes, before, gradients, promised, stopped })))
     }
@@ -334,13 +334,12 @@ impl<'a> Machine<'a> {
         Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
             if !columns.are_kept() {
                 let source = &columns.segments[self.parts[0].segment].source;
-                return write_block(source, &self.rows_of(members), kernel, stride, slots, par);
+                return write_block(source, &self.rows_of(members)?, kernel, stride, slots, par);
             }
             let segments = &columns.segments;
-            // Runs of members in one part and at consecutive slots: the first slot, and where they stand in a row of the
-            // part's segment.
+            // Runs of members in one part at consecutive slots: part, first slot, columns in a row of the part's segment.
             let mut runs: Vec<(usize, usize, Vec<usize>)> = Vec::new();
-            let mut member_of = vec![None; stride];
+            let mut member_of = try_vec![None; stride]?;
             for (&v, &slot) in members.iter().zip(slots) {
                 let part = self.part_of(v);
                 let column = v - self.parts[part].first;
@@ -352,10 +351,10 @@ impl<'a> Machine<'a> {
                 }
                 member_of[slot] = Some(v);
             }
-            let runs: Vec<(usize, usize, Indices)> = runs
-                .iter()
-                .map(|(part, first, columns)| (self.parts[*part].segment, *first, Indices::new(columns)))
-                .collect();
+            let runs = runs.iter().map(|(part, first, columns)| {
+                Ok((self.parts[*part].segment, *first, Indices::new(columns)?))
+            });
+            let runs: Vec<(usize, usize, Indices)> = runs.try_collect_results()?;
             par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
                     let Some(member) = member_of[chunk * 64 + i] else { continue };
@@ -381,7 +380,7 @@ impl<'a> Machine<'a> {
         let Moves { changed, changes, before, gradients, promised, stopped: left } = moves;
         let (par, depth) = (training.par, columns.depth());
         let mut stopped = ControlFlow::Continue(());
-        let rows = self.rows_of(&changed);
+        let rows = self.rows_of(&changed)?;
         if let Some(gradients) = gradients {
             for (&v, gradient) in self.set.members.iter().zip(gradients) {
                 self.variables.problem.gradient[v] = gradient;
@@ -390,13 +389,14 @@ impl<'a> Machine<'a> {
             let gradient = &mut self.variables.problem.gradient;
             stopped = training.add_product(source, depth, (&rows, &changes), gradient)?;
         } else {
-            let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).collect();
+            let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).try_collect_vec()?;
             for part in &self.parts {
                 let segment = &columns.segments[part.segment];
                 let range = part.first..part.first + part.positions.len();
                 let gradient = &mut self.variables.problem.gradient[range];
                 if segment.is_kept() {
-                    let rows: Vec<&[K]> = positions.iter().map(|&position| segment.row(position)).collect();
+                    let rows: Vec<&[K]> =
+                        positions.iter().map(|&position| segment.row(position)).try_collect_vec()?;
                     par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
                         add_rows(&changes, &rows, chunk * CHUNK, gradient);
                     });

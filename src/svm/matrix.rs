@@ -8,7 +8,7 @@ use super::precision::KernelValue;
 use crate::control::{Monitor, Par};
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{self, Arena, Arenas};
+use crate::memory::{self, Arena, Arenas, TryCollect};
 
 /// Multiply-adds between two looks at the monitor.
 const LOOK: usize = 2_000_000_000;
@@ -41,8 +41,8 @@ impl<K: KernelValue> KernelMatrix<K> {
         par: Par,
     ) -> Result<Self> {
         let len = order.len();
-        let rows: Vec<usize> = positions.iter().map(|&position| order[position]).collect();
-        let mut line_of = memory::filled("lines of a kernel matrix", len, u32::MAX)?;
+        let rows: Vec<usize> = positions.iter().map(|&position| order[position]).try_collect_vec()?;
+        let mut line_of = memory::try_filled("lines of a kernel matrix", len, u32::MAX)?;
         for (line, &position) in (0..).zip(positions) {
             line_of[position] = line;
         }
@@ -51,7 +51,7 @@ impl<K: KernelValue> KernelMatrix<K> {
         let lines = values.values_mut()[..rows.len() * len].chunks_mut((at_once * len).max(1));
         for (part, (some, lines)) in rows.chunks(at_once).zip(lines).enumerate() {
             monitor.go_on("kernel", part * at_once, rows.len())?;
-            source.compute(some, &mut lines.chunks_exact_mut(len).collect::<Vec<_>>(), par)?;
+            source.compute(some, &mut lines.chunks_exact_mut(len).try_collect_vec()?, par)?;
         }
         Ok(Self { values, line_of })
     }

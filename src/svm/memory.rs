@@ -11,6 +11,7 @@ use super::columns::{depth, is_cached};
 use super::params::SvmParams;
 use super::training::precision;
 use crate::data::Rows;
+use crate::error::Result;
 use crate::kernels::{KernelFunction, Precision, Reach, packed_bytes};
 
 /// Numbers in double precision that a machine keeps for each variable, a shrunk copy and the row's index included.
@@ -43,16 +44,16 @@ pub fn estimate_memory<'a>(
     machines: &[usize],
     params: &SvmParams,
     threads: usize,
-) -> MemoryEstimate {
+) -> Result<MemoryEstimate> {
     let kernel = kernel.into();
     let (given, tuning) = (rows.rows(), params.tuning);
     let kept = if given > LOOKED_AT {
-        let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect();
-        precision_of(kernel, rows.gather(&some).view())
+        let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect(); // small: 512 rows
+        precision_of(kernel, rows.gather(&some)?.view())?
     } else {
-        precision_of(kernel, rows)
+        precision_of(kernel, rows)?
     };
-    let packed = packed_bytes(kernel, rows, n, kept);
+    let packed = packed_bytes(kernel, rows, n, kept)?;
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
     let all_rows = 4 * n * n;
@@ -62,6 +63,7 @@ pub fn estimate_memory<'a>(
     let room = if is_cached { (cache / (4 * n.max(1))).max(2) } else { usize::MAX };
     // Those of the largest machines, which may be solved at the same time.
     let blocks_of = |size: &dyn Fn(usize) -> usize| {
+        // small: one number per machine
         let mut sizes: Vec<usize> = machines.iter().map(|&variables| size(variables).min(room)).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         sizes.iter().take(threads.max(1)).map(|size| 4 * size * size).sum::<usize>()
@@ -71,9 +73,9 @@ pub fn estimate_memory<'a>(
     let blocks = blocks_of(&largest_of);
     let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>();
     let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
-    MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest }
+    Ok(MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest })
 }
 
-fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Precision {
-    precision(kernel, rows, &Reach::of(kernel, rows))
+fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
+    Ok(precision(kernel, rows, &Reach::of(kernel, rows)?))
 }

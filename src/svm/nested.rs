@@ -23,7 +23,7 @@ use super::working_set::WorkingSet;
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::Arenas;
+use crate::memory::{Arenas, TryCollect};
 use std::ops::ControlFlow;
 
 /// Share of the large block's violation that one of its blocks is solved to.
@@ -70,8 +70,8 @@ pub(super) fn solve<K: KernelValue>(
                 continue;
             }
         }
-        set.choose(&problem, &survey.extremes);
-        let members: Vec<usize> = set.members.iter().map(|&v| rows[v]).collect();
+        set.choose(&problem, &survey.extremes)?;
+        let members: Vec<usize> = set.members.iter().map(|&v| rows[v]).try_collect_vec()?;
         let mut block = Subproblem::new(&problem, &set.members, tuning, memory, |kernel, stride, slots| {
             write_block(&source, &members, kernel, stride, slots, par)
         })?;
@@ -86,7 +86,7 @@ pub(super) fn solve<K: KernelValue>(
         steps += made;
         patience.spend(made * members.len() as u64);
         let (changed, changes) = problem.move_to(&set.members, &beta);
-        let changed: Vec<usize> = changed.iter().map(|&v| rows[v]).collect();
+        let changed: Vec<usize> = changed.iter().map(|&v| rows[v]).try_collect_vec()?;
         source.add_product(&changed, &changes, &mut problem.gradient, par)?;
     }
     Ok(ControlFlow::Continue(Solved { beta: problem.beta, steps, promised }))
@@ -101,19 +101,19 @@ fn step_directly<K: KernelValue>(
     memory: &Arenas<K>,
     par: Par,
 ) -> Result<(Vec<usize>, Vec<f64>, f64)> {
-    let members: Vec<usize> = (0..problem.len()).filter(|&v| problem.is_unbounded(v)).collect();
+    let members: Vec<usize> = (0..problem.len()).filter(|&v| problem.is_unbounded(v)).try_collect_vec()?;
     let m = members.len();
     let nothing = (Vec::new(), Vec::new(), 0.0);
     // Pair steps need no more memory than there is.
     let Ok(mut kernel) = memory.take("the kernel matrix of the unbounded variables", m * m) else {
         return Ok(nothing);
     };
-    let of_members: Vec<usize> = members.iter().map(|&v| rows[v]).collect();
-    let slots: Vec<usize> = (0..m).collect();
+    let of_members: Vec<usize> = members.iter().map(|&v| rows[v]).try_collect_vec()?;
+    let slots: Vec<usize> = (0..m).try_collect_vec()?;
     let matrix = &mut kernel.values_mut()[..m * m];
     source.with_columns(&of_members, par)?.compute(
         &of_members,
-        &mut matrix.chunks_exact_mut(m).collect::<Vec<_>>(),
+        &mut matrix.chunks_exact_mut(m).try_collect_vec()?,
         par,
     )?;
     for (k, &v) in members.iter().enumerate() {
@@ -124,14 +124,14 @@ fn step_directly<K: KernelValue>(
         kernel: matrix,
         stride: m,
         slots,
-        values: members.iter().map(|&v| problem.beta[v]).collect(),
-        derivatives: members.iter().map(|&v| problem.rise(v)).collect(),
-        ends: members.iter().map(|&v| problem.ends(v)).collect(),
-        groups: members.iter().map(|&v| kept(problem.group[v])).collect(),
+        values: members.iter().map(|&v| problem.beta[v]).try_collect_vec()?,
+        derivatives: members.iter().map(|&v| problem.rise(v)).try_collect_vec()?,
+        ends: members.iter().map(|&v| problem.ends(v)).try_collect_vec()?,
+        groups: members.iter().map(|&v| kept(problem.group[v])).try_collect_vec()?,
     };
     let solved = face.solve(par)?;
     memory.put(kernel);
     let Some((values, share)) = solved else { return Ok(nothing) };
     let (changed, changes) = problem.move_to(&members, &values);
-    Ok((changed.iter().map(|&v| rows[v]).collect(), changes, share))
+    Ok((changed.iter().map(|&v| rows[v]).try_collect_vec()?, changes, share))
 }

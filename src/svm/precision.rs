@@ -6,7 +6,9 @@
 //! there, since rounded kernel matrices are not positive definite.
 
 use super::problem::DualProblem;
+use crate::error::Result;
 use crate::kernels::{Precision, Reach, Value};
+use crate::memory::{TryToVec, try_vec};
 use crate::simd::blas::Stored;
 
 /// Times the tolerance that the roundings of single precision may be before a machine ends there.
@@ -42,11 +44,11 @@ pub(super) fn is_hopeless<K: KernelValue>(beta: &[f64], diagonal: &[f64], tolera
 
 /// Returns the coefficients from which a machine that single precision has stalled continues in double precision: those
 /// that it has, or zeros where it has unbounded ones, which may have grown to any size.
-pub(super) fn restart(problem: &DualProblem) -> Vec<f64> {
+pub(super) fn restart(problem: &DualProblem) -> Result<Vec<f64>> {
     if problem.upper.iter().any(|upper| upper.is_infinite()) {
-        return vec![0.0; problem.len()];
+        return try_vec![0.0; problem.len()];
     }
-    problem.beta.clone()
+    problem.beta.try_to_vec()
 }
 
 /// Kernel values of a fit: the precision to compute them in, the largest, and the error of one in double precision.

@@ -18,6 +18,7 @@
 //! (Chang and Lin 2011 for the nu problems; Rifkin 2002, 2.2; Xu et al. 2015, (1) for the squared hinge.)
 
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryToVec, try_vec};
 
 /// Most groups of a problem.
 pub(super) const GROUPS: usize = 2;
@@ -71,36 +72,41 @@ impl Survey {
 }
 
 impl DualProblem {
-    fn new(linear: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>, diagonal: Vec<f64>) -> Self {
+    fn new(linear: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>, diagonal: Vec<f64>) -> Result<Self> {
         let n = linear.len();
-        Self {
+        Ok(Self {
             lower,
             upper,
-            beta: vec![0.0; n],
-            gradient: linear.clone(),
+            beta: try_vec![0.0; n]?,
+            gradient: linear.try_to_vec()?,
             linear,
             diagonal,
-            ridge: vec![0.0; n],
+            ridge: try_vec![0.0; n]?,
             kink: 0.0,
-            group: vec![0; n],
+            group: try_vec![0; n]?,
             anchored: false,
-        }
+        })
     }
 
     /// C-SVC with hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
-    pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Self {
-        let (lower, upper) = sides(positive, c);
-        Self::new(positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).collect(), lower, upper, diagonal)
+    pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
+        let (lower, upper) = sides(positive, c)?;
+        Self::new(
+            positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).try_collect_vec()?,
+            lower,
+            upper,
+            diagonal,
+        )
     }
 
     /// C-SVC with squared hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i))^2.
-    pub(super) fn squared_hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Self {
-        let mut problem = Self::hinge(positive, &vec![f64::INFINITY; c.len()], diagonal);
-        problem.ridge = c.iter().map(|c| 0.5 / c).collect();
+    pub(super) fn squared_hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
+        let mut problem = Self::hinge(positive, &try_vec![f64::INFINITY; c.len()]?, diagonal)?;
+        problem.ridge = c.iter().map(|c| 0.5 / c).try_collect_vec()?;
         for (diagonal, ridge) in problem.diagonal.iter_mut().zip(&problem.ridge) {
             *diagonal += ridge;
         }
-        problem
+        Ok(problem)
     }
 
     /// nu-SVC with row weights w, from a feasible point.
@@ -113,9 +119,9 @@ impl DualProblem {
         nu: f64,
         diagonal: Vec<f64>,
     ) -> Result<Self> {
-        let (lower, upper) = sides(positive, weights);
+        let (lower, upper) = sides(positive, weights)?;
         let total = 0.5 * nu * weights.iter().sum::<f64>();
-        let mut problem = Self::new(vec![0.0; positive.len()], lower, upper, diagonal);
+        let mut problem = Self::new(try_vec![0.0; positive.len()]?, lower, upper, diagonal)?;
         for wanted in [true, false] {
             let of_class = || positive.iter().enumerate().filter(move |&(_, &p)| p == wanted).map(|(i, _)| i);
             let room: f64 = of_class().map(|i| weights[i]).sum();
@@ -132,42 +138,46 @@ impl DualProblem {
             let sign = if wanted { 1.0 } else { -1.0 };
             problem.fill(of_class(), total, weights, sign);
         }
-        problem.group = positive.iter().map(|&p| u8::from(!p)).collect();
+        problem.group = positive.iter().map(|&p| u8::from(!p)).try_collect_vec()?;
         Ok(problem)
     }
 
     /// One-class machine with row weights w, from a feasible point: 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
-    pub(super) fn one_class(weights: &[f64], nu: f64, diagonal: Vec<f64>) -> Self {
+    pub(super) fn one_class(weights: &[f64], nu: f64, diagonal: Vec<f64>) -> Result<Self> {
         let n = weights.len();
-        let mut problem = Self::new(vec![0.0; n], vec![0.0; n], weights.to_vec(), diagonal);
+        let mut problem = Self::new(try_vec![0.0; n]?, try_vec![0.0; n]?, weights.try_to_vec()?, diagonal)?;
         problem.fill(0..n, nu * weights.iter().sum::<f64>(), weights, 1.0);
-        problem
+        Ok(problem)
     }
 
     /// epsilon-SVR: 1/2 ||w||^2 + sum C_i max(0, |y_i - f(x_i)| - epsilon).
-    pub(super) fn regression(targets: &[f64], c: &[f64], epsilon: f64, diagonal: Vec<f64>) -> Self {
+    pub(super) fn regression(targets: &[f64], c: &[f64], epsilon: f64, diagonal: Vec<f64>) -> Result<Self> {
         let mut problem = Self::new(
-            targets.iter().map(|y| -y).collect(),
-            c.iter().map(|c| -c).collect(),
-            c.to_vec(),
+            targets.iter().map(|y| -y).try_collect_vec()?,
+            c.iter().map(|c| -c).try_collect_vec()?,
+            c.try_to_vec()?,
             diagonal,
-        );
+        )?;
         problem.kink = epsilon;
-        problem
+        Ok(problem)
     }
 
     /// nu-SVR, from a feasible point: variables are the rows twice, alpha and then -alpha*, as in `diagonal`.
-    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: Vec<f64>) -> Self {
+    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: Vec<f64>) -> Result<Self> {
         let n = targets.len();
-        let (zeros, minus) = (vec![0.0; n], |values: &[f64]| values.iter().map(|v| -v).collect::<Vec<f64>>());
-        let (linear, bounds) = (minus(targets).repeat(2), c.repeat(2));
-        let lower = [&zeros, &*minus(c)].concat();
-        let mut problem = Self::new(linear, lower, [c, &zeros].concat(), diagonal);
+        let twice = |first: &dyn Fn(usize) -> f64, second: &dyn Fn(usize) -> f64| {
+            (0..n).map(first).chain((0..n).map(second)).try_collect_vec()
+        };
+        let (zero, c_of, minus_c, minus_y) =
+            (|_| 0.0, |i: usize| c[i], |i: usize| -c[i], |i: usize| -targets[i]);
+        let bounds = twice(&c_of, &c_of)?;
+        let mut problem =
+            Self::new(twice(&minus_y, &minus_y)?, twice(&zero, &minus_c)?, twice(&c_of, &zero)?, diagonal)?;
         let total = 0.5 * nu * c.iter().sum::<f64>();
         problem.fill(0..n, total, &bounds, 1.0);
         problem.fill(n..2 * n, total, &bounds, -1.0);
-        problem.group = (0..2 * n).map(|v| u8::from(v >= n)).collect();
-        problem
+        problem.group = (0..2 * n).map(|v| u8::from(v >= n)).try_collect_vec()?;
+        Ok(problem)
     }
 
     /// Raises |b| of the variables, in order, to their bounds until `total` is spent.
@@ -180,20 +190,20 @@ impl DualProblem {
     }
 
     /// The problem of some of the variables, the others held fixed: their part stays in the gradients.
-    pub(super) fn select(&self, variables: &[usize]) -> Self {
-        let of = |values: &[f64]| variables.iter().map(|&v| values[v]).collect();
-        Self {
-            linear: of(&self.linear),
-            lower: of(&self.lower),
-            upper: of(&self.upper),
-            beta: of(&self.beta),
-            gradient: of(&self.gradient),
-            diagonal: of(&self.diagonal),
-            ridge: of(&self.ridge),
+    pub(super) fn select(&self, variables: &[usize]) -> Result<Self> {
+        let of = |values: &[f64]| variables.iter().map(|&v| values[v]).try_collect_vec();
+        Ok(Self {
+            linear: of(&self.linear)?,
+            lower: of(&self.lower)?,
+            upper: of(&self.upper)?,
+            beta: of(&self.beta)?,
+            gradient: of(&self.gradient)?,
+            diagonal: of(&self.diagonal)?,
+            ridge: of(&self.ridge)?,
             kink: self.kink,
-            group: variables.iter().map(|&v| self.group[v]).collect(),
+            group: variables.iter().map(|&v| self.group[v]).try_collect_vec()?,
             anchored: self.anchored,
-        }
+        })
     }
 
     /// Whether the problem is at zero and means the same with fewer variables within wider bounds.
@@ -205,37 +215,37 @@ impl DualProblem {
     }
 
     /// The problem of some of the variables of one at zero, with bounds `times` as far away.
-    pub(super) fn sample(&self, variables: &[usize], times: f64) -> Self {
-        let mut part = self.select(variables);
+    pub(super) fn sample(&self, variables: &[usize], times: f64) -> Result<Self> {
+        let mut part = self.select(variables)?;
         part.lower.iter_mut().chain(&mut part.upper).for_each(|bound| *bound *= times);
-        part
+        Ok(part)
     }
 
     /// The same problem amid variables that cannot move, `len` in all with these K_ii; `variables` are where its own stand.
     /// The gradients of the others are what the machine's outputs without intercept are for them.
-    pub(super) fn spread(&self, variables: &[usize], diagonal: Vec<f64>) -> Self {
+    pub(super) fn spread(&self, variables: &[usize], diagonal: Vec<f64>) -> Result<Self> {
         let len = diagonal.len();
         let of = |values: &[f64]| {
-            let mut all = vec![0.0; len];
+            let mut all: Vec<f64> = try_vec![0.0; len]?;
             variables.iter().zip(values).for_each(|(&v, &value)| all[v] = value);
-            all
+            Ok::<_, Error>(all)
         };
-        let mut group = vec![0; len];
+        let mut group = try_vec![0; len]?;
         variables.iter().zip(&self.group).for_each(|(&v, &of)| group[v] = of);
         let mut diagonal = diagonal;
         variables.iter().zip(&self.diagonal).for_each(|(&v, &value)| diagonal[v] = value);
-        Self {
-            linear: of(&self.linear),
-            lower: of(&self.lower),
-            upper: of(&self.upper),
-            beta: of(&self.beta),
-            gradient: of(&self.gradient),
+        Ok(Self {
+            linear: of(&self.linear)?,
+            lower: of(&self.lower)?,
+            upper: of(&self.upper)?,
+            beta: of(&self.beta)?,
+            gradient: of(&self.gradient)?,
             diagonal,
-            ridge: of(&self.ridge),
+            ridge: of(&self.ridge)?,
             kink: self.kink,
             group,
             anchored: self.anchored,
-        }
+        })
     }
 
     /// Whether a larger C has the same solution: no coefficient is at a bound that moves with it.
@@ -318,6 +328,9 @@ impl DualProblem {
 }
 
 /// Bounds [0, c] for positive rows, [-c, 0] for negative ones.
-fn sides(positive: &[bool], c: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    positive.iter().zip(c).map(|(&p, &c)| if p { (0.0, c) } else { (-c, 0.0) }).unzip()
+fn sides(positive: &[bool], c: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let of = |side: bool, sign: f64| {
+        positive.iter().zip(c).map(|(&p, &c)| if p == side { sign * c } else { 0.0 }).try_collect_vec()
+    };
+    Ok((of(false, -1.0)?, of(true, 1.0)?))
 }

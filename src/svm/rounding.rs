@@ -23,6 +23,7 @@ use super::problem::DualProblem;
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::KernelRows;
+use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -79,21 +80,21 @@ impl Rounding {
         source: &KernelRows<'_>,
         par: Par,
     ) -> Result<Self> {
-        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
         if used.is_empty() {
             return Ok(Self::default());
         }
-        let rows_of = |list: &[usize]| list.iter().map(|&v| rows[v]).collect::<Vec<usize>>();
-        let beta: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
-        let of_used = rows_of(&used);
-        let scales = source.scales(&of_used);
-        let sample = Sample::of(&beta, &scales);
-        let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).collect();
+        let rows_of = |list: &[usize]| list.iter().map(|&v| rows[v]).try_collect_vec();
+        let beta: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
+        let of_used = rows_of(&used)?;
+        let scales = source.scales(&of_used)?;
+        let sample = Sample::of(&beta, &scales)?;
+        let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).try_collect_vec()?;
         let source = source.in_double(&of_used, par)?;
-        let mut kernel = vec![0.0; draws.len() * used.len()];
+        let mut kernel = try_vec![0.0; draws.len() * used.len()]?;
         source.compute(
-            &rows_of(&draws),
-            &mut kernel.chunks_exact_mut(used.len()).collect::<Vec<_>>(),
+            &rows_of(&draws)?,
+            &mut kernel.chunks_exact_mut(used.len()).try_collect_vec()?,
             par,
         )?;
         let errors: Vec<f64> = draws
@@ -103,7 +104,7 @@ impl Rounding {
                 let output = problem.gradient[v] - problem.linear[v] - problem.ridge[v] * problem.beta[v];
                 output - dot(line, &beta)
             })
-            .collect();
+            .try_collect_vec()?;
         let mut proved = Self::proved(problem, values);
         if let Some(relative) = values.relative {
             let of_double: Vec<f64> = sample
@@ -118,10 +119,9 @@ impl Rounding {
                     }
                     error_of(relative, used.len(), scales[k], product, scaled)
                 })
-                .collect();
+                .try_collect_vec()?;
             let output = SAFETY * of_double.iter().fold(0.0, |most: f64, e| most.max(*e));
-            let quadratic =
-                sample.sum(sample.places.iter().zip(&of_double).map(|(&k, e)| beta[k].abs() * e).collect());
+            let quadratic = sample.sum(sample.places.iter().zip(&of_double).map(|(&k, e)| beta[k].abs() * e));
             if output < proved.output {
                 proved = Self { output, quadratic, steady: quadratic };
             }
@@ -130,7 +130,7 @@ impl Rounding {
         let levels = intercept(problem);
         let sum = |counts: &dyn Fn(usize) -> bool| {
             let terms = draws.iter().zip(&errors);
-            sample.sum(terms.map(|(&v, e)| if counts(v) { problem.beta[v] * e } else { 0.0 }).collect())
+            sample.sum(terms.map(|(&v, e)| if counts(v) { problem.beta[v] * e } else { 0.0 }))
         };
         Ok(Self {
             output,
@@ -159,16 +159,17 @@ struct Sample {
 
 impl Sample {
     /// For coefficients of rows whose values are off in proportion to `scales`.
-    fn of(beta: &[f64], scales: &[f64]) -> Self {
+    fn of(beta: &[f64], scales: &[f64]) -> Result<Self> {
         let n = beta.len();
         if n <= FEW {
-            return Self { places: (0..n).collect(), shares: Vec::new(), unseen: 0.0 };
+            return Ok(Self { places: (0..n).try_collect_vec()?, shares: Vec::new(), unseen: 0.0 });
         }
         let mean = scales.iter().sum::<f64>() / n as f64;
-        let weights: Vec<f64> = beta.iter().zip(scales).map(|(b, s)| b.abs() * (s + mean)).collect();
+        let weights: Vec<f64> =
+            beta.iter().zip(scales).map(|(b, s)| b.abs() * (s + mean)).try_collect_vec()?;
         let squares: f64 = beta.iter().zip(scales).map(|(b, s)| (b * b * (s + mean)).powi(2)).sum();
         let unseen = DEVIATIONS * 0.5 * f64::from(f32::EPSILON) * squares.sqrt();
-        let mut places: Vec<usize> = (0..n).collect();
+        let mut places: Vec<usize> = (0..n).try_collect_vec()?;
         places.select_nth_unstable_by(CERTAIN, |&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
         let others = places.split_off(CERTAIN);
         places.sort_unstable();
@@ -179,29 +180,29 @@ impl Sample {
                 total += weights[k];
                 total
             })
-            .collect();
+            .try_collect_vec()?;
         let mut random = Random::new(n as u64);
-        let mut shares = Vec::with_capacity(DRAWS);
+        let mut shares = Vec::with_capacity(DRAWS); // small: a constant number
         for _ in 0..DRAWS {
             let at = random.uniform() * total;
             let k = others[sums.partition_point(|sum| *sum <= at).min(others.len() - 1)];
             places.push(k);
             shares.push(total / weights[k]);
         }
-        Self { places, shares, unseen }
+        Ok(Self { places, shares, unseen })
     }
 
     /// The largest that the size of the sum of all is, by the terms of the sample.
-    fn sum(&self, terms: Vec<f64>) -> f64 {
-        let (certain, drawn) = terms.split_at(terms.len() - self.shares.len());
-        let certain: f64 = certain.iter().sum();
-        if drawn.is_empty() {
+    fn sum(&self, terms: impl Iterator<Item = f64> + Clone) -> f64 {
+        let certain = self.places.len() - self.shares.len();
+        let drawn = terms.clone().skip(certain).zip(&self.shares).map(|(term, share)| term * share);
+        let certain: f64 = terms.take(certain).sum();
+        if self.shares.is_empty() {
             return certain.abs();
         }
-        let count = drawn.len() as f64;
-        let drawn: Vec<f64> = drawn.iter().zip(&self.shares).map(|(term, share)| term * share).collect();
-        let mean = drawn.iter().sum::<f64>() / count;
-        let spread: f64 = drawn.iter().map(|term| (term - mean) * (term - mean)).sum();
+        let count = self.shares.len() as f64;
+        let mean = drawn.clone().sum::<f64>() / count;
+        let spread: f64 = drawn.map(|term| (term - mean) * (term - mean)).sum();
         (certain + mean).abs() + DEVIATIONS * (spread / (count * (count - 1.0))).sqrt() + self.unseen
     }
 }

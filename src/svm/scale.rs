@@ -26,7 +26,8 @@ use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::training::Training;
 use crate::control::StopReason;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::random::Random;
 use std::ops::ControlFlow;
 
@@ -69,9 +70,10 @@ fn start_from_sample<'a, K: KernelValue>(
     let n = machine.problem().len();
     let mut random = Random::new(n as u64);
     // One of every few neighbours: variables are ordered by class.
-    let sample: Vec<usize> = (0..n / PART).map(|k| PART * k + random.below(PART as u64) as usize).collect();
-    let problem = machine.problem().sample(&sample, PART as f64);
-    let mut part = columns.part(machine.rows_of(&sample), problem.diagonal.clone(), training.par)?;
+    let sample: Vec<usize> =
+        (0..n / PART).map(|k| PART * k + random.below(PART as u64) as usize).try_collect_vec()?;
+    let problem = machine.problem().sample(&sample, PART as f64)?;
+    let mut part = columns.part(machine.rows_of(&sample)?, problem.diagonal.try_to_vec()?, training.par)?;
     let mut small = Machine::new(problem, true, &[0], &part, training)?;
     if PART * sample.len() >= training.params.tuning.sampled
         && !start_from_sample(&mut small, &part, training)?
@@ -83,16 +85,17 @@ fn start_from_sample<'a, K: KernelValue>(
     machine.count(&small);
     let (b, _, certificate) = small.outcome()?;
     let solved = small.problem();
-    let used: Vec<usize> = (0..solved.len()).filter(|&k| solved.beta[k] != 0.0).collect();
-    let support: Vec<usize> = used.iter().map(|&k| sample[k]).collect();
-    let values: Vec<f64> = used.iter().map(|&k| solved.beta[k]).collect();
+    let used: Vec<usize> = (0..solved.len()).filter(|&k| solved.beta[k] != 0.0).try_collect_vec()?;
+    let support: Vec<usize> = used.iter().map(|&k| sample[k]).try_collect_vec()?;
+    let values: Vec<f64> = used.iter().map(|&k| solved.beta[k]).try_collect_vec()?;
     let give_up = |machine: &mut Machine<'_>, reason| {
-        let mut beta = vec![0.0; n];
+        let mut beta = try_vec![0.0; n]?;
         support.iter().zip(&values).for_each(|(&v, value)| beta[v] = value / PART as f64);
         machine.settle_for(beta, b / PART as f64, dual_of_part(solved, &certificate), reason);
+        Ok::<_, Error>(())
     };
     if let Some(reason @ (StopReason::MaxTime | StopReason::Interrupted)) = small.stop {
-        give_up(machine, reason);
+        give_up(machine, reason)?;
         return Ok(true);
     }
     let unbounded = used.iter().filter(|&&k| solved.is_unbounded(k)).count();
@@ -101,12 +104,12 @@ fn start_from_sample<'a, K: KernelValue>(
     }
     let begun = match machine.outputs((&support, &values), columns, training)? {
         ControlFlow::Continue(outputs) => {
-            machine.start_at(at_bounds(machine.problem(), &outputs), columns, training)?
+            machine.start_at(at_bounds(machine.problem(), &outputs)?, columns, training)?
         }
         ControlFlow::Break(reason) => ControlFlow::Break(reason),
     };
     if let ControlFlow::Break(reason) = begun {
-        give_up(machine, reason);
+        give_up(machine, reason)?;
     }
     Ok(true)
 }
@@ -120,7 +123,7 @@ fn dual_of_part(solved: &DualProblem, certificate: &Certificate) -> f64 {
 }
 
 /// Coefficients at the bounds that outputs speak for, with the sum zero.
-fn at_bounds(problem: &DualProblem, outputs: &[f64]) -> Vec<f64> {
+fn at_bounds(problem: &DualProblem, outputs: &[f64]) -> Result<Vec<f64>> {
     let derivative = |v: usize| outputs[v] + problem.linear[v];
     let at = |v: usize, level: f64| {
         let above = derivative(v) - level;
@@ -133,7 +136,7 @@ fn at_bounds(problem: &DualProblem, outputs: &[f64]) -> Vec<f64> {
         }
     };
     let variables = 0..problem.len();
-    let all = |level: f64| variables.clone().map(|v| at(v, level)).collect();
+    let all = |level: f64| variables.clone().map(|v| at(v, level)).try_collect_vec();
     if problem.anchored {
         return all(0.0);
     }
@@ -149,7 +152,7 @@ fn at_bounds(problem: &DualProblem, outputs: &[f64]) -> Vec<f64> {
         let sum: f64 = variables.clone().map(|v| at(v, level)).sum();
         if sum > 0.0 { above = level } else { below = level }
     }
-    let mut beta: Vec<f64> = all(below);
+    let mut beta: Vec<f64> = all(below)?;
     // Variables right at the level make up for what is missing.
     let mut missing = -beta.iter().sum::<f64>();
     for v in variables {
@@ -159,7 +162,7 @@ fn at_bounds(problem: &DualProblem, outputs: &[f64]) -> Vec<f64> {
             missing -= room;
         }
     }
-    beta
+    Ok(beta)
 }
 
 #[cfg(test)]
@@ -182,9 +185,9 @@ mod tests {
                 DualProblem::regression(&targets, &c, epsilon, vec![1.0; c.len()])
             } else {
                 DualProblem::hinge(&signs, &c, vec![1.0; c.len()])
-            };
+            }.unwrap();
             problem.anchored = anchored;
-            let beta = at_bounds(&problem, &outputs);
+            let beta = at_bounds(&problem, &outputs).unwrap();
             for (v, &b) in beta.iter().enumerate() {
                 prop_assert!(b >= problem.lower[v] && b <= problem.upper[v]);
             }

@@ -2,6 +2,8 @@
 //! any more can be let go.
 
 use super::machine::Machine;
+use crate::error::Result;
+use crate::memory::try_vec;
 
 /// How many unfinished machines see both of two segments.
 pub(super) struct Sharing {
@@ -10,12 +12,12 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    pub(super) fn new(machines: &[Machine<'_>], segments: usize) -> Self {
-        let mut sharing = Self { segments, counts: vec![0; segments * segments] };
+    pub(super) fn new(machines: &[Machine<'_>], segments: usize) -> Result<Self> {
+        let mut sharing = Self { segments, counts: try_vec![0; segments * segments]? };
         for machine in machines {
             sharing.add(machine, 1);
         }
-        sharing
+        Ok(sharing)
     }
 
     fn add(&mut self, machine: &Machine<'_>, change: i32) {

@@ -14,6 +14,7 @@ use super::training::Training;
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
+use crate::memory::{TryCollect, TryGrow, try_vec};
 use std::ops::ControlFlow;
 
 /// Share of the variables that must stay for a machine to shrink no further.
@@ -59,17 +60,17 @@ impl<'a> Variables<'a> {
                 let (up, low) = survey.extremes[usize::from(problem.group[i])];
                 problem.rise(i) <= low || problem.fall(i) >= up
             })
-            .collect();
+            .try_collect_vec()?;
         if active.len() as f64 > WORTH_SHRINKING * problem.len() as f64 {
             return Ok(None);
         }
-        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
-        let mut number = vec![None; problem.len()];
+        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).try_collect_vec()?;
+        let mut number = try_vec![None; problem.len()]?;
         for (k, &v) in active.iter().enumerate() {
             number[v] = Some(k);
         }
         let source = all.with_columns(&rows, par)?;
-        let small = problem.select(&active);
+        let small = problem.select(&active)?;
         self.outer.push(Outer {
             problem: std::mem::replace(&mut self.problem, small),
             source: self.source.replace(source),
@@ -90,19 +91,19 @@ impl<'a> Variables<'a> {
             return Ok(ControlFlow::Continue(None));
         };
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
-        let mut inactive = vec![true; problem.len()];
+        let mut inactive = try_vec![true; problem.len()]?;
         for (k, &v) in active.iter().enumerate() {
             inactive[v] = false;
             let change = self.problem.beta[k] - problem.beta[v];
             if change != 0.0 {
-                changed.push(rows[v]);
-                changes.push(change);
+                changed.try_push(rows[v])?;
+                changes.try_push(change)?;
             }
         }
-        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).collect();
-        let mut missing = vec![0.0; inactive.len()];
+        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).try_collect_vec()?;
+        let mut missing = try_vec![0.0; inactive.len()]?;
         if let Some(small) = &self.source {
-            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).collect();
+            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).try_collect_vec()?;
             let source = small.with_columns(&columns, training.par)?;
             let added = training.add_product(&source, depth, (&changed, &changes), &mut missing)?;
             if let ControlFlow::Break(reason) = added {
@@ -119,9 +120,9 @@ impl<'a> Variables<'a> {
     /// Takes all variables back without their gradients. Returns the problem as it was when the first of them left, whose
     /// gradients are exact, and what the dual objective has gained since: every change is one of variables that were
     /// active, so the gradients of these before and after give it exactly.
-    pub(super) fn settle(&mut self) -> Option<(DualProblem, f64)> {
-        let first = self.outer.first()?;
-        let before = first.problem.select(&(0..first.problem.len()).collect::<Vec<_>>());
+    pub(super) fn settle(&mut self) -> Result<Option<(DualProblem, f64)>> {
+        let Some(first) = self.outer.first() else { return Ok(None) };
+        let before = first.problem.select(&(0..first.problem.len()).try_collect_vec()?)?;
         let mut gain = 0.0;
         for (level, Outer { problem, active, .. }) in self.outer.iter().enumerate() {
             let inner = self.outer.get(level + 1).map_or(&self.problem, |next| &next.problem);
@@ -132,7 +133,7 @@ impl<'a> Variables<'a> {
             }
         }
         while self.merge().is_some() {}
-        Some((before, gain))
+        Ok(Some((before, gain)))
     }
 
     /// The variables of the last shrinking with what the active ones have come to; the latter's old numbers.

@@ -16,6 +16,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
+use crate::memory::{TryCollect, TryToVec, try_matrix, try_vec};
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -42,11 +43,11 @@ fn fit_single(
     values: Values,
     order: Vec<usize>,
     start: Option<Start<'_>>,
-    build: impl FnOnce(Vec<f64>) -> DualProblem,
+    build: impl FnOnce(Vec<f64>) -> Result<DualProblem>,
 ) -> Result<MachineModel> {
     let n = order.len();
     let mut columns = Columns::<f32>::new(training, values, order, &[n], n)?;
-    let mut problem = build(columns.diagonal.clone());
+    let mut problem = build(columns.diagonal.try_to_vec()?)?;
     let mut exact = false;
     if let Some(start) = start {
         let (rows, order) = (training.rows.rows(), &columns.order);
@@ -76,13 +77,13 @@ fn outcome<K: KernelValue>(
     training: &Training<'_>,
 ) -> Result<MachineModel> {
     let (intercept, rho, certificate) = machine.outcome()?;
-    let mut beta = vec![0.0; training.rows.rows()];
+    let mut beta = try_vec![0.0; training.rows.rows()]?;
     for (&row, b) in columns.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
-    let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
-    let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
-    let intercept = intercept - columns.excess(&support, coefficients.view())[0];
+    let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).try_collect_vec()?;
+    let coefficients = try_matrix((support.len(), 1), |(i, _)| beta[support[i]])?;
+    let intercept = intercept - columns.excess(&support, coefficients.view())?[0];
     Ok(MachineModel {
         support,
         coefficients,
@@ -137,11 +138,11 @@ pub fn fit_regression<'a>(
     match loss {
         RegressionLoss::Epsilon(epsilon) => {
             let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
-            fit_single(&training, values, (0..n).collect(), start, build)
+            fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
-            fit_single(&training, values, (0..n).chain(0..n).collect(), start, build)
+            fit_single(&training, values, (0..n).chain(0..n).try_collect_vec()?, start, build)
         }
     }
 }
@@ -190,5 +191,5 @@ pub fn fit_one_class<'a>(
     let values = training.check(task.weights)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, values, (0..rows.rows()).collect(), task.start, build)
+    fit_single(&training, values, (0..rows.rows()).try_collect_vec()?, task.start, build)
 }

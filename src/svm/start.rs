@@ -7,6 +7,7 @@ use super::columns::Columns;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, GROUPS};
 use crate::error::{Error, Result};
+use crate::memory::{TryCollect, try_vec};
 use ndarray::{ArrayView2, Axis};
 
 /// Share of the ratio of two C from which on the whole of it is taken, so that bounded coefficients stay bounded.
@@ -50,7 +51,7 @@ impl<'a> Start<'a> {
             self.coefficients.nrows(),
         )?;
         Error::check_len("columns of the coefficients to start from", q, self.coefficients.ncols())?;
-        let mut beta = vec![0.0; rows];
+        let mut beta = try_vec![0.0; rows]?;
         for (&row, &coefficient) in self.support.iter().zip(self.coefficients.column(machine)) {
             if row >= rows || !coefficient.is_finite() {
                 let value = format!("row {row}: {coefficient}");
@@ -58,7 +59,7 @@ impl<'a> Start<'a> {
             }
             beta[row] = coefficient;
         }
-        Ok(order.iter().map(|&row| beta[row]).collect())
+        order.iter().map(|&row| beta[row]).try_collect_vec()
     }
 
     /// The known outputs of the rows named by `order`, as the kernel values of `columns` would give them.
@@ -74,12 +75,12 @@ impl<'a> Start<'a> {
         Error::check_len("rows of the outputs to start from", rows, products.nrows())?;
         Error::check_len("columns of the outputs to start from", q, products.ncols())?;
         let own = self.coefficients.select(Axis(1), &[machine]);
-        let excess = columns.excess(self.support, own.view())[0];
+        let excess = columns.excess(self.support, own.view())?[0];
         let own = products.column(machine);
         if let Some(row) = own.iter().position(|output| !output.is_finite()) {
             return Err(Error::param("start", format!("the output {} of row {row}", own[row]), "finite"));
         }
-        Ok(Some(order.iter().map(|&row| own[row] - excess).collect()))
+        Ok(Some(order.iter().map(|&row| own[row] - excess).try_collect_vec()?))
     }
 }
 
@@ -124,10 +125,10 @@ impl DualProblem {
 
     /// Goes on from the solution of the same machine with a smaller C, `ratio` times larger here: from that multiple of its
     /// coefficients, of those between 1 and the ratio, whose objective is best. The gradients follow without a kernel value.
-    pub(super) fn follow(&mut self, solved: &Self, ratio: f64) {
+    pub(super) fn follow(&mut self, solved: &Self, ratio: f64) -> Result<()> {
         let products: Vec<f64> = (0..self.len())
             .map(|v| solved.gradient[v] - solved.linear[v] - solved.ridge[v] * solved.beta[v])
-            .collect();
+            .try_collect_vec()?;
         let (mut slope, mut curvature) = (0.0, 0.0);
         for (v, &b) in solved.beta.iter().enumerate() {
             slope += b * self.linear[v] + self.kink * b.abs();
@@ -144,6 +145,7 @@ impl DualProblem {
             };
             self.gradient[v] = times * products[v] + self.linear[v] + self.ridge[v] * self.beta[v];
         }
+        Ok(())
     }
 
     /// [`DualProblem::bring_back`] where the coefficients of a group have one sign and a sum that is not zero: scaled to

@@ -30,6 +30,7 @@ use super::stall::{Change, Stall, rise};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
+use crate::memory::TryCollect;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
 use crate::simd::scan::{second_order_partner, step_and_scan};
@@ -204,25 +205,26 @@ impl<K: KernelValue> Subproblem<K> {
 impl<K: KernelValue> Subproblem<K> {
     /// Moves the unbounded variables to the best values that a system of equations finds; the share of the way.
     fn step_directly(&mut self, par: Par) -> Result<f64> {
-        let slots: Vec<usize> = self.unbounded().collect();
+        let slots: Vec<usize> = self.unbounded().try_collect_vec()?;
         let group = |slot: usize| u8::from(slot >= self.groups[1].start);
         let face = Face {
             kernel: self.kernel.values(),
             stride: self.stride,
-            values: slots.iter().map(|&i| self.beta[i]).collect(),
-            derivatives: slots.iter().map(|&i| self.gradient[i] + self.up[i]).collect(),
-            ends: slots.iter().map(|&i| (self.end_below(i), self.end_above(i))).collect(),
+            values: slots.iter().map(|&i| self.beta[i]).try_collect_vec()?,
+            derivatives: slots.iter().map(|&i| self.gradient[i] + self.up[i]).try_collect_vec()?,
+            ends: slots.iter().map(|&i| (self.end_below(i), self.end_above(i))).try_collect_vec()?,
             groups: slots
                 .iter()
                 .map(|&i| Some(group(i)).filter(|group| *group > 0 || !self.anchored))
-                .collect(),
+                .try_collect_vec()?,
             slots,
         };
         let Some((values, share)) = face.solve(par)? else { return Ok(0.0) };
         let slots = face.slots;
-        let changes: Vec<f64> = slots.iter().zip(&values).map(|(&i, value)| value - self.beta[i]).collect();
+        let changes: Vec<f64> =
+            slots.iter().zip(&values).map(|(&i, value)| value - self.beta[i]).try_collect_vec()?;
         let mut gradient = std::mem::take(&mut self.gradient);
-        add_rows(&changes, &slots.iter().map(|&i| self.row(i)).collect::<Vec<_>>(), 0, &mut gradient);
+        add_rows(&changes, &slots.iter().map(|&i| self.row(i)).try_collect_vec()?, 0, &mut gradient);
         self.gradient = gradient;
         for (&i, value) in slots.iter().zip(values) {
             self.beta[i] = value;

@@ -85,7 +85,7 @@ impl Training<'_> {
             total,
             "within double precision when summed over the rows",
         )?;
-        let reach = Reach::for_sums(self.kernel, self.rows, self.sums);
+        let reach = Reach::for_sums(self.kernel, self.rows, self.sums)?;
         // Solver and cache keep kernel values in single precision, whatever they are computed in.
         reach.check("X", Precision::Single)?;
         reach.check_small("X", self.params.tolerance / total)?;

@@ -7,6 +7,8 @@
 //! so are their neighbours (on 40,000 noisy rows in the plane this halves the rounds).
 
 use super::problem::{DualProblem, Extremes};
+use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
 /// One in so many new variables comes from a sample of all violators.
 const SAMPLED: usize = 10;
@@ -35,21 +37,24 @@ impl WorkingSet {
     /// The set after its variables have got new numbers; those without one leave.
     pub(super) fn renumbered(&self, number: impl Fn(usize) -> Option<usize>) -> Self {
         let (members, entered) =
+            // small: the variables of a block
             self.members.iter().zip(&self.entered).filter_map(|(&v, &e)| Some((number(v)?, e))).unzip();
         Self { members, size: self.size, entered, round: self.round }
     }
 
     /// Replaces the block; `extremes` are the problem's.
-    pub(super) fn choose(&mut self, problem: &DualProblem, extremes: &Extremes) {
+    pub(super) fn choose(&mut self, problem: &DualProblem, extremes: &Extremes) -> Result<()> {
         let size = self.size.min(problem.len());
         let first = self.round == 0 && problem.beta.iter().all(|b| *b == 0.0);
         self.round += 1;
         // The worst pair must always find room, or a round could do nothing.
         let keep = (size / 2).min(size.saturating_sub(2));
-        let mut old: Vec<(usize, u64)> = self.members.drain(..).zip(self.entered.drain(..)).collect();
+        let mut old: Vec<(usize, u64)> =
+            self.members.drain(..).zip(self.entered.drain(..)).try_collect_vec()?;
+        // small: the variables of a block
         old.sort_by_key(|&(v, entered)| (!problem.is_unbounded(v), std::cmp::Reverse(entered)));
         old.truncate(keep);
-        let mut chosen = vec![false; problem.len()];
+        let mut chosen = try_vec![false; problem.len()]?;
         for &(v, _) in &old {
             chosen[v] = true;
         }
@@ -62,18 +67,18 @@ impl WorkingSet {
             let (up, low) = extremes[group];
             let (rise, fall) = (problem.rise(v), problem.fall(v));
             if rise < low {
-                lists[2 * group].push((rise, v));
+                lists[2 * group].try_push((rise, v))?;
             }
             if fall > up {
-                lists[2 * group + 1].push((-fall, v));
+                lists[2 * group + 1].try_push((-fall, v))?;
             }
         }
         for list in &mut lists {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                *list = spread(list, wanted);
+                *list = spread(list, wanted)?;
             } else {
-                worst_with_sample(list, wanted);
+                worst_with_sample(list, wanted)?;
             }
         }
         // The group with the worst pair goes first: a block of two must hold that pair.
@@ -90,7 +95,7 @@ impl WorkingSet {
                 any = true;
                 if added < wanted && !chosen[v] {
                     chosen[v] = true;
-                    old.push((v, self.round));
+                    old.try_push((v, self.round))?;
                     added += 1;
                 }
             }
@@ -100,7 +105,8 @@ impl WorkingSet {
         }
         // In the order of the variables, so that kernel values are gathered front to back.
         old.sort_unstable_by_key(|&(v, _)| (problem.group[v], v));
-        (self.members, self.entered) = old.into_iter().unzip();
+        (self.members, self.entered) = old.into_iter().unzip(); // small: the variables of a block
+        Ok(())
     }
 }
 
@@ -116,17 +122,18 @@ fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
 
 /// The `count` smallest, in order; where there are many, every [`SAMPLED`]th of them is replaced by one of an even
 /// sample of the whole list.
-fn worst_with_sample(list: &mut Vec<(f64, usize)>, count: usize) {
+fn worst_with_sample(list: &mut Vec<(f64, usize)>, count: usize) -> Result<()> {
     let crowded = count >= MANY && list.len() > count;
-    let sample = if crowded { spread(list, count / SAMPLED) } else { Vec::new() };
+    let sample = if crowded { spread(list, count / SAMPLED)? } else { Vec::new() };
     partially_sort(list, count);
     for (slot, sampled) in list.iter_mut().skip(SAMPLED - 1).step_by(SAMPLED).zip(sample) {
         *slot = sampled;
     }
+    Ok(())
 }
 
 /// At most `count` of the list, evenly spread.
-fn spread(list: &[(f64, usize)], count: usize) -> Vec<(f64, usize)> {
+fn spread(list: &[(f64, usize)], count: usize) -> Result<Vec<(f64, usize)>> {
     let n = list.len();
-    if n > count { (0..count).map(|k| list[k * n / count]).collect() } else { list.to_vec() }
+    if n > count { (0..count).map(|k| list[k * n / count]).try_collect_vec() } else { list.try_to_vec() }
 }

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from robustness.limited import GOOD, KINDS, alternate, draw, run
 from robustness.worker import Worker, lacks
 
 QUICK = [
@@ -29,9 +30,12 @@ def worker():
         yield started
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="other systems do not hold to a limit of the address space"
+ENFORCED = pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not enforce a limit of the address space"
 )
+
+
+@ENFORCED
 @pytest.mark.parametrize(
     ("name", "n_jobs"),
     [(name, 1 + place % 2) for place, name in enumerate(QUICK)] + [(name, 2) for name in THREADED],
@@ -39,3 +43,35 @@ def worker():
 def test_memory_is_short(worker, name, n_jobs):
     answer = worker.ask("memory", name=name, limits=[20, 80], busy=0.5, n_jobs=n_jobs)
     assert [lacks(tried) for tried in answer["tries"]] == [[], []]
+
+
+@ENFORCED
+@pytest.mark.parametrize("number", range(3 * len(KINDS)))
+def test_drawn_runs_end_well(number):
+    drawn = draw(number)._replace(rows=draw(number).rows // 20 + 1000)
+    ended = run(drawn, 0.3)
+    assert {end.split(":")[0] for end in ended["ended"]} <= GOOD, (drawn, ended)
+
+
+@ENFORCED
+def test_rows_in_the_millions_are_refused_or_trained():
+    drawn = draw(0)
+    assert drawn.kind == "SVC"
+    for megabytes, callers in [(90, 1), (130, 4), (300, 1)]:
+        asked = drawn._replace(
+            rows=1_000_000, columns=2, single=True, megabytes=megabytes, n_jobs=2, callers=callers
+        )
+        ended = run(asked, 0.3)
+        assert {end.split(":")[0] for end in ended["ended"]} <= GOOD, (asked, ended)
+
+
+@ENFORCED
+def test_refused_allocations_harm_no_later_ones():
+    """Concurrent calls are refused memory and then get it; results are the same as without a limit."""
+    ended = alternate(rounds=6, callers=4)
+    ends = ended["ended"]
+    assert len(ends) == 6 * 4 * 3, ended
+    assert {end.split(": ")[1] for end in ends} <= {"done", "MemoryError"}, ended
+    assert all(end.endswith("done") for end in ends if end.startswith("free")), ended
+    assert "limited large: MemoryError" in ends
+    assert "limited small: done" in ends

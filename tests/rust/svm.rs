@@ -97,7 +97,7 @@ fn the_certificate_is_that_of_the_expansion() {
     let kernel = Kernel::Rbf { gamma: 0.7 };
     let model =
         fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Threads);
-    let vectors = rows(&x, n).gather(&model.support);
+    let vectors = rows(&x, n).gather(&model.support).unwrap();
     let expansion =
         ExpansionView::new(kernel, vectors.view(), model.coefficients.view(), &model.intercepts).unwrap();
     let f = Evaluator::new(&expansion).unwrap().evaluate(rows(&x, n), Par::Sequential).unwrap();
@@ -134,7 +134,7 @@ fn machines_of_a_multiclass_model_are_the_binary_machines() {
             for b in a + 1..classes {
                 let used: Vec<usize> = (0..n).filter(|&i| labels[i] == a || labels[i] == b).collect();
                 let positive: Vec<bool> = used.iter().map(|&i| labels[i] == a).collect();
-                let part = rows(&x, n).gather(&used);
+                let part = rows(&x, n).gather(&used).unwrap();
                 let expected =
                     svc_dual(&gram(&kernel, part.view(), part.view()), &positive, &vec![1.0; used.len()]);
                 assert!((ovo.certificates[machine].dual / expected - 1.0).abs() < 1e-5);

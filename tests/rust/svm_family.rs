@@ -149,7 +149,7 @@ fn leave_one_out_bounds_are_never_below_real_refits() {
                 for left in 0..n {
                     let rest: Vec<usize> = (0..n).filter(|&i| i != left).collect();
                     let others: Vec<usize> = rest.iter().map(|&i| labels[i]).collect();
-                    let part = x.gather(&rest);
+                    let part = x.gather(&rest).unwrap();
                     let model = fit(part.view(), &others);
                     let f: f64 = model.intercepts[0]
                         + model
@@ -180,12 +180,13 @@ fn memory_is_that_of_the_parts() {
     let x = rows(&x, n);
     let tuning = Tuning { whole: 100, ..Tuning::default() };
     let params = SvmParams { cache_bytes: 4 << 20, tuning, ..SvmParams::default() };
-    let estimate = estimate_memory(KERNEL, x, n, &[n], &params, 2);
+    let estimate = estimate_memory(KERNEL, x, n, &[n], &params, 2).unwrap();
     assert!(estimate.packed >= 4 * 100 * n && estimate.packed < 5 * 100 * n);
     assert!(estimate.packed + estimate.cache <= params.cache_bytes);
     assert!(estimate.least < estimate.packed + estimate.cache + estimate.blocks + estimate.variables);
     let ample =
-        estimate_memory(KERNEL, x, n, &[n], &SvmParams { cache_bytes: usize::MAX, ..params.clone() }, 2);
+        estimate_memory(KERNEL, x, n, &[n], &SvmParams { cache_bytes: usize::MAX, ..params.clone() }, 2)
+            .unwrap();
     assert_eq!(ample.cache, 4 * n * n);
-    assert_eq!(estimate_memory(Kernel::Precomputed, x, n, &[n], &params, 2).cache, 0);
+    assert_eq!(estimate_memory(Kernel::Precomputed, x, n, &[n], &params, 2).unwrap().cache, 0);
 }

@@ -2,9 +2,10 @@
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
+use svmarrow::memory::TryCollect;
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
-use crate::array::{RowsArg, index_array, matrix_array, matrix_view, same_length};
+use crate::array::{RowsArg, index_array, matrix_array, matrix_view, owned_matrix, same_length};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
@@ -31,7 +32,7 @@ pub(crate) fn expansion_moments<'py>(
     Ok((
         PyArray2::from_owned_array(py, found.products),
         PyArray2::from_owned_array(py, found.at_kept),
-        matrix_array(py, [found.sums, found.masses].concat(), 2, q)?,
+        matrix_array(py, [found.sums, found.masses].concat(), 2, q)?, // small: one number per output
     ))
 }
 
@@ -71,14 +72,14 @@ impl Cascade {
         let masses = matrix_view(&path.masses)?;
         same_length("rows of the masses", 2, masses.nrows())?;
         let moments = Moments {
-            products: matrix_view(&path.products)?.to_owned(),
-            at_kept: matrix_view(&path.at_kept)?.to_owned(),
-            sums: masses.row(0).to_vec(),
-            masses: masses.row(1).to_vec(),
+            products: owned_matrix(&path.products)?,
+            at_kept: owned_matrix(&path.at_kept)?,
+            sums: masses.row(0).to_vec(),   // small: one number per output
+            masses: masses.row(1).to_vec(), // small: one number per output
         };
         let projection = Projection { target, kept, factor, projections, moments: &moments };
         let sizes: Vec<StageSize> =
-            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
+            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect(); // small: one item per stage
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
         let cascade = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
             reduced_set::Cascade::new(&projection, &sizes, decision, monitor, par)
@@ -98,8 +99,9 @@ impl Cascade {
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
         let found = run(py, n_jobs, cost, None, |monitor, par| self.cascade.answer(rows, monitor, par))?;
         let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
-        let classes = PyArray1::from_vec(py, found.classes.into_iter().map(class).collect());
-        Ok((classes, index_array(py, found.stages)))
+        let classes = found.classes.into_iter().map(class).try_collect_vec().map_err(to_python)?;
+        let classes = PyArray1::from_vec(py, classes);
+        Ok((classes, index_array(py, found.stages)?))
     }
 
     /// The outputs (n, q) of a stage and how far each can be from the machine's (n, q).
@@ -130,6 +132,9 @@ impl Cascade {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
         let counts = run(py, n_jobs, cost, None, |monitor, par| self.cascade.survey(rows, monitor, par))?;
-        Ok(PyArray2::from_owned_array(py, counts.mapv(|count| count as i64)))
+        Ok(PyArray2::from_owned_array(
+            py,
+            counts.mapv(|count| count as i64), /* small: one number per pair of stages */
+        ))
     }
 }

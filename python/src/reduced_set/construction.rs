@@ -108,7 +108,7 @@ pub(crate) fn gradient_vectors<'py>(
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let target = expansion.view()?;
     let rows = x.view()?;
-    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?;
+    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?; // small: one view per start
     let classes = match &answers {
         Some(AnswersArg::Classes(classes)) => indices("labels", classes)?,
         _ => Vec::new(),
@@ -134,5 +134,5 @@ pub(crate) fn gradient_vectors<'py>(
             result.set_item("stop", made.stop.reason.name())?;
             Ok(result)
         })
-        .collect()
+        .collect() // small: one dict per size
 }

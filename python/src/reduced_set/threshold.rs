@@ -24,7 +24,7 @@ pub(crate) fn threshold_binary(
     let weights = weights.as_ref().map(vector).transpose()?;
     check_weights(weights, scores.len())?;
     let cost = Cost::of(scores.len(), 1, 32);
-    run(py, 1, cost, None, |_, _| Ok(threshold::binary(scores, positive, weights)))
+    run(py, 1, cost, None, |_, _| threshold::binary(scores, positive, weights))
 }
 
 /// The shifts (q,) of scores (n, q), decoded by their largest, with the least weight of errors found.

@@ -18,7 +18,7 @@ use crate::io::lines::{Lines, SparseBuilder, excerpt, finite, push};
 use crate::io::trouble::Trouble;
 use crate::io::watched;
 use crate::kernels::Kernel;
-use crate::memory::zeros;
+use crate::memory::{TryCollect, try_zeros};
 
 /// Reads a model file.
 ///
@@ -93,7 +93,7 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
 
     let coefficients = layout.spread(listed).map_err(|trouble| lines.error_at(0, trouble))?;
     let owned = if layout.kernel == Kernel::Precomputed {
-        let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).collect();
+        let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).try_collect_vec()?;
         Array1::from(data).insert_axis(Axis(1)).into()
     } else {
         vectors.shift();
@@ -188,7 +188,7 @@ impl Header {
                 let known = known.ok_or_else(|| format!("svm_type {} is not known", excerpt(name)))?;
                 self.svm_type.replace(known).is_none()
             }
-            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(),
+            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(), // small: a word
             "degree" => {
                 let token = one()?;
                 let degree =
@@ -258,7 +258,7 @@ impl Header {
             return Err(format!("rho has {} values, which does not fit nr_class={classes}", rho.len()));
         }
         let classes = labels.len();
-        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // no -0
+        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // small: one number per machine, none of them -0
         Ok(Layout {
             svm_type,
             kernel,
@@ -283,7 +283,7 @@ impl Layout {
             return matrix(listed);
         }
         // q grows with the square of k: a small file can ask for much.
-        let mut coefficients = zeros("the coefficients of a LIBSVM model", self.total.saturating_mul(q))?;
+        let mut coefficients = try_zeros("the coefficients of a LIBSVM model", self.total.saturating_mul(q))?;
         let class_of = self.counts.iter().enumerate().flat_map(|(class, &n)| std::iter::repeat_n(class, n));
         for ((row, class), values) in
             coefficients.chunks_exact_mut(q).zip(class_of).zip(listed.chunks_exact(k - 1))

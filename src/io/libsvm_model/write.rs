@@ -13,7 +13,7 @@ use crate::expansion::ExpansionView;
 use crate::io::atomic;
 use crate::io::lines::{Number, check_columns};
 use crate::kernels::Kernel;
-use crate::memory::filled;
+use crate::memory::{TryCollect, try_filled};
 
 /// Writes a model file, all or nothing.
 ///
@@ -66,7 +66,8 @@ fn prepared<'a>(
 
     let (m, k) = (vectors.rows(), labels.len());
     let ranks = Ranks::new(expansion, k, class_counts, monitor)?;
-    let counts: Vec<usize> = (0..k).map(|class| (0..m).filter(|&i| ranks.lists(i, class)).count()).collect();
+    let counts: Vec<usize> =
+        (0..k).map(|class| (0..m).filter(|&i| ranks.lists(i, class)).count()).try_collect_vec()?;
     let total = if k == 0 { m } else { counts.iter().sum() };
     Ok(move |out: &mut dyn Write| {
         writeln!(out, "svm_type {}\n{kernel_lines}", svm_type.name())?;
@@ -196,7 +197,7 @@ impl Ranks {
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let m = expansion.len();
-        let mut ranks = filled("the classes of each vector", m * k, UNLISTED)?;
+        let mut ranks = try_filled("the classes of each vector", m * k, UNLISTED)?;
         let mut home =
             class_counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class, count));
         for i in 0..if k == 0 { 0 } else { m } {

@@ -19,7 +19,7 @@ use crate::io::lines::MOST_COLUMNS;
 use crate::io::trouble::Trouble;
 use crate::io::watched;
 use crate::kernels::Kernel;
-use crate::memory::{self, room};
+use crate::memory::{self, TryCollect, try_with_capacity};
 
 /// Characters of the longest text that describes a kernel or a shape.
 const LONGEST_TEXT: usize = 1000;
@@ -39,7 +39,7 @@ pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<ModelFile> {
     checked.map_err(|message| Trouble::from(message).at(path, 0))?;
     // What comes after the length that the system tells is not part of the file.
     let rest = length.saturating_sub(bytes.len() as u64);
-    let mut whole = room("a model file", length as usize)?;
+    let mut whole = try_with_capacity("a model file", length as usize)?;
     whole.append(&mut bytes);
     file.take(rest).read_to_end(&mut whole).map_err(failed)?;
     decode(&whole, monitor).map_err(|trouble| trouble.at(path, 0))
@@ -158,13 +158,13 @@ fn expansion(
         }
         (None, None) => coefficients.f64s(monitor)?,
         (Some((steps, zeros)), Some(places)) => {
-            let mut codes: Vec<u8> = memory::zeros("the codes of the coefficients", all)?;
+            let mut codes: Vec<u8> = memory::try_zeros("the codes of the coefficients", all)?;
             codes.iter_mut().enumerate().for_each(|(i, code)| *code = zeros[i % zeros.len()]);
             marked(&places).zip(coefficients.bytes(monitor)?).for_each(|(place, code)| codes[place] = code);
             Grid { codes, steps, zeros }.values()?
         }
         (None, Some(places)) => {
-            let mut numbers: Vec<f64> = memory::zeros("the coefficients", all)?;
+            let mut numbers: Vec<f64> = memory::try_zeros("the coefficients", all)?;
             marked(&places)
                 .zip(coefficients.f64s(monitor)?)
                 .for_each(|(place, value)| numbers[place] = value);
@@ -183,7 +183,7 @@ fn take<'a>(
 ) -> Result<Tensor<'a>, Trouble> {
     let tensor = tensors.remove(name).ok_or_else(|| format!("no tensor {name:?}"))?;
     if !dtypes.contains(&tensor.dtype) {
-        let names: Vec<_> = dtypes.iter().map(|d| d.name()).collect();
+        let names: Vec<_> = dtypes.iter().map(|d| d.name()).try_collect_vec()?;
         let (found, names) = (tensor.dtype.name(), names.join(" or "));
         return Err(format!("tensor {name:?} is {found}, expected {names}").into());
     }

@@ -27,7 +27,7 @@ use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
-use crate::memory::zeros;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream};
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -102,7 +102,7 @@ pub fn from_expansion(
         let evaluator = Evaluator::new(expansion)?;
         let work = (expansion.len() * rows.cols().max(8)) as u64;
         watch.stretches(rows.rows(), work, |part, _| {
-            let part = rows.gather(&part.collect::<Vec<_>>());
+            let part = rows.gather(&part.try_collect_vec()?)?;
             targets.extend(evaluator.evaluate(part.view(), par)? - aview1(expansion.intercepts));
             Ok(())
         })?;
@@ -144,23 +144,24 @@ impl<'a, T: Real> Conversion<'a, T> {
     fn new(work: Work<'a>, params: TreeParams, watch: Watch<'a>, par: Par) -> Result<Self> {
         let (vectors, q) = (work.expansion.vectors, work.expansion.outputs());
         let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed, par)?;
-        let mut root = Leaf::new(&tree.row, work.expansion.intercepts.to_vec());
-        let (mut known, mut slots) = (BTreeMap::new(), Vec::with_capacity(vectors.rows()));
+        let mut root = Leaf::new(&tree.row, work.expansion.intercepts.try_to_vec()?);
+        let (mut known, mut slots) =
+            (BTreeMap::new(), try_with_capacity("the rows of a tree", vectors.rows())?);
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
-            let id = tree.store.intern(&tree.row);
+            let id = tree.store.intern(&tree.row)?;
             let slot = *known.entry(id).or_insert(root.ids.len());
             slots.push(slot);
             if slot == root.ids.len() {
-                root.push(id, &tree.row, std::iter::repeat_n(0.0, q));
+                root.push(id, &tree.row, std::iter::repeat_n(0.0, q))?;
             }
             for c in 0..q {
                 root.coefficients[slot * q + c] += work.expansion.coefficients[[i, c]];
             }
         }
-        let all = tree.child(&root, &vec![true; root.ids.len()]);
+        let all = tree.child(&root, &try_vec![true; root.ids.len()]?)?;
         tree.nodes.push(Node::Leaf(all));
-        let open = vec![(0, (0..work.rows.rows()).collect())];
+        let open = vec![(0, (0..work.rows.rows()).try_collect_vec()?)];
         Ok(Self { work, tree, root, slots, open, watch })
     }
 
@@ -177,39 +178,41 @@ impl<'a, T: Real> Conversion<'a, T> {
                 self.divide(&taken, at, list, m.div_ceil(2).max(budget))?;
             }
         }
-        Ok(self.tree.state())
+        self.tree.state()
     }
 
     fn divide(&mut self, leaf: &Leaf<T>, at: usize, list: Vec<usize>, most: usize) -> Result<()> {
         let (work, tree) = (&self.work, &mut self.tree);
         let features = tree.row.features();
-        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample));
+        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample))?;
         let load = |i: usize| {
-            let mut row = tree.row.another();
+            let mut row = tree.row.another()?;
             row.load(&work.rows, list[i]);
-            row
+            Ok(row)
         };
-        let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).collect();
-        let labels: Vec<u32> = chosen.iter().map(|&i| work.labels[list[i]] as u32).collect();
+        let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).try_collect_results()?;
+        let labels: Vec<u32> = chosen.iter().map(|&i| work.labels[list[i]] as u32).try_collect_vec()?;
         let (found, kept) = tree.divide(leaf, &sample, &labels, most, &mut self.watch)?;
         let Some(split) = found else {
-            tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept));
+            tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept)?);
             self.open.push((at, list));
             return Ok(());
         };
         let stored: Vec<u32> = match work.params.strategy {
-            Strategy::JointNearest => sample.iter().map(|row| tree.store.intern(row)).collect(),
+            Strategy::JointNearest => {
+                sample.iter().map(|row| tree.store.intern(row)).try_collect_results()?
+            }
             _ => Vec::new(),
         };
-        let rule = tree.rule(leaf, &sample, &stored, &split);
+        let rule = tree.rule(leaf, &sample, &stored, &split)?;
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         for i in list {
             self.watch.spend(rule.cost(features.max(8)) as u64)?;
             tree.row.load(&work.rows, i);
-            let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines);
-            if goes_left { &mut left_rows } else { &mut right_rows }.push(i);
+            let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines)?;
+            if goes_left { &mut left_rows } else { &mut right_rows }.try_push(i)?;
         }
-        let children = [tree.child(leaf, &split.left), tree.child(leaf, &split.right)];
+        let children = [tree.child(leaf, &split.left)?, tree.child(leaf, &split.right)?];
         let left = tree.nodes.len();
         tree.nodes.extend(children.map(Node::Leaf));
         tree.nodes[at] = Node::Branch { rule, left, right: left + 1 };
@@ -220,12 +223,12 @@ impl<'a, T: Real> Conversion<'a, T> {
     /// A leaf within the budget: its sample, and its coefficients fitted again.
     fn finish(&mut self, at: usize, list: &[usize]) -> Result<()> {
         let (work, tree) = (&self.work, &mut self.tree);
-        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample));
+        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample))?;
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = list.len() as u64;
         for i in chosen {
             tree.row.load(&work.rows, list[i]);
-            leaf.sample.push((tree.store.intern(&tree.row), work.labels[list[i]] as u32));
+            leaf.sample.try_push((tree.store.intern(&tree.row)?, work.labels[list[i]] as u32))?;
         }
         let Some(alpha) = work.params.refit else { return Ok(()) };
         if self.root.ids.len() > work.params.budget {
@@ -238,11 +241,11 @@ impl<'a, T: Real> Conversion<'a, T> {
             return Ok(());
         }
         let values_of_a_row = (m * work.rows.cols().max(8)) as u64;
-        let mut columns = zeros("kernel values of a leaf", m * n)?;
+        let mut columns = try_zeros("kernel values of a leaf", m * n)?;
         for (i, &row) in list.iter().enumerate() {
             watch.spend(values_of_a_row)?;
             tree.row.load(&work.rows, row);
-            leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns);
+            leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns)?;
         }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
         let mut system =
@@ -250,14 +253,14 @@ impl<'a, T: Real> Conversion<'a, T> {
         for j in 0..m {
             watch.spend(values_of_a_row)?;
             tree.store.read(leaf.ids[j], &mut tree.row);
-            let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines);
+            let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines)?;
             for k in 0..=j {
                 system[j * m + k] += alpha * n as f64 * values[k].to_f64();
             }
         }
-        let mut solution = vec![0.0; m * q];
+        let mut solution = try_vec![0.0; m * q]?;
         for c in 0..q {
-            let target: Vec<f64> = list.iter().map(|&i| work.targets[[i, c]]).collect();
+            let target: Vec<f64> = list.iter().map(|&i| work.targets[[i, c]]).try_collect_vec()?;
             for j in 0..m {
                 solution[j * q + c] = dot(column(j), &target);
             }
@@ -280,11 +283,11 @@ impl<'a, T: Real> Conversion<'a, T> {
             return Ok(());
         }
         let some: Vec<usize> = if list.len() > SELECTION_ROWS {
-            tree.random.sample(list.len(), SELECTION_ROWS).into_iter().map(|i| list[i]).collect()
+            tree.random.sample(list.len(), SELECTION_ROWS)?.into_iter().map(|i| list[i]).try_collect_vec()?
         } else {
-            list.to_vec()
+            list.try_to_vec()?
         };
-        let (rows, vectors) = (work.rows.gather(&some), work.expansion.vectors.reborrow());
+        let (rows, vectors) = (work.rows.gather(&some)?, work.expansion.vectors.reborrow());
         let functions = KernelFunctions::new(work.expansion.kernel, vectors, rows.view(), None)?;
         let targets = work.targets.select(Axis(0), &some);
         let task = Task {
@@ -309,14 +312,14 @@ impl<'a, T: Real> Conversion<'a, T> {
             seed: 0,
         };
         let fit = matching_pursuit(&task, &params, self.watch.monitor(), tree.par)?;
-        let mut chosen = vec![false; self.root.ids.len()];
+        let mut chosen = try_vec![false; self.root.ids.len()]?;
         for vector in fit.order {
             chosen[self.slots[vector]] = true;
         }
         let child = tree.child(&self.root, &chosen);
         if let Node::Leaf(leaf) = &mut tree.nodes[at] {
             let sample = std::mem::take(&mut leaf.sample);
-            *leaf = Leaf { sample, seen: leaf.seen, ..child };
+            *leaf = Leaf { sample, seen: leaf.seen, ..child? };
         }
         Ok(())
     }

@@ -22,13 +22,12 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
-use crate::memory::{room, zeros};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::watch::Watch;
-use ndarray::Array2;
 
 /// What is fixed along a stream.
 #[derive(Debug, Clone, Copy)]
@@ -121,13 +120,13 @@ fn learn<T: Real>(
         watch.row(params.budget * rows.cols().max(8))?;
         tree.row.load(&rows, i);
         if tree.learn(i, label, &mut watch)? {
-            wrong.push(i as u64);
+            wrong.try_push(i as u64)?;
         }
     }
     let next = TreeState {
         seen: state.seen + labels.len() as u64,
         mistakes: state.mistakes + wrong.len() as u64,
-        ..tree.state()
+        ..tree.state()?
     };
     // Rows near the ends of the numbers can make a rule that no number has.
     next.check()?;
@@ -160,38 +159,38 @@ impl<T: Real> Tree<T> {
             nodes: Vec::new(),
             store: Store::new(features, sparse),
             random: Random::new(seed),
-            row: formula.row(features),
-            other: formula.row(features),
+            row: formula.row(features)?,
+            other: formula.row(features)?,
             lines: Lines::new(),
-            scores: vec![0.0; q],
+            scores: try_vec![0.0; q]?,
             par,
         })
     }
 
     /// Its arrays; rows seen and mistakes are left at 0.
-    pub(super) fn state(&mut self) -> TreeState {
+    pub(super) fn state(&mut self) -> Result<TreeState> {
         let arrays = TreeState::of(&self.nodes, &self.store, self.scores.len(), &mut self.row);
-        TreeState { random: self.random.state(), ..arrays }
+        Ok(TreeState { random: self.random.state(), ..arrays? })
     }
 
     /// The current row is answered and learnt from; whether it was a mistake.
     fn learn(&mut self, number: usize, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
-        let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines).leaf;
+        let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines)?.leaf;
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
-        leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores);
+        leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores)?;
         let double = size_of::<T>() == size_of::<f64>();
         check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
         let (update, margin) = Update::of(&self.scores, label);
         leaf.seen += 1;
         leaf.lived += 1;
         if leaf.sample.len() < self.params.sample {
-            leaf.sample.push((self.store.intern(&self.row), label as u32));
+            leaf.sample.try_push((self.store.intern(&self.row)?, label as u32))?;
         } else {
             let place = self.random.below(leaf.seen) as usize;
             if place < leaf.sample.len() {
-                let id = self.store.intern(&self.row);
+                let id = self.store.intern(&self.row)?;
                 let (old, _) = std::mem::replace(&mut leaf.sample[place], (id, label as u32));
                 self.store.release(old, &mut self.other);
             }
@@ -199,7 +198,7 @@ impl<T: Real> Tree<T> {
         if margin > 0.0 {
             return Ok(false);
         }
-        let id = self.store.intern(&self.row);
+        let id = self.store.intern(&self.row)?;
         let q = self.scores.len();
         let known = leaf.ids.iter().position(|&known| known == id);
         let slot = known.unwrap_or(leaf.ids.len());
@@ -216,7 +215,7 @@ impl<T: Real> Tree<T> {
             // The leaf holds its one reference already, or learns no new vectors.
             self.store.release(id, &mut self.other);
         } else {
-            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q));
+            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q))?;
         }
         if slot < leaf.ids.len() {
             for (output, value) in update.coefficients() {
@@ -233,27 +232,26 @@ impl<T: Real> Tree<T> {
     fn split(&mut self, at: usize, watch: &mut Watch<'_>) -> Result<()> {
         let empty = Node::Leaf(Leaf::new(&self.row, Vec::new()));
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
-        let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id));
-        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
+        let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
+        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).try_collect_vec()?;
         let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, watch)?;
         if let Some(split) = found {
-            self.branch(at, leaf, rows, &split);
-            return Ok(());
+            return self.branch(at, leaf, rows, &split);
         }
         let child = self.child(&leaf, &kept);
         self.forget(&leaf.ids);
-        self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child });
+        self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child? });
         Ok(())
     }
 
     /// The rows of some ids.
-    pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Vec<RowBuffer<T>> {
+    pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<RowBuffer<T>>> {
         ids.map(|id| {
-            let mut row = self.row.another();
+            let mut row = self.row.another()?;
             self.store.read(id, &mut row);
-            row
+            Ok(row)
         })
-        .collect()
+        .try_collect_results()
     }
 
     /// A split of a leaf, or else the vectors that it keeps.
@@ -267,18 +265,18 @@ impl<T: Real> Tree<T> {
     ) -> Result<(Option<Split<T>>, Vec<bool>)> {
         let (n, m) = (rows.len(), leaf.ids.len());
         let values_of_a_row = (m * self.row.features().max(8)) as u64;
-        let mut kernel = zeros("kernel values of a split", n * m)?;
+        let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             watch.spend(values_of_a_row)?;
-            leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel);
+            leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel)?;
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
-        let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Vec::new() };
-        let mut gram = room("kernel values of a split", vectors.len() * m)?;
+        let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
+        let mut gram = try_with_capacity("kernel values of a split", vectors.len() * m)?;
         for vector in &vectors {
             watch.spend(values_of_a_row)?;
             gram.extend(
-                leaf.pool.values(&self.formula, vector, &mut self.lines).iter().map(|value| value.to_f64()),
+                leaf.pool.values(&self.formula, vector, &mut self.lines)?.iter().map(|value| value.to_f64()),
             );
         }
         let double = size_of::<T>() == size_of::<f64>();
@@ -295,7 +293,7 @@ impl<T: Real> Tree<T> {
             draws: self.params.draws,
             par: self.par,
             target: Vec::new(),
-            total: Array2::zeros((0, 0)),
+            total: try_zero_matrix("a matrix of results", (0, 0))?,
         }
         .ready(watch)?;
         Ok(match problem.split(self.params.strategy, &mut self.random, watch)? {
@@ -305,15 +303,15 @@ impl<T: Real> Tree<T> {
     }
 
     /// A leaf with some of the vectors of another one, each counted once more.
-    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Leaf<T> {
+    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
         let q = self.scores.len();
         let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
         for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
             self.store.retain(id);
             self.store.read(id, &mut self.other);
-            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied());
+            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied())?;
         }
-        child
+        Ok(child)
     }
 
     /// The branching rule of a split; rows that it keeps are counted once more.
@@ -323,34 +321,34 @@ impl<T: Real> Tree<T> {
         rows: &[RowBuffer<T>],
         sample: &[u32],
         split: &Split<T>,
-    ) -> Rule<T> {
+    ) -> Result<Rule<T>> {
         match &split.cut {
             Cut::Linear { direction, threshold } => {
-                Rule::Linear { direction: direction.clone(), threshold: *threshold }
+                Ok(Rule::Linear { direction: direction.try_to_vec()?, threshold: *threshold })
             }
             Cut::Vector { vector, threshold } => {
-                let mut chosen = vec![false; leaf.ids.len()];
+                let mut chosen = try_vec![false; leaf.ids.len()]?;
                 chosen[*vector] = true;
-                let alone = self.child(leaf, &chosen);
-                Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold }
+                let alone = self.child(leaf, &chosen)?;
+                Ok(Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold })
             }
             Cut::Nearest => {
                 let mut pool = VectorPool::new(self.row.features(), self.row.is_sparse());
                 for (row, &id) in rows.iter().zip(sample) {
-                    pool.push(row);
+                    pool.push(row)?;
                     self.store.retain(id);
                 }
-                Rule::Nearest { ids: sample.to_vec(), rows: pool, left: split.rows.clone() }
+                Ok(Rule::Nearest { ids: sample.try_to_vec()?, rows: pool, left: split.rows.try_to_vec()? })
             }
         }
     }
 
-    fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) {
-        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).collect();
-        let rule = self.rule(&leaf, &rows, &sample, split);
-        let mut children = [self.child(&leaf, &split.left), self.child(&leaf, &split.right)];
+    fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) -> Result<()> {
+        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).try_collect_vec()?;
+        let rule = self.rule(&leaf, &rows, &sample, split)?;
+        let mut children = [self.child(&leaf, &split.left)?, self.child(&leaf, &split.right)?];
         for (&kept, &left) in leaf.sample.iter().zip(&split.rows) {
-            children[usize::from(!left)].sample.push(kept);
+            children[usize::from(!left)].sample.try_push(kept)?;
         }
         for child in &mut children {
             child.seen =
@@ -360,6 +358,7 @@ impl<T: Real> Tree<T> {
         let left = self.nodes.len();
         self.nodes[at] = Node::Branch { rule, left, right: left + 1 };
         self.nodes.extend(children.map(Node::Leaf));
+        Ok(())
     }
 
     /// Gives the vectors of a leaf back.

@@ -11,7 +11,9 @@
 //! is. Tried and dropped: pair steps as in a decomposition solver, 100 ms where this takes 2 (m = 101, condition 1e9).
 
 use super::program::Program;
+use crate::error::Result;
 use crate::linalg::cholesky;
+use crate::memory::{TryCollect, try_vec};
 use crate::simd::blas::axpy;
 
 /// Steps after which the program ends where it is.
@@ -46,25 +48,26 @@ struct Step {
 impl Point<'_> {
     /// The step that brings the products a p, b (1 - p) and v s to `mu`; `before` is the step whose products of
     /// second order are taken into account.
-    fn newton(&self, system: &[f64], mu: f64, before: Option<&Step>) -> Step {
+    fn newton(&self, system: &[f64], mu: f64, before: Option<&Step>) -> Result<Step> {
         let (m, p) = (self.p.len(), self.p);
         let second = |steps: &[f64], i: usize| before.map_or(0.0, |step| steps[i] * step.p[i]);
         let none: &[f64] = &[];
         let (low_before, high_before) = before.map_or((none, none), |step| (&*step.low, &*step.high));
-        let low_goal: Vec<f64> = (0..m).map(|i| mu - second(low_before, i)).collect();
-        let high_goal: Vec<f64> = (0..m).map(|i| mu + second(high_before, i)).collect();
+        let low_goal: Vec<f64> = (0..m).map(|i| mu - second(low_before, i)).try_collect_vec()?;
+        let high_goal: Vec<f64> = (0..m).map(|i| mu + second(high_before, i)).try_collect_vec()?;
         let budget_goal = mu + before.map_or(0.0, |step| step.budget * step.total);
         let mut step: Vec<f64> = (0..m)
             .map(|i| {
                 low_goal[i] / p[i] - high_goal[i] / (1.0 - p[i]) - budget_goal / self.slack - self.slopes[i]
             })
-            .collect();
+            .try_collect_vec()?;
         cholesky::solve(system, m, &mut step, 1);
         let total: f64 = step.iter().sum();
         let low: Vec<f64> =
-            (0..m).map(|i| (low_goal[i] - self.low[i] * step[i]) / p[i] - self.low[i]).collect();
-        let high: Vec<f64> =
-            (0..m).map(|i| (high_goal[i] + self.high[i] * step[i]) / (1.0 - p[i]) - self.high[i]).collect();
+            (0..m).map(|i| (low_goal[i] - self.low[i] * step[i]) / p[i] - self.low[i]).try_collect_vec()?;
+        let high: Vec<f64> = (0..m)
+            .map(|i| (high_goal[i] + self.high[i] * step[i]) / (1.0 - p[i]) - self.high[i])
+            .try_collect_vec()?;
         let budget = (budget_goal + self.budget * total) / self.slack - self.budget;
         let room = |value: f64, step: f64| if step < 0.0 { -value / step } else { f64::INFINITY };
         // One length for all: Q couples the residual of the multipliers to p.
@@ -73,7 +76,7 @@ impl Point<'_> {
             reach = reach.min(room(p[i], step[i])).min(room(1.0 - p[i], -step[i]));
             reach = reach.min(room(self.low[i], low[i])).min(room(self.high[i], high[i]));
         }
-        Step { p: step, total, low, high, budget, reach }
+        Ok(Step { p: step, total, low, high, budget, reach })
     }
 
     /// The sum of all products after a part of a step.
@@ -89,19 +92,19 @@ impl Point<'_> {
 
 /// Solves the relaxed program; what `p` (m,) holds is overwritten. `tolerance` bounds slopes and complementarity relative
 /// to the largest entry of w. Returns the objective.
-pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) -> f64 {
+pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) -> Result<f64> {
     let (m, most, scale) = (p.len(), program.most, program.scale());
     if scale == 0.0 {
         p.fill(0.0);
-        return 0.0;
+        return Ok(0.0);
     }
     p.fill((0.5 * most / m as f64).min(0.5));
-    let (mut low, mut high, mut budget) = (vec![scale; m], vec![scale; m], scale);
+    let (mut low, mut high, mut budget) = (try_vec![scale; m]?, try_vec![scale; m]?, scale);
     // A variable of its own: what is left of most - sum p after cancellation would be rounding.
     let mut slack = most - p.iter().sum::<f64>();
-    let mut system = vec![0.0; m * m];
+    let mut system = try_vec![0.0; m * m]?;
     for _ in 0..STEPS {
-        let slopes = program.slopes(p);
+        let slopes = program.slopes(p)?;
         let residual = (0..m).map(|i| (slopes[i] - low[i] + high[i] + budget).abs()).fold(0.0, f64::max);
         let products = (0..m).map(|i| low[i] * p[i] + high[i] * (1.0 - p[i])).sum::<f64>() + budget * slack;
         let mu = products / (2 * m + 1) as f64;
@@ -122,9 +125,9 @@ pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) 
             break;
         }
         let point = Point { p: &*p, slopes: &slopes, slack, low: &low, high: &high, budget };
-        let straight = point.newton(&system, 0.0, None);
+        let straight = point.newton(&system, 0.0, None)?;
         let left = (point.products(&straight, straight.reach.min(1.0)) / products).max(0.0);
-        let step = point.newton(&system, left.powi(CENTRING) * mu, Some(&straight));
+        let step = point.newton(&system, left.powi(CENTRING) * mu, Some(&straight))?;
         if !step.p.iter().all(|step| step.is_finite()) {
             break;
         }
@@ -142,7 +145,7 @@ pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) 
             *p *= scale;
         }
     }
-    program.objective(p)
+    Ok(program.objective(p))
 }
 
 #[cfg(test)]
@@ -154,7 +157,7 @@ mod tests {
 
     /// How far the objective may be above its minimum: g'p - min g'x over the feasible x (Frank and Wolfe's gap).
     fn gap(program: &Program<'_>, p: &[f64]) -> f64 {
-        let g = program.slopes(p);
+        let g = program.slopes(p).unwrap();
         let mut sorted = g.clone();
         sorted.sort_by(f64::total_cmp);
         let (mut left, mut least) = (program.most, 0.0);
@@ -181,7 +184,7 @@ mod tests {
             let w: Vec<f64> = q.rows().into_iter().map(|row| row.sum()).collect();
             let mut p = vec![0.0; m];
             let program = Program { q: q.view(), w: &w, most };
-            let value = box_budget_program(&program, 1e-10, &mut p);
+            let value = box_budget_program(&program, 1e-10, &mut p).unwrap();
             assert!(p.iter().sum::<f64>() <= most && p.iter().all(|p| (0.0..=1.0).contains(p)));
             assert!(gap(&program, &p) <= 1e-7 * value.abs(), "{m} {rank} {most}");
         }
@@ -191,7 +194,7 @@ mod tests {
     fn nothing_to_explain_selects_nothing() {
         let mut p = vec![0.5; 3];
         let program = Program { q: aview2(&[[0.0; 3]; 3]), w: &[0.0; 3], most: 2.0 };
-        assert_eq!(box_budget_program(&program, 1e-9, &mut p), 0.0);
+        assert_eq!(box_budget_program(&program, 1e-9, &mut p).unwrap(), 0.0);
         assert_eq!(p, [0.0; 3]);
     }
 }

@@ -9,7 +9,9 @@
 //! Cost of an answer: the rules on its path (d, one kernel value, or as many distances as rows are stored), then at
 //! most B kernel values.
 
+use crate::error::Result;
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
+use crate::memory::TryGrow;
 use crate::perceptron::factor::Factor;
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -56,14 +58,19 @@ impl<T: Real> Rule<T> {
         }
     }
 
-    pub(super) fn goes_left(&self, formula: &Formula<T>, row: &RowBuffer<T>, lines: &mut Lines<T>) -> bool {
+    pub(super) fn goes_left(
+        &self,
+        formula: &Formula<T>,
+        row: &RowBuffer<T>,
+        lines: &mut Lines<T>,
+    ) -> Result<bool> {
         match self {
-            Self::Linear { direction, threshold } => projection(direction, row) > *threshold,
+            Self::Linear { direction, threshold } => Ok(projection(direction, row) > *threshold),
             Self::Kernel { vector, threshold, .. } => {
-                vector.values(formula, row, lines)[0].to_f64() <= *threshold
+                Ok(vector.values(formula, row, lines)?[0].to_f64() <= *threshold)
             }
             Self::Nearest { rows, left, .. } => {
-                left[nearest(rows.values(&formula.squared_distance(), row, lines))]
+                Ok(left[nearest(rows.values(&formula.squared_distance(), row, lines)?)])
             }
         }
     }
@@ -105,11 +112,17 @@ impl<T: Real> Leaf<T> {
     }
 
     /// One more vector.
-    pub(super) fn push(&mut self, id: u32, row: &RowBuffer<T>, coefficients: impl IntoIterator<Item = f64>) {
-        self.ids.push(id);
-        self.pool.push(row);
-        self.coefficients.extend(coefficients);
-        self.early.resize(self.coefficients.len(), 0.0);
+    pub(super) fn push(
+        &mut self,
+        id: u32,
+        row: &RowBuffer<T>,
+        coefficients: impl IntoIterator<Item = f64>,
+    ) -> Result<()> {
+        self.ids.try_push(id)?;
+        self.pool.push(row)?;
+        self.coefficients.try_extend(coefficients)?;
+        self.early.try_resize(self.coefficients.len(), 0.0)?;
+        Ok(())
     }
 
     /// What the current row, counted in `lived`, adds to a coefficient.
@@ -136,11 +149,12 @@ impl<T: Real> Leaf<T> {
         lines: &mut Lines<T>,
         i: usize,
         columns: &mut [f64],
-    ) {
+    ) -> Result<()> {
         let n = columns.len() / self.ids.len().max(1);
-        for (column, value) in columns.chunks_exact_mut(n).zip(self.pool.values(formula, row, lines)) {
+        for (column, value) in columns.chunks_exact_mut(n).zip(self.pool.values(formula, row, lines)?) {
             column[i] = value.to_f64();
         }
+        Ok(())
     }
 
     /// The outputs for a row. Cost: one kernel value a vector.
@@ -150,15 +164,16 @@ impl<T: Real> Leaf<T> {
         row: &RowBuffer<T>,
         lines: &mut Lines<T>,
         out: &mut [f64],
-    ) {
+    ) -> Result<()> {
         out.copy_from_slice(&self.intercepts);
-        let values = self.pool.values(formula, row, lines);
+        let values = self.pool.values(formula, row, lines)?;
         for (value, coefficients) in values.iter().zip(self.coefficients.chunks_exact(out.len())) {
             let value = value.to_f64();
             for (score, coefficient) in out.iter_mut().zip(coefficients) {
                 *score += coefficient * value;
             }
         }
+        Ok(())
     }
 }
 
@@ -186,13 +201,13 @@ pub(super) fn route<T: Real>(
     formula: &Formula<T>,
     row: &RowBuffer<T>,
     lines: &mut Lines<T>,
-) -> Route {
+) -> Result<Route> {
     let mut way = Route { leaf: 0, depth: 0, kernel_values: 0, distances: 0 };
     loop {
         match &nodes[way.leaf] {
             Node::Leaf(leaf) => {
                 way.kernel_values += leaf.ids.len();
-                return way;
+                return Ok(way);
             }
             Node::Branch { rule, left, right } => {
                 match rule {
@@ -201,7 +216,7 @@ pub(super) fn route<T: Real>(
                     Rule::Nearest { ids, .. } => way.distances += ids.len(),
                 }
                 way.depth += 1;
-                way.leaf = if rule.goes_left(formula, row, lines) { *left } else { *right };
+                way.leaf = if rule.goes_left(formula, row, lines)? { *left } else { *right };
             }
         }
     }

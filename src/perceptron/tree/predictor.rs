@@ -6,7 +6,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer};
-use crate::memory::{filled, room};
+use crate::memory::{try_filled, try_with_capacity};
 use crate::perceptron::params::check_values;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -48,20 +48,21 @@ impl<T: Real> Ready<T> {
         width: usize,
         monitor: &dyn Monitor,
         par: Par,
-        answer: impl Fn(&Self, &RowBuffer<T>, &mut Lines<T>, &mut [R]) + Sync,
+        answer: impl Fn(&Self, &RowBuffer<T>, &mut Lines<T>, &mut [R]) -> Result<()> + Sync,
     ) -> Result<Vec<R>> {
-        let mut out = filled("the answers of a tree", x.rows() * width, R::default())?;
+        let mut out = try_filled("the answers of a tree", x.rows() * width, R::default())?;
         let part = BLOCK * (LOOK / (BLOCK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
         let part = part * par.threads();
         for (round, out) in out.chunks_mut(part * width).enumerate() {
             monitor.go_on("tree", round * part, x.rows())?;
-            par.for_each_chunk(out, BLOCK * width, |block, out| {
-                let (mut row, mut lines) = (self.formula.row(self.features), Lines::new());
+            par.try_for_each_chunk(out, BLOCK * width, |block, out| {
+                let (mut row, mut lines) = (self.formula.row(self.features)?, Lines::new());
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
                     row.load(&x, round * part + block * BLOCK + i);
-                    answer(self, &row, &mut lines, out);
+                    answer(self, &row, &mut lines, out)?;
                 }
-            });
+                Ok(())
+            })?;
         }
         Ok(out)
     }
@@ -76,10 +77,11 @@ trait Answers: Send + Sync {
 impl<T: Real> Answers for Ready<T> {
     fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
         let values = self.each(x, self.outputs, monitor, par, |tree, row, lines, out| {
-            let way = route(&tree.nodes, &tree.formula, row, lines);
+            let way = route(&tree.nodes, &tree.formula, row, lines)?;
             if let Node::Leaf(leaf) = &tree.nodes[way.leaf] {
-                leaf.scores(&tree.formula, row, lines, out);
+                leaf.scores(&tree.formula, row, lines, out)?;
             }
+            Ok(())
         })?;
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let double = size_of::<T>() == size_of::<f64>();
@@ -90,9 +92,10 @@ impl<T: Real> Answers for Ready<T> {
 
     fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>> {
         let ways = self.each(x, 1, monitor, par, |tree, row, lines, out: &mut [Option<Route>]| {
-            out[0] = Some(route(&tree.nodes, &tree.formula, row, lines));
+            out[0] = Some(route(&tree.nodes, &tree.formula, row, lines)?);
+            Ok(())
         })?;
-        let mut routes = room("the ways of rows", ways.len())?;
+        let mut routes = try_with_capacity("the ways of rows", ways.len())?;
         routes.extend(ways.into_iter().flatten());
         Ok(routes)
     }

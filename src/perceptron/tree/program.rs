@@ -3,7 +3,7 @@
 
 use crate::control::Par;
 use crate::error::Result;
-use crate::memory::zero_matrix;
+use crate::memory::{TryCollect, try_zero_matrix};
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
@@ -31,10 +31,10 @@ impl Program<'_> {
     }
 
     /// Qp - w
-    pub(super) fn slopes(&self, p: &[f64]) -> Vec<f64> {
+    pub(super) fn slopes(&self, p: &[f64]) -> Result<Vec<f64>> {
         let m = p.len();
         assert!(self.q.dim() == (m, m) && self.w.len() == m, "the sizes of a program agree");
-        (0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).collect()
+        Ok((0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).try_collect_vec()?)
     }
 
     /// 1/2 p'Qp - w'p
@@ -54,7 +54,7 @@ pub(super) fn lower_products(
 ) -> Result<Array2<f64>> {
     let n = columns.len() / m.max(1);
     let column = |j: usize| &columns[j * n..(j + 1) * n];
-    let mut out = zero_matrix("the program of a split", (m, m))?;
+    let mut out = try_zero_matrix("the program of a split", (m, m))?;
     let flat = out.as_slice_mut().expect("a new array is row-major");
     watch.stretches(m, (n * m) as u64, |lines, _| {
         par.for_each_chunk(&mut flat[lines.start * m..lines.end * m], m, |j, line| {

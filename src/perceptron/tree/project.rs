@@ -9,6 +9,7 @@ use super::node::Leaf;
 use super::rows::Store;
 use crate::error::Result;
 use crate::kernels::{Formula, Lines, RowBuffer};
+use crate::memory::TryCollect;
 use crate::perceptron::factor::{SPAN, check_projected};
 use crate::perceptron::update::Update;
 use crate::simd::Real;
@@ -31,12 +32,13 @@ impl<T: Real> Leaf<T> {
             factor.rows.clear();
             for (i, &id) in self.ids.iter().enumerate() {
                 store.read(id, other);
-                let values = self.pool.values(formula, other, lines)[..i].iter().map(|v| v.to_f64());
-                factor.push(formula.self_value(other), &values.collect::<Vec<f64>>())?;
+                let values = self.pool.values(formula, other, lines)?[..i].iter().map(|v| v.to_f64());
+                factor.push(formula.self_value(other), &values.try_collect_vec()?)?;
             }
         }
         let own = formula.self_value(row);
-        let values: Vec<f64> = self.pool.values(formula, row, lines).iter().map(|v| v.to_f64()).collect();
+        let values: Vec<f64> =
+            self.pool.values(formula, row, lines)?.iter().map(|v| v.to_f64()).try_collect_vec()?;
         let squared = (own - factor.forward(&values)).max(0.0);
         let rounding = if size_of::<T>() == size_of::<f64>() { SPAN } else { SINGLE };
         let near = m > 0 && squared <= (eta * eta).max(rounding * own);

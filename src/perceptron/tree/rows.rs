@@ -3,7 +3,9 @@
 //! Invariant: an id is valid while its count is positive; a row that nobody refers to is gone and its id is given
 //! again. What a tree does depends on the rows, never on ids. Cost: O(d) for each operation.
 
+use crate::error::Result;
 use crate::kernels::RowBuffer;
+use crate::memory::{TryGrow, try_with_capacity};
 use crate::simd::Real;
 use std::collections::BTreeMap;
 
@@ -34,13 +36,16 @@ impl<T: Real> Store<T> {
     }
 
     /// The id of a row, which is stored if it is new; counts one more reference.
-    pub(super) fn intern(&mut self, row: &RowBuffer<T>) -> u32 {
+    pub(super) fn intern(&mut self, row: &RowBuffer<T>) -> Result<u32> {
         let hash = hash(row);
         let known =
             self.by_hash.get(&hash).and_then(|ids| ids.iter().copied().find(|&id| self.equals(id, row)));
-        let id = known.unwrap_or_else(|| self.insert(hash, row));
+        let id = match known {
+            Some(id) => id,
+            None => self.insert(hash, row)?,
+        };
         self.counts[id as usize] += 1;
-        id
+        Ok(id)
     }
 
     /// One more reference.
@@ -102,23 +107,30 @@ impl<T: Real> Store<T> {
         }
     }
 
-    fn insert(&mut self, hash: u64, row: &RowBuffer<T>) -> u32 {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.counts.push(0);
-            match &mut self.memory {
-                Memory::Dense(data) => data.resize(data.len() + self.features, T::ZERO),
-                Memory::Sparse(rows) => rows.push(Vec::new()),
+    fn insert(&mut self, hash: u64, row: &RowBuffer<T>) -> Result<u32> {
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => {
+                match &mut self.memory {
+                    Memory::Dense(data) => data.try_resize(data.len() + self.features, T::ZERO)?,
+                    Memory::Sparse(rows) => rows.try_push(Vec::new())?,
+                }
+                self.counts.try_push(0)?;
+                (self.counts.len() - 1) as u32
             }
-            (self.counts.len() - 1) as u32
-        });
+        };
         match &mut self.memory {
             Memory::Dense(data) => {
                 data[id as usize * self.features..][..self.features].copy_from_slice(row.given());
             }
-            Memory::Sparse(rows) => row.for_each_given(|k, v| rows[id as usize].push((k as u32, v))),
+            Memory::Sparse(rows) => {
+                let mut entries = try_with_capacity("a row of a tree", row.given().len())?;
+                row.for_each_given(|k, v| entries.push((k as u32, v)));
+                rows[id as usize] = entries;
+            }
         }
         self.by_hash.entry(hash).or_default().push(id);
-        id
+        Ok(id)
     }
 }
 
@@ -147,21 +159,21 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {
             let formula = Formula::<f32>::of(&Kernel::Rbf { gamma: 1e-6 }, sparse).unwrap();
-            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2));
+            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2).unwrap());
             let ids: Vec<u32> = (0..3)
                 .map(|i| {
                     row.load(&rows, i);
-                    store.intern(&row)
+                    store.intern(&row).unwrap()
                 })
                 .collect();
             assert_eq!(ids, [0, 1, 0]);
             store.release(0, &mut row);
             row.load(&rows, 0);
-            assert_eq!(store.intern(&row), 0);
+            assert_eq!(store.intern(&row).unwrap(), 0);
             store.release(0, &mut row);
             store.release(0, &mut row);
             row.load(&rows, 3);
-            assert_eq!(store.intern(&row), 0);
+            assert_eq!(store.intern(&row).unwrap(), 0);
             store.read(0, &mut row);
             let mut values = Vec::new();
             row.for_each_given(|_, v| values.push(v));

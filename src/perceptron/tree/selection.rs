@@ -6,6 +6,7 @@
 
 use super::program::Program;
 use crate::error::Result;
+use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
@@ -26,7 +27,7 @@ pub(super) fn improve(
     watch: &mut Watch<'_>,
 ) -> Result<()> {
     let (m, most) = (p.len(), program.most);
-    let mut gradient = program.slopes(p);
+    let mut gradient = program.slopes(p)?;
     let mut slack = most - p.iter().sum::<f64>();
     let scale = program.scale();
     let entry = |i: usize, j: usize| program.q[[i, j]];
@@ -93,14 +94,14 @@ pub(super) fn rounded(
     watch: &mut Watch<'_>,
 ) -> Result<Vec<bool>> {
     let most = program.most as usize;
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
-    let mut best = vec![0.0; p.len()];
+    let mut order: Vec<usize> = (0..p.len()).try_collect_vec()?;
+    order.sort_unstable_by(|&a, &b| p[b].total_cmp(&p[a]).then(a.cmp(&b)));
+    let mut best = try_vec![0.0; p.len()]?;
     for &i in order.iter().take(most).filter(|&&i| p[i] > 0.0) {
         best[i] = 1.0;
     }
     let mut value = program.objective(&best);
-    let mut draw = vec![0.0; p.len()];
+    let mut draw = try_vec![0.0; p.len()]?;
     for _ in 0..draws {
         watch.spend((most.min(p.len()) * p.len()) as u64)?;
         let mut left = most;
@@ -115,7 +116,7 @@ pub(super) fn rounded(
             best.copy_from_slice(&draw);
         }
     }
-    Ok(best.into_iter().map(|chosen| chosen == 1.0).collect())
+    best.into_iter().map(|chosen| chosen == 1.0).try_collect_vec()
 }
 
 #[cfg(test)]
@@ -140,7 +141,7 @@ mod tests {
             let (mut p, mut exact) = (vec![0.0; m], vec![0.0; m]);
             let program = Program { q: q.view(), w: &w, most };
             improve(&program, 1e-10, 10_000, &mut p, &mut Watch::silent()).unwrap();
-            let least = box_budget_program(&program, 1e-11, &mut exact);
+            let least = box_budget_program(&program, 1e-11, &mut exact).unwrap();
             assert!(p.iter().sum::<f64>() <= most + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
             assert!((program.objective(&p) - least).abs() <= 1e-7 * least.abs(), "{m} {rank} {most}");
         }
@@ -151,7 +152,7 @@ mod tests {
         let (q, w) = program(12, 20, 9);
         let mut p = vec![0.0; 12];
         let program = Program { q: q.view(), w: &w, most: 4.0 };
-        let relaxed = box_budget_program(&program, 1e-10, &mut p);
+        let relaxed = box_budget_program(&program, 1e-10, &mut p).unwrap();
         let chosen = rounded(&program, 200, &p, &mut Random::new(1), &mut Watch::silent()).unwrap();
         assert!(chosen.iter().filter(|c| **c).count() <= 4);
         let value = |mask: u32| {

@@ -18,7 +18,7 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::RowBuffer;
-use crate::memory::{zero_matrix, zeros};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
@@ -103,9 +103,9 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// sum_c (G_c p)_i of each output, output after output.
-    fn fitted(&self, p: &[f64]) -> Vec<f64> {
+    fn fitted(&self, p: &[f64]) -> Result<Vec<f64>> {
         let n = self.n();
-        let mut out = vec![0.0; n * self.outputs];
+        let mut out = try_vec![0.0; n * self.outputs]?;
         for (j, &p) in p.iter().enumerate().filter(|(_, p)| **p != 0.0) {
             for (c, out) in out.chunks_exact_mut(n).enumerate() {
                 let a = self.coefficients[j * self.outputs + c];
@@ -114,27 +114,27 @@ impl<T: Real> Problem<'_, T> {
                 }
             }
         }
-        out
+        Ok(out)
     }
 
     /// c_p of each row.
-    fn costs(&self, p: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; self.n()];
-        let fitted = self.fitted(p);
+    fn costs(&self, p: &[f64]) -> Result<Vec<f64>> {
+        let mut out = try_vec![0.0; self.n()]?;
+        let fitted = self.fitted(p)?;
         for (fitted, target) in fitted.chunks_exact(self.n()).zip(self.target.chunks_exact(self.n())) {
             for (out, (f, r)) in out.iter_mut().zip(fitted.iter().zip(target)) {
                 *out += (f - r) * (f - r);
             }
         }
-        out
+        Ok(out)
     }
 
     /// Q of the rows that `z` marks, (m, m).
     fn quadratic(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<Array2<f64>> {
         let (m, q) = (self.m(), self.outputs);
-        let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
+        let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).try_collect_vec()?;
         let size = chosen.len();
-        let mut columns = zeros("kernel values of a split", m * size)?;
+        let mut columns = try_zeros("kernel values of a split", m * size)?;
         for (j, column) in columns.chunks_exact_mut(size.max(1)).enumerate() {
             let all = self.column(j);
             for (to, &i) in column.iter_mut().zip(&chosen) {
@@ -157,8 +157,8 @@ impl<T: Real> Problem<'_, T> {
 
     /// Fills in what all rows together say.
     pub(super) fn ready(mut self, watch: &mut Watch<'_>) -> Result<Self> {
-        self.target = self.fitted(&vec![1.0; self.m()]);
-        self.total = self.quadratic(&vec![true; self.n()], watch)?;
+        self.target = self.fitted(&try_vec![1.0; self.m()]?)?;
+        self.total = self.quadratic(&try_vec![true; self.n()]?, watch)?;
         Ok(self)
     }
 
@@ -176,9 +176,9 @@ impl<T: Real> Problem<'_, T> {
             Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, watch)?,
             Strategy::Heuristic(partition, selection) => {
                 let divided = match partition {
-                    Partition::RandomHyperplane => self.random_hyperplane(random),
+                    Partition::RandomHyperplane => self.random_hyperplane(random)?,
                     Partition::Balanced => self.balanced(selection, random, watch)?,
-                    Partition::Entropy | Partition::WeightedEntropy => self.purest(partition),
+                    Partition::Entropy | Partition::WeightedEntropy => self.purest(partition)?,
                 };
                 let select = |(cut, rows): Divided<T>| {
                     let selected = self.select(selection, &cut, &rows, random, watch)?;
@@ -197,10 +197,10 @@ impl<T: Real> Problem<'_, T> {
     /// The vectors that stay where the rows cannot be divided: the best C for all of them.
     pub(super) fn reduce(&self, random: &mut Random, watch: &mut Watch<'_>) -> Result<Vec<bool>> {
         let m = self.m();
-        let mut total = zero_matrix("the program of a split", self.total.dim())?;
+        let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
         total.assign(&self.total);
-        let side = Side::new(total, self.most);
-        let mut p = vec![self.most.min(m) as f64 / m as f64; m];
+        let side = Side::new(total, self.most)?;
+        let mut p = try_vec![self.most.min(m) as f64 / m as f64; m]?;
         side.relax(&mut p, watch)?;
         rounded(&side.program(), self.draws, &p, random, watch)
     }
@@ -208,9 +208,9 @@ impl<T: Real> Problem<'_, T> {
     /// The programs of the left and of the right rows.
     fn both(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<(Side, Side)> {
         let left = self.quadratic(z, watch)?;
-        let mut right = zero_matrix("the program of a split", self.total.dim())?;
+        let mut right = try_zero_matrix("the program of a split", self.total.dim())?;
         ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
-        Ok((Side::new(left, self.most), Side::new(right, self.most)))
+        Ok((Side::new(left, self.most)?, Side::new(right, self.most)?))
     }
 
     /// Solves both programs from where the selections are.
@@ -218,13 +218,13 @@ impl<T: Real> Problem<'_, T> {
         let sides = self.both(z, watch)?;
         sides.0.relax(left, watch)?;
         sides.1.relax(right, watch)?;
-        Ok(self.cost(z, left, right))
+        self.cost(z, left, right)
     }
 
     /// (2)
-    fn cost(&self, z: &[bool], left: &[f64], right: &[f64]) -> f64 {
-        let (p, q) = (self.costs(left), self.costs(right));
-        z.iter().zip(p.iter().zip(&q)).map(|(&z, (p, q))| if z { p } else { q }).sum()
+    fn cost(&self, z: &[bool], left: &[f64], right: &[f64]) -> Result<f64> {
+        let (p, q) = (self.costs(left)?, self.costs(right)?);
+        Ok(z.iter().zip(p.iter().zip(&q)).map(|(&z, (p, q))| if z { p } else { q }).sum())
     }
 
     /// Algorithm 3.
@@ -235,32 +235,33 @@ impl<T: Real> Problem<'_, T> {
         watch: &mut Watch<'_>,
     ) -> Result<Option<(Divided<T>, Selected)>> {
         let mut draw = || {
-            let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).collect();
+            let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).try_collect_vec()?;
             let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
-            p.into_iter().map(|p| p * scale).collect::<Vec<f64>>()
+            p.into_iter().map(|p| p * scale).try_collect_vec()
         };
-        let (mut left, mut right) = (draw(), draw());
+        let (mut left, mut right) = (draw()?, draw()?);
         let mut best: Option<(Divided<T>, Selected)> = None;
         for _ in 0..if self.m() > LARGE { ROUNDS / 6 } else { ROUNDS } {
-            let (p, q) = (self.costs(&left), self.costs(&right));
-            let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).collect();
+            let (p, q) = (self.costs(&left)?, self.costs(&right)?);
+            let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).try_collect_vec()?;
             let divided = match strategy {
-                Strategy::JointNearest => Some((Cut::Nearest, smallest_half(&gains))),
-                _ => self.hyperplane(&gains),
+                Strategy::JointNearest => Some((Cut::Nearest, smallest_half(&gains)?)),
+                _ => self.hyperplane(&gains)?,
             };
             let Some((cut, rows)) = divided else { break };
             let cost = self.solve(&rows, &mut left, &mut right, watch)?;
             if best.as_ref().is_some_and(|(_, best)| cost >= best.cost * (1.0 - PROGRESS)) {
                 break;
             }
-            best = Some(((cut, rows), Selected { left: left.clone(), right: right.clone(), cost }));
+            let selected = Selected { left: left.try_to_vec()?, right: right.try_to_vec()?, cost };
+            best = Some(((cut, rows), selected));
         }
         Ok(best)
     }
 
     /// LP_w of section 3.3 with its threshold at the median.
-    fn hyperplane(&self, gains: &[f64]) -> Option<Divided<T>> {
-        let mut d = vec![0.0; self.rows[0].features()];
+    fn hyperplane(&self, gains: &[f64]) -> Result<Option<Divided<T>>> {
+        let mut d = try_vec![0.0; self.rows[0].features()]?;
         for (row, gain) in self.rows.iter().zip(gains) {
             let length = row.squared_norm().sqrt();
             if length > 0.0 {
@@ -270,27 +271,27 @@ impl<T: Real> Problem<'_, T> {
         self.halved(d)
     }
 
-    fn random_hyperplane(&self, random: &mut Random) -> Option<Divided<T>> {
-        self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect())
+    fn random_hyperplane(&self, random: &mut Random) -> Result<Option<Divided<T>>> {
+        self.halved((0..self.rows[0].features()).map(|_| random.normal()).try_collect_vec()?)
     }
 
-    fn halved(&self, d: Vec<f64>) -> Option<Divided<T>> {
+    fn halved(&self, d: Vec<f64>) -> Result<Option<Divided<T>>> {
         let length = d.iter().map(|v| v * v).sum::<f64>().sqrt();
         if !(length > 0.0) {
-            return None;
+            return Ok(None);
         }
-        let direction: Vec<T> = d.into_iter().map(|v| T::from_f64(v / length)).collect();
-        let values: Vec<f64> = self.rows.iter().map(|row| projection(&direction, row)).collect();
-        let threshold = median(&values)?;
-        let rows = values.iter().map(|v| *v > threshold).collect();
-        Some((Cut::Linear { direction, threshold }, rows))
+        let direction: Vec<T> = d.into_iter().map(|v| T::from_f64(v / length)).try_collect_vec()?;
+        let values: Vec<f64> = self.rows.iter().map(|row| projection(&direction, row)).try_collect_vec()?;
+        let Some(threshold) = median(&values)? else { return Ok(None) };
+        let rows = values.iter().map(|v| *v > threshold).try_collect_vec()?;
+        Ok(Some((Cut::Linear { direction, threshold }, rows)))
     }
 
     /// Algorithm 4's partition by vector j.
-    fn by_vector(&self, j: usize) -> Option<Divided<T>> {
-        let threshold = median(self.column(j))?;
-        let rows = self.column(j).iter().map(|k| *k <= threshold).collect();
-        Some((Cut::Vector { vector: j, threshold }, rows))
+    fn by_vector(&self, j: usize) -> Result<Option<Divided<T>>> {
+        let Some(threshold) = median(self.column(j))? else { return Ok(None) };
+        let rows = self.column(j).iter().map(|k| *k <= threshold).try_collect_vec()?;
+        Ok(Some((Cut::Vector { vector: j, threshold }, rows)))
     }
 
     fn balanced(
@@ -299,30 +300,31 @@ impl<T: Real> Problem<'_, T> {
         random: &mut Random,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Divided<T>>> {
-        let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).collect();
+        let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).try_collect_vec()?;
         let cost = |j: usize, watch: &mut Watch<'_>| {
-            let Some((cut, rows)) = self.by_vector(j) else { return Ok(None) };
+            let Some((cut, rows)) = self.by_vector(j)? else { return Ok(None) };
             let selected = self.select(selection, &cut, &rows, &mut Random::new(seeds[j]), watch)?;
             Ok(Some((j, selected.cost)))
         };
         let (n, m) = (self.n() as u64, self.m() as u64);
         let work = if selection == Selection::Optimised { n * m * m } else { n * m * self.outputs as u64 };
-        let mut costs = Vec::with_capacity(self.m());
+        let mut costs = try_with_capacity("the costs of a split", self.m())?;
         watch.stretches(self.m(), work, |part, watch| {
             // One alone is long: it spreads its own work, and looks.
             costs.extend(match part.len() {
                 1 => vec![cost(part.start, watch)],
-                count => self.par.map(count, |i| cost(part.start + i, &mut Watch::silent())),
+                count => self.par.map(count, |i| cost(part.start + i, &mut Watch::silent()))?,
             });
             Ok(())
         })?;
         let costs: Vec<(usize, f64)> =
+            // small: one number per vector of a leaf
             costs.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?;
         let best = costs.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        Ok(best.and_then(|(j, _)| self.by_vector(j)))
+        best.map_or(Ok(None), |(j, _)| self.by_vector(j))
     }
 
-    fn purest(&self, partition: Partition) -> Option<Divided<T>> {
+    fn purest(&self, partition: Partition) -> Result<Option<Divided<T>>> {
         let score = |rows: &[bool]| {
             let (left, a) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
             let (right, b) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
@@ -331,9 +333,15 @@ impl<T: Real> Problem<'_, T> {
                 _ => left.min(right),
             }
         };
-        let scores = (0..self.m()).filter_map(|j| Some((j, score(&self.by_vector(j)?.1))));
-        let (j, _) = scores.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        self.by_vector(j)
+        let mut purest: Option<(usize, f64)> = None;
+        for j in 0..self.m() {
+            let Some((_, rows)) = self.by_vector(j)? else { continue };
+            let score = score(&rows);
+            if purest.is_none_or(|(_, least)| score.total_cmp(&least).is_lt()) {
+                purest = Some((j, score));
+            }
+        }
+        purest.map_or(Ok(None), |(j, _)| self.by_vector(j))
     }
 
     /// Selections for a partition: fractional for OPTS, whole else.
@@ -346,7 +354,7 @@ impl<T: Real> Problem<'_, T> {
         watch: &mut Watch<'_>,
     ) -> Result<Selected> {
         let (m, most) = (self.m(), self.most.min(self.m()));
-        let (mut left, mut right) = (vec![0.0; m], vec![0.0; m]);
+        let (mut left, mut right) = (try_vec![0.0; m]?, try_vec![0.0; m]?);
         match selection {
             Selection::Optimised => {
                 left.fill(most as f64 / m as f64);
@@ -356,7 +364,7 @@ impl<T: Real> Problem<'_, T> {
             }
             Selection::Random => {
                 for side in [&mut left, &mut right] {
-                    for j in random.sample(m, most) {
+                    for j in random.sample(m, most)? {
                         side[j] = 1.0;
                     }
                 }
@@ -380,7 +388,7 @@ impl<T: Real> Problem<'_, T> {
                 }
             }
         }
-        let cost = self.cost(rows, &left, &right);
+        let cost = self.cost(rows, &left, &right)?;
         Ok(Selected { left, right, cost })
     }
 }
@@ -394,10 +402,10 @@ struct Side {
 }
 
 impl Side {
-    fn new(q: Array2<f64>, most: usize) -> Self {
+    fn new(q: Array2<f64>, most: usize) -> Result<Self> {
         // Summed in their order, as ndarray's sums are not.
-        let w = q.rows().into_iter().map(|row| row.iter().sum()).collect();
-        Self { q, w, most: most as f64 }
+        let w = q.rows().into_iter().map(|row| row.iter().sum()).try_collect_vec()?;
+        Ok(Self { q, w, most: most as f64 })
     }
 
     fn program(&self) -> Program<'_> {
@@ -410,31 +418,31 @@ impl Side {
         if p.len() > LARGE {
             return improve(&self.program(), TOLERANCE, PAIR_STEPS, p, watch);
         }
-        box_budget_program(&self.program(), TOLERANCE, p);
+        box_budget_program(&self.program(), TOLERANCE, p)?;
         Ok(())
     }
 }
 
 /// A threshold near the median with values on both sides, above it and not above it.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
+fn median(values: &[f64]) -> Result<Option<f64>> {
+    let mut sorted = values.try_to_vec()?;
     sorted.sort_unstable_by(f64::total_cmp);
     let (middle, largest) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() - 1]);
     if middle < largest {
-        return Some(middle);
+        return Ok(Some(middle));
     }
-    sorted.into_iter().rev().find(|v| *v < largest)
+    Ok(sorted.into_iter().rev().find(|v| *v < largest))
 }
 
 /// LP_z: the half with the smallest gains.
-fn smallest_half(gains: &[f64]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..gains.len()).collect();
-    order.sort_by(|&a, &b| gains[a].total_cmp(&gains[b]));
-    let mut z = vec![false; gains.len()];
+fn smallest_half(gains: &[f64]) -> Result<Vec<bool>> {
+    let mut order: Vec<usize> = (0..gains.len()).try_collect_vec()?;
+    order.sort_unstable_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(a.cmp(&b)));
+    let mut z = try_vec![false; gains.len()]?;
     for &i in &order[..gains.len() / 2] {
         z[i] = true;
     }
-    z
+    Ok(z)
 }
 
 /// Entropy of some classes, and how many rows there are.
@@ -457,10 +465,10 @@ mod tests {
 
     #[test]
     fn medians_divide() {
-        assert_eq!(median(&[3.0, 1.0, 2.0, 4.0]), Some(2.0));
-        assert_eq!(median(&[1.0, 5.0, 5.0, 5.0]), Some(1.0));
-        assert_eq!(median(&[5.0, 5.0]), None);
-        assert_eq!(smallest_half(&[0.3, -1.0, 2.0, 0.0, 0.0]), [false, true, false, true, false]);
+        assert_eq!(median(&[3.0, 1.0, 2.0, 4.0]).unwrap(), Some(2.0));
+        assert_eq!(median(&[1.0, 5.0, 5.0, 5.0]).unwrap(), Some(1.0));
+        assert_eq!(median(&[5.0, 5.0]).unwrap(), None);
+        assert_eq!(smallest_half(&[0.3, -1.0, 2.0, 0.0, 0.0]).unwrap(), [false, true, false, true, false]);
     }
 
     #[test]

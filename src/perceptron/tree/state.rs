@@ -13,6 +13,7 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
+use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity, try_zero_matrix};
 use crate::perceptron::params::check_counts;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
@@ -67,27 +68,27 @@ pub struct TreeState {
 
 impl TreeState {
     /// One empty leaf; `like` tells columns, layout and precision of the stream.
-    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Self {
-        Self {
+    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Result<Self> {
+        Ok(Self {
             rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
             kinds: vec![LEAF],
-            children: Array2::zeros((1, 2)),
+            children: try_zero_matrix("a matrix of results", (1, 2))?,
             thresholds: vec![0.0],
-            starts: vec![0; 2],
+            starts: try_vec![0; 2]?,
             members: Vec::new(),
-            weights: Array2::zeros((0, outputs)),
-            early: Array2::zeros((0, outputs)),
+            weights: try_zero_matrix("a matrix of results", (0, outputs))?,
+            early: try_zero_matrix("a matrix of results", (0, outputs))?,
             lived: vec![0],
-            directions: Array2::zeros((0, like.cols())),
-            intercepts: Array2::zeros((1, outputs)),
-            sample_starts: vec![0; 2],
+            directions: try_zero_matrix("a matrix of results", (0, like.cols()))?,
+            intercepts: try_zero_matrix("a matrix of results", (1, outputs))?,
+            sample_starts: try_vec![0; 2]?,
             sample: Vec::new(),
             sample_labels: Vec::new(),
             leaf_seen: vec![0],
             random: seed,
             seen: 0,
             mistakes: 0,
-        }
+        })
     }
 
     /// Number of outputs q.
@@ -172,25 +173,26 @@ impl TreeState {
         let view = self.rows.view();
         let (features, sparse) = (view.cols(), view.is_sparse());
         let mut store = Store::new(features, sparse);
-        let mut row = formula.row(features);
+        let mut row = formula.row(features)?;
         let mut directions = self.directions.rows().into_iter();
-        let mut nodes = Vec::with_capacity(self.kinds.len());
+        let mut nodes = try_with_capacity("the nodes of a tree", self.kinds.len())?;
         for node in 0..self.kinds.len() {
             let range = self.starts[node] as usize..self.starts[node + 1] as usize;
             let weights = self.weights.slice(s![range.clone(), ..]);
             let mut pool = VectorPool::new(features, sparse);
-            let mut ids = Vec::with_capacity(range.len());
+            let mut ids = try_with_capacity("the vectors of a leaf", range.len())?;
             for &member in &self.members[range.clone()] {
                 row.load(&view, member as usize);
-                pool.push(&row);
-                ids.push(if samples { store.intern(&row) } else { member as u32 });
+                pool.push(&row)?;
+                ids.push(if samples { store.intern(&row)? } else { member as u32 });
             }
             let threshold = self.thresholds[node];
             let rule = match self.kinds[node] {
                 LINEAR => Rule::Linear {
                     direction: directions
                         .next()
-                        .map(|w| w.iter().map(|&w| T::from_f64(w)).collect())
+                        .map(|w| w.iter().map(|&w| T::from_f64(w)).try_collect_vec())
+                        .transpose()?
                         .unwrap_or_default(),
                     threshold,
                 },
@@ -198,23 +200,23 @@ impl TreeState {
                 NEAREST => Rule::Nearest {
                     ids,
                     rows: pool,
-                    left: weights.column(0).iter().map(|&w| w != 0.0).collect(),
+                    left: weights.column(0).iter().map(|&w| w != 0.0).try_collect_vec()?,
                 },
                 _ => {
                     let mut sample = Vec::new();
                     if samples {
                         for at in self.sample_starts[node] as usize..self.sample_starts[node + 1] as usize {
                             row.load(&view, self.sample[at] as usize);
-                            sample.push((store.intern(&row), self.sample_labels[at] as u32));
+                            sample.try_push((store.intern(&row)?, self.sample_labels[at] as u32))?;
                         }
                     }
                     nodes.push(Node::Leaf(Leaf {
                         ids,
                         pool,
-                        coefficients: weights.iter().copied().collect(),
-                        early: self.early.slice(s![range.clone(), ..]).iter().copied().collect(),
+                        coefficients: weights.iter().copied().try_collect_vec()?,
+                        early: self.early.slice(s![range.clone(), ..]).iter().copied().try_collect_vec()?,
                         lived: self.lived[node],
-                        intercepts: self.intercepts.row(node).to_vec(),
+                        intercepts: self.intercepts.row(node).iter().copied().try_collect_vec()?,
                         sample,
                         seen: self.leaf_seen[node],
                         factor: None,
@@ -234,38 +236,41 @@ impl TreeState {
         store: &Store<T>,
         outputs: usize,
         row: &mut RowBuffer<T>,
-    ) -> Self {
+    ) -> Result<Self> {
         let (features, sparse, double) =
             (row.features(), row.is_sparse(), size_of::<T>() == size_of::<f64>());
         let mut writer = RowWriter::new(features, sparse, double);
-        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0);
+        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0)?;
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut number = |id: u32| {
             let next = numbers.len() as u64;
-            *numbers.entry(id).or_insert_with(|| {
+            let number = *numbers.entry(id).or_insert(next);
+            if number == next {
                 store.read(id, row);
-                writer.push(row);
-                next
-            })
+                writer.push(row)?;
+            }
+            Ok::<u64, Error>(number)
         };
         let (mut weights, mut early, mut directions, mut linear) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let n = nodes.len();
-        state.children = Array2::zeros((n, 2));
-        state.intercepts = Array2::zeros((n, outputs));
-        (state.kinds, state.thresholds) = (vec![LEAF; n], vec![0.0; n]);
-        (state.leaf_seen, state.lived) = (vec![0; n], vec![0; n]);
+        state.children = try_zero_matrix("a matrix of results", (n, 2))?;
+        state.intercepts = try_zero_matrix("a matrix of results", (n, outputs))?;
+        (state.kinds, state.thresholds) = (try_vec![LEAF; n]?, try_vec![0.0; n]?);
+        (state.leaf_seen, state.lived) = (try_vec![0; n]?, try_vec![0; n]?);
         state.starts.truncate(1);
         state.sample_starts.truncate(1);
         for (at, node) in nodes.iter().enumerate() {
             match node {
                 Node::Leaf(leaf) => {
-                    state.members.extend(leaf.ids.iter().map(|&id| number(id)));
-                    weights.extend_from_slice(&leaf.coefficients);
-                    early.extend_from_slice(&leaf.early);
+                    for &id in &leaf.ids {
+                        state.members.try_push(number(id)?)?;
+                    }
+                    weights.try_extend(leaf.coefficients.iter().copied())?;
+                    early.try_extend(leaf.early.iter().copied())?;
                     state.lived[at] = leaf.lived;
                     for &(id, label) in &leaf.sample {
-                        state.sample.push(number(id));
-                        state.sample_labels.push(u64::from(label));
+                        state.sample.try_push(number(id)?)?;
+                        state.sample_labels.try_push(u64::from(label))?;
                     }
                     state.intercepts.row_mut(at).assign(&aview1(&leaf.intercepts));
                     state.leaf_seen[at] = leaf.seen;
@@ -274,22 +279,22 @@ impl TreeState {
                     state.children.row_mut(at).assign(&aview1(&[*left as u64, *right as u64]));
                     state.kinds[at] = match rule {
                         Rule::Linear { direction, threshold } => {
-                            directions.extend(direction.iter().map(|w| w.to_f64()));
+                            directions.try_extend(direction.iter().map(|w| w.to_f64()))?;
                             linear += 1;
                             state.thresholds[at] = *threshold;
                             LINEAR
                         }
                         Rule::Kernel { id, threshold, .. } => {
-                            state.members.push(number(*id));
-                            weights.extend(std::iter::repeat_n(0.0, outputs));
+                            state.members.try_push(number(*id)?)?;
+                            weights.try_extend(std::iter::repeat_n(0.0, outputs))?;
                             state.thresholds[at] = *threshold;
                             KERNEL
                         }
                         Rule::Nearest { ids, left, .. } => {
                             for (&id, &left) in ids.iter().zip(left) {
-                                state.members.push(number(id));
-                                weights.push(f64::from(u8::from(left)));
-                                weights.extend(std::iter::repeat_n(0.0, outputs - 1));
+                                state.members.try_push(number(id)?)?;
+                                weights.try_push(f64::from(u8::from(left)))?;
+                                weights.try_extend(std::iter::repeat_n(0.0, outputs - 1))?;
                             }
                             NEAREST
                         }
@@ -297,7 +302,7 @@ impl TreeState {
                 }
             }
             // Members of rules have no weights that are learnt.
-            early.resize(weights.len(), 0.0);
+            early.try_resize(weights.len(), 0.0)?;
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);
         }
@@ -305,7 +310,7 @@ impl TreeState {
         state.early = lines_of(early, (state.members.len(), outputs));
         state.directions = lines_of(directions, (linear, features));
         state.rows = writer.finish();
-        state
+        Ok(state)
     }
 }
 

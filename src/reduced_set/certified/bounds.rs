@@ -30,6 +30,7 @@ use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, diagonal, growth, rounding};
+use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
 use crate::reduced_set::penalised::kernel_matrix;
@@ -63,10 +64,10 @@ pub fn moments(
     feature_space(target)?;
     let q = target.outputs();
     // Behind the outputs those with the absolute coefficients: they share the kernel values.
-    let mut both = Array2::zeros((target.len(), 2 * q));
+    let mut both = try_zero_matrix("a matrix of results", (target.len(), 2 * q))?;
     both.slice_mut(s![.., ..q]).assign(&target.coefficients);
-    both.slice_mut(s![.., q..]).assign(&target.coefficients.mapv(f64::abs));
-    let (zero, coefficients) = (vec![0.0; 2 * q], both.view());
+    both.slice_mut(s![.., q..]).zip_mut_with(&target.coefficients, |to, from: &f64| *to = from.abs());
+    let (zero, coefficients) = (try_vec![0.0; 2 * q]?, both.view());
     let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
     let outputs_at = |rows: Rows<'_>| {
         let work = evaluator.len().max(1) * (rows.cols() + 2 * q);
@@ -74,10 +75,10 @@ pub fn moments(
             .map_err(Halt::error)
     };
     let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
-    let at_kept = matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]).to_owned();
-    let mut products = Array2::zeros((q, q));
-    let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
-    let own = diagonal(&target.kernel, target.vectors);
+    let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
+    let mut products = try_zero_matrix("a matrix of results", (q, q))?;
+    let (mut sums, mut squares) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
+    let own = diagonal(&target.kernel, target.vectors)?;
     let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
     let mut watch = Watch::new(monitor, "moments", target.len());
     for ((coefficients, values), own) in lines.zip(own) {
@@ -88,7 +89,7 @@ pub fn moments(
             squares[j] += c.abs() * values[q + j].abs();
         }
     }
-    let mut masses = sums.clone();
+    let mut masses = sums.clone(); // small: one number per output
     // Where kernel values are not negative the sum is an inner product with sum_i |B_ij| phi(z_i).
     if matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::ChiSquared { .. }) {
         for (mass, square) in masses.iter_mut().zip(&squares) {
@@ -101,7 +102,7 @@ pub fn moments(
 /// The relative error of a kernel value in double and in single precision.
 pub(super) fn feature_space(target: &ExpansionView<'_>) -> Result<(f64, f64)> {
     let of = |single| rounding(&target.kernel, target.vectors, single);
-    of(false).zip(of(true)).ok_or_else(|| {
+    of(false)?.zip(of(true)?).ok_or_else(|| {
         Error::param(
             "kernel",
             target.kernel.name(),
@@ -187,7 +188,7 @@ pub(super) fn stages(
     let deltas = feature_space(&source.target)?;
     let shared = Shared::new(source, last, deltas, monitor, par)?;
     let mut watch = Watch::new(monitor, "stages", sizes.len());
-    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut watch)).collect()
+    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut watch)).try_collect_results()
 }
 
 /// What all stages share.
@@ -210,11 +211,12 @@ impl Shared {
         par: Par,
     ) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
-        let first: Vec<usize> = (0..t).collect();
-        let kept = source.kept.gather(&first);
+        let first: Vec<usize> = (0..t).try_collect_vec()?;
+        let kept = source.kept.gather(&first)?;
         let gram = kernel_matrix(&target.kernel, kept.view(), monitor, par)?;
-        let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
-        let lines: Vec<&[f64]> = (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).collect();
+        let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).try_collect_vec()?;
+        let lines: Vec<&[f64]> =
+            (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).try_collect_vec()?;
         let mut watch = Watch::new(monitor, "directions", last.directions);
         let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, &mut watch, par)?;
         Ok(Self { deltas, gram, t, lengths, directions })
@@ -231,14 +233,14 @@ impl Shared {
         let (q, total) = (source.target.outputs(), source.target.len());
         let (sums, masses) = (&source.moments.sums, &source.moments.masses);
         let a = path_coefficients(&source.path(), t)?;
-        let mut of_v: Vec<f64> = Vec::with_capacity(t * q);
+        let mut of_v: Vec<f64> = try_with_capacity("sums of the error bounds", t * q)?;
         for line in self.gram.chunks_exact(self.t).take(t) {
             watch.spend((t * q) as u64)?;
             of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
         }
-        let transposed = |values: ArrayView2<'_, f64>| -> Vec<f64> { values.t().iter().copied().collect() };
-        let of_w = transposed(source.moments.at_kept.slice(s![..t, ..]));
-        let (coefficients, of_v) = (transposed(a.view()), transposed(matrix((t, q), &of_v)?));
+        let transposed = |values: ArrayView2<'_, f64>| values.t().iter().copied().try_collect_vec();
+        let of_w = transposed(source.moments.at_kept.slice(s![..t, ..]))?;
+        let (coefficients, of_v) = (transposed(a.view())?, transposed(matrix((t, q), &of_v)?)?);
         let column = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
             let length = values.len() / q;
             j * length..(j + 1) * length
@@ -247,7 +249,7 @@ impl Shared {
             .map(|j| {
                 coefficients[j * t..(j + 1) * t].iter().zip(&self.lengths).map(|(a, l)| a.abs() * l).sum()
             })
-            .collect();
+            .try_collect_vec()?;
         // Errors of f and f^ in double precision, in units of sqrt(k(x, x)).
         let values_error = |j: usize| {
             (self.deltas.0 + growth(total, false)) * sums[j]
@@ -261,13 +263,13 @@ impl Shared {
         let error_of_squared =
             |mass: f64, error: f64| 2.0 * mass * error + growth(total + t, false) * mass * mass;
         let both = |j: usize| sums[j] + small_mass[j];
-        let squares: Vec<f64> = (0..q).map(|j| squared(j, j)).collect();
+        let squares: Vec<f64> = (0..q).map(|j| squared(j, j)).try_collect_vec()?;
         let radius = (0..q)
             .map(|j| (squares[j].max(0.0) + error_of_squared(both(j), values_error(j))).sqrt())
-            .collect();
+            .try_collect_vec()?;
         let mut pair_radius = Vec::new();
         if coding == Coding::Largest {
-            pair_radius = vec![0.0; q * q];
+            pair_radius = try_vec![0.0; q * q]?;
             for j in 0..q {
                 for k in 0..j {
                     let difference = squares[j] + squares[k] - squared(j, k) - squared(k, j);
@@ -279,33 +281,33 @@ impl Shared {
         }
         // h: what is left of the orthogonality, on the directions of the stored factor.
         let lengths: f64 = self.lengths[..p].iter().map(|l| l * l).sum::<f64>().sqrt();
-        let mut leaks = Vec::with_capacity(q);
+        let mut leaks = try_with_capacity("sums of the error bounds", q)?;
         for j in 0..q {
-            let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).collect();
-            let leak = solve(&source.factor, &left);
+            let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).try_collect_vec()?;
+            let leak = solve(&source.factor, &left)?;
             let norm = dot(&leak, &leak).sqrt();
             let error = self.directions.norm(p) * lengths * values_error(j)
                 + growth(p, false) * self.directions.condition(p) * norm;
             leaks.push(1.1 * (norm + error));
         }
-        let evaluation = |single: bool| -> Vec<f64> {
+        let evaluation = |single: bool| {
             // Sums are kept in the precision of the rows over at most 2,048 vectors.
             let of_sum = growth(total.min(2048), single) + growth(total, false);
             (0..q)
                 .map(|j| leaks[j] + of_sum * masses[j] + (self.deltas.0 + growth(t, false)) * small_mass[j])
-                .collect()
+                .try_collect_vec()
         };
-        let fixed = |single: bool| -> Vec<f64> {
+        let fixed = |single: bool| {
             let unit = growth(4, single);
-            source.target.intercepts.iter().map(|b| unit * b.abs()).collect()
+            source.target.intercepts.iter().map(|b| unit * b.abs()).try_collect_vec()
         };
         Ok(Stage {
             size,
             coefficients,
             radius,
             pair_radius,
-            slack: [evaluation(false), evaluation(true)],
-            fixed: [fixed(false), fixed(true)],
+            slack: [evaluation(false)?, evaluation(true)?],
+            fixed: [fixed(false)?, fixed(true)?],
             tau: self.directions.tau(p),
         })
     }
@@ -334,24 +336,25 @@ impl Directions {
     ) -> Result<Self> {
         let p = lines.len();
         // Column k of L^-1 by forward substitution; kept as rows of the transpose.
-        let mut columns: Vec<Vec<f64>> = Vec::with_capacity(p);
+        let mut columns: Vec<Vec<f64>> = try_with_capacity("sums of the error bounds", p)?;
         watch.stretches(p, (p * p / 2) as u64, |part, _| {
-            columns.extend(par.map(part.len(), |k| {
+            columns.extend(par.try_map(part.len(), |k| {
                 let k = part.start + k;
-                let mut column = vec![0.0; p];
+                let mut column = try_vec![0.0; p]?;
                 column[k] = 1.0 / lines[k][k];
                 for i in k + 1..p {
                     column[i] = -dot(&lines[i][k..i], &column[k..i]) / lines[i][i];
                 }
-                column
-            }));
+                Ok(column)
+            })?);
             Ok(())
         })?;
-        let inverse: Vec<Vec<f64>> = (0..p).map(|i| (0..=i).map(|k| columns[k][i]).collect()).collect();
+        let inverse: Vec<Vec<f64>> =
+            (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).try_collect_results()?;
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
         let of_row = |i: usize| {
-            let mut product = vec![0.0; p];
-            let mut amplified = vec![0.0; p];
+            let mut product = try_vec![0.0; p]?;
+            let mut amplified = try_vec![0.0; p]?;
             for (k, &l) in inverse[i].iter().enumerate() {
                 axpy(l, &gram[k * stride..k * stride + p], &mut product);
                 for (out, v) in amplified.iter_mut().zip(lines[k]) {
@@ -364,23 +367,29 @@ impl Directions {
                 skew += if k == i { 1.0 } else { 2.0 } * value * value;
             }
             let reach: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
-            [dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach]
+            Ok([dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach])
         };
-        let mut per_row: Vec<[f64; 4]> = Vec::with_capacity(p);
+        let mut per_row: Vec<[f64; 4]> = try_with_capacity("sums of the error bounds", p)?;
         watch.stretches(p, (2 * p * p) as u64, |part, _| {
-            per_row.extend(par.map(part.len(), |i| of_row(part.start + i)));
+            per_row.extend(par.try_map(part.len(), |i| of_row(part.start + i))?);
             Ok(())
         })?;
-        let running = |which: usize| -> Vec<f64> {
+        let running = |which: usize| {
             let mut sum = 0.0;
             std::iter::once(0.0)
                 .chain(per_row.iter().map(|row| {
                     sum += row[which];
                     sum
                 }))
-                .collect()
+                .try_collect_vec()
         };
-        Ok(Self { inverse: running(0), condition: running(1), skew: running(2), reach: running(3), delta })
+        Ok(Self {
+            inverse: running(0)?,
+            condition: running(1)?,
+            skew: running(2)?,
+            reach: running(3)?,
+            delta,
+        })
     }
 
     /// ||L^-1||_F.
@@ -407,11 +416,11 @@ impl Directions {
 }
 
 /// L^-1 b.
-fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Vec<f64> {
-    let mut out = Vec::with_capacity(b.len());
+fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Result<Vec<f64>> {
+    let mut out = try_with_capacity("sums of the error bounds", b.len())?;
     for (i, b) in b.iter().enumerate() {
         let line = row(factor, i);
         out.push((b - dot(&out[..i], &line[..i])) / line[i]);
     }
-    out
+    Ok(out)
 }

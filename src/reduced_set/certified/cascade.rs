@@ -18,11 +18,13 @@ use ndarray::Array2;
 use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner};
 use crate::control::{Monitor, Par, Progress};
-use crate::data::{Rows, matrix, row};
+use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
 use crate::largest::largest;
-use crate::memory::filled;
+use crate::memory::{
+    TryCollect, TryToVec, try_filled, try_matrix, try_vec, try_with_capacity, try_zero_matrix,
+};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -116,21 +118,21 @@ impl Cascade {
         let (coding, rule) = (format!("{:?}", decision.coding), format!("one for {q} outputs"));
         Error::check_param(fits, "coding", coding, rule)?;
         let stages = stages(projection, sizes, decision.coding, monitor, par)?;
-        let mut columns = Vec::with_capacity(stages.len());
+        let mut columns = try_with_capacity("the stages of a cascade", stages.len())?;
         let mut from = 0;
         for stage in &stages {
-            let fresh: Vec<usize> = (from..stage.size.vectors).collect();
-            columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh).view(), par)?);
+            let fresh: Vec<usize> = (from..stage.size.vectors).try_collect_vec()?;
+            columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh)?.view(), par)?);
             from = stage.size.vectors;
         }
         let p = stages.last().map_or(0, |stage| stage.size.directions);
-        let lines = (0..p).map(|i| row(factor, i)[..=i].to_vec()).collect();
-        let intercepts = target.intercepts.to_vec();
+        let lines = (0..p).map(|i| row(factor, i)[..=i].try_to_vec()).try_collect_results()?;
+        let intercepts = target.intercepts.try_to_vec()?;
         let machine = Machine {
             deltas: feature_space(target)?,
-            relative: RelativeRounding::new(&target.kernel, target.vectors, true),
-            sums: moments.sums.clone(),
-            masses: moments.masses.clone(),
+            relative: RelativeRounding::new(&target.kernel, target.vectors, true)?,
+            sums: moments.sums.clone(),     // small: one number per output
+            masses: moments.masses.clone(), // small: one number per output
         };
         Ok(Self { kernel: target.kernel, decision, classes, intercepts, stages, columns, lines, machine })
     }
@@ -141,8 +143,8 @@ impl Cascade {
     }
 
     /// The stages.
-    pub fn sizes(&self) -> Vec<StageSize> {
-        self.stages.iter().map(|stage| stage.size).collect()
+    pub fn sizes(&self) -> Result<Vec<StageSize>> {
+        self.stages.iter().map(|stage| stage.size).try_collect_vec()
     }
 
     /// Multiply-adds of a row that passes all stages, of vectors with d columns.
@@ -170,7 +172,7 @@ impl Cascade {
     pub fn answer(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<CertainAnswers> {
         self.check(x)?;
         let n = x.rows();
-        let mut found = vec![(UNDECIDED, self.stages.len()); n];
+        let mut found = try_vec![(UNDECIDED, self.stages.len()); n]?;
         let turn = self.turn(x.cols(), par);
         for (round, found) in found.chunks_mut(turn).enumerate() {
             let done = round * turn;
@@ -189,7 +191,8 @@ impl Cascade {
                 })
             })?;
         }
-        let (classes, stages) = found.into_iter().unzip();
+        let classes = found.iter().map(|&(class, _)| class).try_collect_vec()?;
+        let stages = found.into_iter().map(|(_, stage)| stage).try_collect_vec()?;
         Ok(CertainAnswers { classes, stages })
     }
 
@@ -208,7 +211,7 @@ impl Cascade {
         let count = self.stages.len();
         Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
-        let mut found = filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
+        let mut found = try_filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
         let turn = self.turn(x.cols(), par);
         for (round, found) in found.chunks_mut(turn * q).enumerate() {
             monitor.go_on("cascade", round * turn, x.rows())?;
@@ -225,8 +228,8 @@ impl Cascade {
                 })
             })?;
         }
-        let found = matrix((x.rows(), q), &found)?;
-        Ok((found.mapv(|(f, _)| f), found.mapv(|(_, bound)| bound)))
+        let shape = (x.rows(), q);
+        Ok((try_matrix(shape, |(i, j)| found[i * q + j].0)?, try_matrix(shape, |(i, j)| found[i * q + j].1)?))
     }
 
     /// How many of the rows the outputs of stage i decide with the distances of stage j <= i, (stages, stages).
@@ -236,12 +239,12 @@ impl Cascade {
     pub fn survey(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
-        let mut sums = Array2::zeros((count, count));
+        let mut sums = try_zero_matrix("a matrix of results", (count, count))?;
         let of_block = |block: usize| -> Result<Array2<usize>> {
             let first = block * BLOCK;
             let rows = BLOCK.min(x.rows() - first);
-            let mut distances = vec![f64::INFINITY; rows * count];
-            let mut decided = Array2::zeros((count, count));
+            let mut distances = try_vec![f64::INFINITY; rows * count]?;
+            let mut decided = try_zero_matrix("a matrix of results", (count, count))?;
             self.pass(x, first, rows, &mut |at, stage, outputs, place| {
                 distances[at * count + stage] = place.distance;
                 for earlier in 0..=stage {
@@ -256,8 +259,8 @@ impl Cascade {
         let (blocks, at_once) = (x.rows().div_ceil(BLOCK), self.turn(x.cols(), par) / BLOCK);
         for from in (0..blocks).step_by(at_once) {
             monitor.go_on("cascade", from * BLOCK, x.rows())?;
-            for decided in par.map(at_once.min(blocks - from), |block| of_block(from + block)) {
-                sums += &decided?;
+            for decided in par.try_map(at_once.min(blocks - from), |block| of_block(from + block))? {
+                sums += &decided;
             }
         }
         Ok(sums)
@@ -267,10 +270,10 @@ impl Cascade {
     fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) -> Result<()> {
         let Some(last) = self.stages.last() else { return Ok(()) };
         let depth = last.size.directions;
-        let list: Vec<usize> = (first..first + count).collect();
+        let list: Vec<usize> = (first..first + count).try_collect_vec()?;
         let own = match self.kernel.constant_diagonal() {
-            Some(value) => vec![value; count],
-            None => diagonal(&self.kernel, x.gather(&list).view()),
+            Some(value) => try_vec![value; count]?,
+            None => diagonal(&self.kernel, x.gather(&list)?.view())?,
         };
         let double = x.is_f64();
         let relative = |row: usize| match &self.machine.relative {
@@ -284,16 +287,16 @@ impl Cascade {
                 let at = Place { own, distance: own.sqrt(), relative: relative(row), double };
                 Traveller { row, slot: row, covered: 0.0, at }
             })
-            .collect();
+            .try_collect_vec()?;
         // Kernel values of the rows that are left, one line of the stage's vectors each.
         let mut values: Vec<f64> = Vec::new();
-        let mut phi = vec![0.0; count * depth];
-        let mut outputs = vec![0.0; self.outputs()];
+        let mut phi = try_vec![0.0; count * depth]?;
+        let mut outputs = try_vec![0.0; self.outputs()]?;
         let (mut from, mut covered) = (0, 0);
         for (s, (stage, columns)) in self.stages.iter().zip(&self.columns).enumerate() {
             let StageSize { vectors: t, directions: p } = stage.size;
-            let rows: Vec<usize> = alive.iter().map(|traveller| first + traveller.row).collect();
-            let mut wider = vec![0.0; rows.len() * t];
+            let rows: Vec<usize> = alive.iter().map(|traveller| first + traveller.row).try_collect_vec()?;
+            let mut wider = try_vec![0.0; rows.len() * t]?;
             for (slot, (traveller, line)) in alive.iter_mut().zip(wider.chunks_exact_mut(t)).enumerate() {
                 line[..from].copy_from_slice(&values[traveller.slot * from..(traveller.slot + 1) * from]);
                 traveller.slot = slot;
@@ -367,6 +370,7 @@ mod tests {
     use super::*;
     use crate::control::Silent;
     use crate::data::flat;
+    use crate::data::matrix;
     use crate::expansion::ExpansionView;
     use crate::kernels::Evaluator;
     use crate::reduced_set::certified::bounds::moments;
@@ -415,7 +419,7 @@ mod tests {
                     ExpansionView::new(kernel, rows, matrix((120, q), &b).unwrap(), &intercepts).unwrap();
                 let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
-                let kept = rows.gather(&path.order);
+                let kept = rows.gather(&path.order).unwrap();
                 let known = moments(&target, kept.view(), &Silent, Par::Sequential).unwrap();
                 let m = path.order.len();
                 let sizes: Vec<StageSize> = [1, 3, 10, 30, 60, 90, 120]

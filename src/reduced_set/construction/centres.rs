@@ -13,7 +13,7 @@ use crate::control::{Monitor, Par};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::zeros;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 
 const ROUNDS: usize = 10;
@@ -43,12 +43,12 @@ pub fn centres(
         Error::check_len("groups (one for each row)", n, groups.len())?;
     }
     let group_count = groups.map_or(1, |g| g.iter().max().map_or(1, |m| m + 1));
-    let mut members = vec![Vec::new(); group_count];
+    let mut members = try_vec![Vec::new(); group_count]?;
     for i in 0..n {
-        members[groups.map_or(0, |g| g[i])].push(i);
+        members[groups.map_or(0, |g| g[i])].try_push(i)?;
     }
     // One centre each in turn until all are given out.
-    let mut shares = vec![0; group_count];
+    let mut shares = try_vec![0; group_count]?;
     let mut left = count;
     while left > 0 {
         for (share, members) in shares.iter_mut().zip(&members) {
@@ -59,13 +59,13 @@ pub fn centres(
         }
     }
     let mut random = Random::new(seed);
-    let mut out = Vec::with_capacity(count * d);
+    let mut out = try_with_capacity("cluster centres", count * d)?;
     for (members, &share) in members.iter().zip(&shares) {
         let sample: Vec<usize> = random
-            .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))
+            .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))?
             .into_iter()
             .map(|i| members[i])
-            .collect();
+            .try_collect_vec()?;
         out.extend(lloyd(rows, &sample, share, monitor, par)?);
     }
     Ok(Array2::from_shape_vec((count, d), out).expect("every class gave its share"))
@@ -79,7 +79,7 @@ fn lloyd(
     par: Par,
 ) -> Result<Vec<f32>> {
     let d = rows.cols();
-    let mut points = zeros("the rows of clusters", sample.len() * d)?;
+    let mut points = try_zeros("the rows of clusters", sample.len() * d)?;
     if d == 0 || count == 0 {
         return Ok(Vec::new());
     }
@@ -87,12 +87,12 @@ fn lloyd(
         rows.for_each_in_row(row, |k, v| point[k] = v);
     }
     // The sample is in random order.
-    let mut centres = points[..count * d].to_vec();
+    let mut centres = points[..count * d].try_to_vec()?;
     let block = (LOOK / (count * d)).clamp(16, 4096);
     'rounds: for round in 0..ROUNDS {
         let norms: Vec<f64> =
-            centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
-        let (mut sums, mut counts) = (vec![0.0; count * d], vec![0_usize; count]);
+            centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).try_collect_vec()?;
+        let (mut sums, mut counts) = (try_vec![0.0; count * d]?, try_vec![0_usize; count]?);
         for points in points.chunks(block * d) {
             if monitor.look("centres", round, ROUNDS).is_break() {
                 break 'rounds;
@@ -124,7 +124,7 @@ fn lloyd(
             break;
         }
     }
-    Ok(centres.into_iter().map(|v| v as f32).collect())
+    centres.into_iter().map(|v| v as f32).try_collect_vec()
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, MovingExpansion, Workspace};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::random::Random;
 use crate::reduced_set::pursuit::check_kernel;
 use crate::simd::adam;
@@ -89,7 +90,7 @@ pub fn gradient_vectors(
         target.kernel.check_rows("start", (*start).try_into()?)?;
     }
 
-    let mut teacher = Teacher::new(target, rows.reborrow(), params);
+    let mut teacher = Teacher::new(target, rows.reborrow(), params)?;
     let reasoned = Reasoned::new(monitor);
     let mut made: Vec<Construction> = Vec::new();
     for (stage, start) in starts.iter().enumerate() {
@@ -102,18 +103,18 @@ pub fn gradient_vectors(
                 break;
             }
         };
-        let mut small = Small { vectors: start.iter().copied().collect(), coefficients, intercepts };
+        let mut small = Small { vectors: start.iter().copied().try_collect_vec()?, coefficients, intercepts };
         if stage == 0
             && let ControlFlow::Break(reason) =
                 teacher.ask(target, answers, params.objective, monitor, par)?
         {
-            return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })]);
+            return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })?]);
         }
         let run = Run {
             kernel: target.kernel,
             teacher: &teacher,
             objective: params.objective,
-            signs: params.objective.signs(q),
+            signs: params.objective.signs(q)?,
             labels: if let Some(Answers::Classes(labels)) = answers { Some(labels) } else { None },
             params,
             stages: starts.len(),
@@ -122,7 +123,7 @@ pub fn gradient_vectors(
         let reason = stop.reason;
         // A size that has hardly begun to move is no better than the one before.
         if reason == StopReason::Converged || made.is_empty() {
-            made.push(small.construction(losses, stop));
+            made.push(small.construction(losses, stop)?);
         } else if let Some(last) = made.last_mut() {
             last.stop.reason = reason;
         }
@@ -141,18 +142,19 @@ struct Small {
 }
 
 impl Small {
-    fn construction(&self, losses: Vec<f64>, stop: Stop) -> Construction {
+    fn construction(&self, losses: Vec<f64>, stop: Stop) -> Result<Construction> {
         let m = self.coefficients.len() / self.intercepts.len();
         let whole = "vectors and coefficients have a line each";
-        let vectors = Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.clone()).expect(whole);
+        let vectors =
+            Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.try_to_vec()?).expect(whole);
         let shape = (m, self.intercepts.len());
-        let coefficients = Array2::from_shape_vec(shape, wide(&self.coefficients)).expect(whole);
-        Construction { vectors, coefficients, intercepts: wide(&self.intercepts), losses, stop }
+        let coefficients = Array2::from_shape_vec(shape, wide(&self.coefficients)?).expect(whole);
+        Ok(Construction { vectors, coefficients, intercepts: wide(&self.intercepts)?, losses, stop })
     }
 }
 
-fn wide(values: &[f32]) -> Vec<f64> {
-    values.iter().map(|&v| f64::from(v)).collect()
+fn wide(values: &[f32]) -> Result<Vec<f64>> {
+    values.iter().map(|&v| f64::from(v)).try_collect_vec()
 }
 
 /// Root mean square, 1 where there is nothing else.
@@ -196,19 +198,19 @@ impl Run<'_, '_> {
             z.iter_mut().zip(&teacher.centre).for_each(|(z, c)| *z -= c);
         }
         let mut moving =
-            MovingExpansion::new(self.kernel, &vectors, d, &small.coefficients, &small.intercepts);
+            MovingExpansion::new(self.kernel, &vectors, d, &small.coefficients, &small.intercepts)?;
         let mut states: Vec<[Vec<f32>; 4]> = moving
             .panels
             .iter()
-            .map(|p| {
-                [p.vectors.len(), p.vectors.len(), p.coefficients.len(), p.coefficients.len()]
-                    .map(|n| vec![0.0; n])
+            .map(|p| -> Result<_> {
+                let (z, b) = (p.vectors.len(), p.coefficients.len());
+                Ok([try_vec![0.0; z]?, try_vec![0.0; z]?, try_vec![0.0; b]?, try_vec![0.0; b]?])
             })
-            .collect();
-        let mut intercept_state = [vec![0.0; q], vec![0.0; q]];
+            .try_collect_results()?;
+        let mut intercept_state = [try_vec![0.0; q]?, try_vec![0.0; q]?];
 
         let mut random = Random::stream(params.seed, 0);
-        let mut order: Vec<usize> = (0..n).collect();
+        let mut order: Vec<usize> = (0..n).try_collect_vec()?;
         let batch_size = params.batch.min(n);
         let (mut batch, mut work, mut dense) = (Batch::default(), Workspace::default(), Vec::new());
         let mut picked: Vec<(usize, usize)> = Vec::new();
@@ -236,25 +238,25 @@ impl Run<'_, '_> {
                 next = 0;
             }
             picked.clear();
-            picked.extend(
+            picked.try_extend(
                 order[next..next + batch_size]
                     .iter()
                     .map(|&i| (i, random.below(teacher.places as u64) as usize)),
-            );
+            )?;
             next += batch_size;
-            dense.resize(batch_size * d, 0.0);
+            dense.try_resize(batch_size * d, 0.0)?;
             par.for_each_chunk(&mut dense, ROWS_PER_TASK * d, |task, lines| {
                 for (out, &(row, place)) in lines.chunks_exact_mut(d).zip(&picked[task * ROWS_PER_TASK..]) {
                     teacher.row(row, place, out);
                     out.iter_mut().zip(&teacher.centre).for_each(|(v, c)| *v -= c);
                 }
             });
-            batch.fill(&dense, d);
+            batch.fill(&dense, d)?;
             let loss = |i: usize, outputs: &mut [f32]| {
                 let (row, place) = picked[i];
                 objective.slopes(outputs, teacher.outputs(row, place), self.signs_of_row(row))
             };
-            match moving.slopes(&batch, &mut work, loss, monitor, par) {
+            match moving.slopes(&batch, &mut work, loss, monitor, par)? {
                 ControlFlow::Continue(loss) => sum += loss,
                 ControlFlow::Break(asked) => {
                     reason = asked;
@@ -266,7 +268,8 @@ impl Run<'_, '_> {
             let fall = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
             let [for_vectors, for_coefficients] = rates.map(|rate| adam::corrected(rate * fall, step + 1));
             let kernel = moving.kernel();
-            let mut parts: Vec<_> = moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).collect();
+            let mut parts: Vec<_> =
+                moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).try_collect_vec()?;
             par.for_each_chunk(&mut parts, 1, |_, part| {
                 let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
                 adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
@@ -281,7 +284,7 @@ impl Run<'_, '_> {
                 (sum, count) = (0.0, 0);
             }
         }
-        (small.vectors, small.coefficients) = moving.unpack();
+        (small.vectors, small.coefficients) = moving.unpack()?;
         for z in small.vectors.chunks_exact_mut(d) {
             z.iter_mut().zip(&teacher.centre).for_each(|(v, c)| *v += c);
         }

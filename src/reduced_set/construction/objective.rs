@@ -14,6 +14,8 @@
 //! Probabilities are the softmax where the largest output wins, and one sigmoid an output where signs count. In
 //! one-vs-one coding a label speaks only of the pairs of its class; the other targets stay the machine's.
 
+use crate::error::Result;
+use crate::memory::TryCollect;
 use crate::reduced_set::coding::Coding;
 
 /// Which loss.
@@ -132,14 +134,14 @@ impl Objective {
     }
 
     /// The sign that every output should have for each class, 0 where it does not matter: (classes, q).
-    pub(crate) fn signs(&self, q: usize) -> Vec<Vec<f32>> {
+    pub(crate) fn signs(&self, q: usize) -> Result<Vec<Vec<f32>>> {
         let classes = self.coding.classes(q).unwrap_or(0);
         let sign = |wanted: bool| if wanted { 1.0 } else { -1.0 };
         (0..classes)
             .map(|class| match self.coding {
-                Coding::Values => Vec::new(),
-                Coding::Sign => vec![sign(class == 1)],
-                Coding::Largest => (0..q).map(|k| sign(k == class)).collect(),
+                Coding::Values => Ok(Vec::new()),
+                Coding::Sign => Ok(vec![sign(class == 1)]),
+                Coding::Largest => (0..q).map(|k| sign(k == class)).try_collect_vec(),
                 Coding::Pairs => (0..classes)
                     .flat_map(|a| (a + 1..classes).map(move |b| (a, b)))
                     .map(|(a, b)| {
@@ -151,9 +153,9 @@ impl Objective {
                             0.0
                         }
                     })
-                    .collect(),
+                    .try_collect_vec(),
             })
-            .collect()
+            .try_collect_results()
     }
 }
 
@@ -193,7 +195,7 @@ mod tests {
         for coding in [Coding::Values, Coding::Largest, Coding::Pairs] {
             for loss in [Loss::Matching, Loss::Agreement, Loss::Hinge, Loss::SquaredHinge] {
                 let objective = Objective { loss, coding, sharpness: 1.7, label_weight: 0.3 };
-                let signs = objective.signs(3);
+                let signs = objective.signs(3).unwrap();
                 let mut wanted = machine;
                 objective.prepare(&mut wanted, 3);
                 for label in 0..signs.len().max(1) {
@@ -222,6 +224,6 @@ mod tests {
         let objective =
             Objective { loss: Loss::Hinge, coding: Coding::Pairs, sharpness: 1.0, label_weight: 0.0 };
         assert_eq!(objective.coding.classes(45), Some(10));
-        assert_eq!(objective.signs(3)[1], [-1.0, 0.0, 1.0]);
+        assert_eq!(objective.signs(3).unwrap()[1], [-1.0, 0.0, 1.0]);
     }
 }

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
 use crate::linalg::cholesky;
-use crate::memory::{filled, room, zeros};
+use crate::memory::{TryCollect, try_filled, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 use crate::reduced_set::pursuit::{Halt, for_blocks};
 use crate::simd::blas::{axpy, dot};
@@ -52,24 +52,27 @@ pub(super) struct Teacher<'a> {
 }
 
 impl<'a> Teacher<'a> {
-    pub(super) fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams) -> Self {
+    pub(super) fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams) -> Result<Self> {
         let (n, d) = (rows.rows(), rows.cols());
-        let (mut sums, mut squares) = (vec![0.0; d], vec![0.0; d]);
+        let (mut sums, mut squares) = (try_vec![0.0; d]?, try_vec![0.0; d]?);
         for i in 0..n {
             rows.for_each_in_row(i, |k, v| {
                 sums[k] += v;
                 squares[k] += v * v;
             });
         }
-        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).collect();
-        let deviations =
-            means.iter().zip(&squares).map(|(m, s)| (s / n as f64 - m * m).max(0.0).sqrt() as f32).collect();
+        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).try_collect_vec()?;
+        let deviations = means
+            .iter()
+            .zip(&squares)
+            .map(|(m, s)| (s / n as f64 - m * m).max(0.0).sqrt() as f32)
+            .try_collect_vec()?;
         let translates = matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. });
         let moves = params.noise > 0.0 || params.mixing > 0.0;
-        Self {
+        Ok(Self {
             rows,
             kernel: target.kernel,
-            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).collect(),
+            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).try_collect_vec()?,
             deviations,
             noise: params.noise as f32,
             mixing: params.mixing,
@@ -78,7 +81,7 @@ impl<'a> Teacher<'a> {
             outputs: Vec::new(),
             outputs_per_row: target.outputs(),
             labels_alone: matches!(params.objective.loss, Loss::Hinge | Loss::SquaredHinge),
-        }
+        })
     }
 
     /// Asks the machine at all places.
@@ -92,11 +95,11 @@ impl<'a> Teacher<'a> {
     ) -> Result<ControlFlow<StopReason>> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
         if self.labels_alone {
-            self.outputs = zeros("the outputs at the rows", n * q)?;
+            self.outputs = try_zeros("the outputs at the rows", n * q)?;
             return Ok(ControlFlow::Continue(()));
         }
         let evaluator = Evaluator::new(target)?;
-        self.outputs = room("the outputs at the rows and beside them", self.places * n * q)?;
+        self.outputs = try_with_capacity("the outputs at the rows and beside them", self.places * n * q)?;
         let chunk = (LOOK / (target.len() * (d + q)).max(1)).clamp(16, CHUNK);
         for place in 0..self.places {
             for first in (0..n).step_by(chunk) {
@@ -106,11 +109,11 @@ impl<'a> Teacher<'a> {
                 }
                 let count = chunk.min(n - first);
                 let values = if place == 0 {
-                    let own: Vec<usize> = (first..first + count).collect();
-                    evaluator.evaluate(self.rows.gather(&own).view(), par)?
+                    let own: Vec<usize> = (first..first + count).try_collect_vec()?;
+                    evaluator.evaluate(self.rows.gather(&own)?.view(), par)?
                 } else {
-                    let mut dense = vec![0.0; count * d];
-                    let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).collect();
+                    let mut dense = try_vec![0.0; count * d]?;
+                    let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).try_collect_vec()?;
                     par.for_each_chunk(&mut lines, 64, |part, lines| {
                         for (i, line) in lines.iter_mut().enumerate() {
                             self.row(first + part * 64 + i, place, line);
@@ -123,8 +126,11 @@ impl<'a> Teacher<'a> {
         }
         if let Some(Answers::Values(wanted)) = answers {
             let share = objective.label_weight;
-            let lacking: Vec<f32> =
-                wanted.iter().zip(&self.outputs).map(|(y, &f)| (share * (y - f64::from(f))) as f32).collect();
+            let lacking: Vec<f32> = wanted
+                .iter()
+                .zip(&self.outputs)
+                .map(|(y, &f)| (share * (y - f64::from(f))) as f32)
+                .try_collect_vec()?;
             for place in self.outputs.chunks_exact_mut(n * q) {
                 place.iter_mut().zip(&lacking).for_each(|(f, lacking)| *f += lacking);
             }
@@ -185,9 +191,9 @@ impl<'a> Teacher<'a> {
         const RIDGE: f64 = 1e-6;
         let (n, q, m) = (self.rows.rows(), target.outputs(), start.nrows());
         let count = n.min((m * ROWS_PER_VECTOR).max(LEAST_ROWS));
-        let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count);
+        let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count)?;
         sample.sort_unstable();
-        let rows = self.rows.gather(&sample);
+        let rows = self.rows.gather(&sample)?;
         let (evaluator, d) = (Evaluator::new(target)?, self.rows.cols());
         let work = target.len().max(1) * (d + q);
         let mut wanted =
@@ -207,13 +213,13 @@ impl<'a> Teacher<'a> {
         .map_err(Halt::error)?;
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
-        let mut columns = filled("kernel values at the rows", size * count, 1.0)?;
+        let mut columns = try_filled("kernel values at the rows", size * count, 1.0)?;
         for (i, line) in kernel.chunks_exact(m).enumerate() {
             for (j, &value) in line.iter().enumerate() {
                 columns[j * count + i] = value;
             }
         }
-        let mut normal = zeros("the matrix of the coefficients", size * size)?;
+        let mut normal = try_zeros("the matrix of the coefficients", size * size)?;
         let mut watch = Watch::new(monitor, "coefficients", size);
         watch.stretches(size, (size * count / 2) as u64, |lines, _| {
             par.for_each_chunk(&mut normal[lines.start * size..lines.end * size], size, |a, line| {
@@ -228,7 +234,7 @@ impl<'a> Teacher<'a> {
         for i in 0..size {
             normal[i * size + i] += ridge;
         }
-        let mut solution = vec![0.0; size * q];
+        let mut solution = try_vec![0.0; size * q]?;
         for (j, out) in solution.chunks_exact_mut(q).enumerate() {
             watch.spend((count * q) as u64)?;
             for (i, wanted) in wanted.chunks_exact(q).enumerate() {
@@ -240,7 +246,7 @@ impl<'a> Teacher<'a> {
         })?;
         watch.spend((2 * size * size * q) as u64)?;
         cholesky::solve(&normal, size, &mut solution, q);
-        let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).collect();
-        Ok((narrow(&solution[..m * q]), narrow(&solution[m * q..])))
+        let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).try_collect_vec();
+        Ok((narrow(&solution[..m * q])?, narrow(&solution[m * q..])?))
     }
 }

@@ -17,11 +17,13 @@
 //!
 //! Cost: n^3 + 4 n^2 q, and min(|C|, |F|)^3 for every output.
 
-use crate::control::StopReason;
+use crate::error::Result;
 use crate::linalg::cholesky;
+use crate::memory::{TryCollect, TryGrow, TryToVec};
+use crate::reduced_set::pursuit::Halting;
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::watch::Watch;
-use std::ops::ControlFlow::{self, Continue};
+use std::ops::ControlFlow::{self};
 
 /// Lengths of a step that are tried.
 const LENGTHS: [f64; 3] = [1.0, 0.5, 0.25];
@@ -86,16 +88,11 @@ struct Parts {
 
 impl Face<'_> {
     /// The best of the steps tried; none where the damped matrix is not positive definite, or none is better.
-    pub(super) fn step(
-        &self,
-        damping: f64,
-        room: &mut Room,
-        watch: &mut Watch<'_>,
-    ) -> ControlFlow<StopReason, Option<Step>> {
-        let Some(growth) = self.direction(damping, room, watch)? else { return Continue(None) };
+    pub(super) fn step(&self, damping: f64, room: &mut Room, watch: &mut Watch<'_>) -> Halting<Option<Step>> {
+        let Some(growth) = self.direction(damping, room, watch)? else { return Ok(None) };
         let mut best: Option<Step> = None;
         for length in LENGTHS {
-            let b = self.moved(&room.d, &growth, length);
+            let b = self.moved(&room.d, &growth, length)?;
             let change = self.change(&b, room, watch)?;
             if change < best.as_ref().map_or(0.0, |best| best.change) {
                 best = Some(Step { b, change, length });
@@ -103,29 +100,25 @@ impl Face<'_> {
                 break;
             }
         }
-        Continue(best)
+        Ok(best)
     }
 
     /// D, in the room, and by how much the peaks grow.
-    fn direction(
-        &self,
-        damping: f64,
-        room: &mut Room,
-        watch: &mut Watch<'_>,
-    ) -> ControlFlow<StopReason, Option<Vec<f64>>> {
+    fn direction(&self, damping: f64, room: &mut Room, watch: &mut Watch<'_>) -> Halting<Option<Vec<f64>>> {
         let (n, q) = (self.bounds.len(), self.outputs);
         let Room { damped, inverse, u, pull, d, system, forms, clipped, counts, parts } = room;
         damped.clear();
-        damped.extend_from_slice(self.quadratic);
+        damped.try_extend(self.quadratic.iter().copied())?;
         damped.iter_mut().step_by(n + 1).for_each(|v| *v *= 1.0 + damping);
-        inverse.clone_from(damped);
+        inverse.clear();
+        inverse.try_extend(damped.iter().copied())?;
         if !invert(inverse, n, &mut parts.vector, watch)? {
-            return Continue(None);
+            return Ok(None);
         }
         product(inverse, self.residual, q, u, watch)?;
-        let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).collect();
+        let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).try_collect_vec()?;
         system.clear();
-        system.resize(n * n, 0.0);
+        system.try_resize(n * n, 0.0)?;
         forms.clear();
         clipped.clear();
         counts.clear();
@@ -141,7 +134,7 @@ impl Face<'_> {
             let (mine, start) = (&clipped[first..], forms.len());
             let k = mine.len();
             if !parts.form(forms, inverse, damped, mine, watch)? {
-                return Continue(None);
+                return Ok(None);
             }
             let form = &forms[start..];
             counts.push(k);
@@ -164,17 +157,17 @@ impl Face<'_> {
             (system[i * n + i], growth[i]) = (1.0, 0.0);
         }
         if cholesky::factor(system, n).is_err() {
-            return Continue(None);
+            return Ok(None);
         }
         cholesky::solve(system, n, &mut growth, 1);
         pull.clear();
-        pull.extend_from_slice(self.residual);
+        pull.try_extend(self.residual.iter().copied())?;
         let (mut first, mut start) = (0, 0);
         for (j, &k) in counts.iter().enumerate() {
             let mine = &clipped[first..first + k];
             let again = start + k * k > forms.len();
             if again && !parts.form(forms, inverse, damped, mine, watch)? {
-                return Continue(None);
+                return Ok(None);
             }
             parts.vector.clear();
             parts.vector.extend(mine.iter().map(|&(i, sign)| sign * growth[i] - u[i * q + j]));
@@ -196,12 +189,12 @@ impl Face<'_> {
             }
             mine = &mine[k..];
         }
-        Continue(Some(growth))
+        Ok(Some(growth))
     }
 
     /// B + t D, clipped.
-    fn moved(&self, d: &[f64], growth: &[f64], length: f64) -> Vec<f64> {
-        let mut b = self.b.to_vec();
+    fn moved(&self, d: &[f64], growth: &[f64], length: f64) -> Result<Vec<f64>> {
+        let mut b = self.b.try_to_vec()?;
         axpy(length, d, &mut b);
         for ((row, peak), growth) in b.chunks_exact_mut(self.outputs).zip(self.peaks).zip(growth) {
             let peak = (peak + length * growth).max(0.0);
@@ -209,18 +202,18 @@ impl Face<'_> {
                 *v = v.clamp(-peak, peak);
             }
         }
-        b
+        Ok(b)
     }
 
     /// By how much the objective grows on the way to another B.
-    fn change(&self, b: &[f64], room: &mut Room, watch: &mut Watch<'_>) -> ControlFlow<StopReason, f64> {
+    fn change(&self, b: &[f64], room: &mut Room, watch: &mut Watch<'_>) -> Halting<f64> {
         let Room { u: curved, pull: step, .. } = room;
         step.clear();
-        step.extend(b.iter().zip(self.b).map(|(new, old)| new - old));
+        step.try_extend(b.iter().zip(self.b).map(|(new, old)| new - old))?;
         product(self.quadratic, step, self.outputs, curved, watch)?;
         let rows = b.chunks_exact(self.outputs).zip(self.peaks).zip(self.bounds);
         let penalty: f64 = rows.map(|((row, peak), bound)| bound * (largest(row) - peak)).sum();
-        Continue(dot(step, curved) - 2.0 * dot(step, self.residual) + 2.0 * penalty)
+        Ok(dot(step, curved) - 2.0 * dot(step, self.residual) + 2.0 * penalty)
     }
 }
 
@@ -233,15 +226,15 @@ impl Parts {
         damped: &[f64],
         clipped: &[(usize, f64)],
         watch: &mut Watch<'_>,
-    ) -> ControlFlow<StopReason, bool> {
+    ) -> Halting<bool> {
         let (n, k, start) = (inverse.len().isqrt(), clipped.len(), forms.len());
         let inverted = 2 * k <= n;
         let few = k.min(n - k);
-        watch.look((k * k * (few + 1) + few * few * few) as u64)?;
+        look(watch, (k * k * (few + 1) + few * few * few) as u64)?;
         let matrix = if inverted { inverse } else { damped };
         for &(i, _) in clipped {
             let line = &matrix[i * n..(i + 1) * n];
-            forms.extend(clipped.iter().map(|&(other, _)| line[other]));
+            forms.try_extend(clipped.iter().map(|&(other, _)| line[other]))?;
         }
         let form = &mut forms[start..];
         if inverted {
@@ -249,12 +242,18 @@ impl Parts {
         }
         let mut others = clipped.iter().map(|&(i, _)| i).peekable();
         self.free.clear();
-        self.free.extend((0..n).filter(|i| others.next_if_eq(i).is_none()));
-        Continue(self.complement(form, damped, n, clipped))
+        self.free.try_extend((0..n).filter(|i| others.next_if_eq(i).is_none()))?;
+        Ok(self.complement(form, damped, n, clipped)?)
     }
 
     /// H_CC - H_CF H_FF^-1 H_FC in place of H_CC; false where H_FF is not positive definite.
-    fn complement(&mut self, form: &mut [f64], h: &[f64], n: usize, clipped: &[(usize, f64)]) -> bool {
+    fn complement(
+        &mut self,
+        form: &mut [f64],
+        h: &[f64],
+        n: usize,
+        clipped: &[(usize, f64)],
+    ) -> Result<bool> {
         let Self { free, factor, solved, across, .. } = self;
         let (k, f) = (clipped.len(), free.len());
         factor.clear();
@@ -262,19 +261,19 @@ impl Parts {
         across.clear();
         for &i in free.iter() {
             let line = &h[i * n..(i + 1) * n];
-            factor.extend(free.iter().map(|&other| line[other]));
-            solved.extend(clipped.iter().map(|&(other, _)| line[other]));
+            factor.try_extend(free.iter().map(|&other| line[other]))?;
+            solved.try_extend(clipped.iter().map(|&(other, _)| line[other]))?;
         }
         for &(i, _) in clipped {
             let line = &h[i * n..(i + 1) * n];
-            across.extend(free.iter().map(|&other| -line[other]));
+            across.try_extend(free.iter().map(|&other| -line[other]))?;
         }
         if cholesky::factor(factor, f).is_err() {
-            return false;
+            return Ok(false);
         }
         cholesky::solve(factor, f, solved, k);
-        add_rows(across, &solved.chunks_exact(k.max(1)).collect::<Vec<_>>(), 0, form);
-        true
+        add_rows(across, &solved.chunks_exact(k.max(1)).try_collect_vec()?, 0, form);
+        Ok(true)
     }
 }
 
@@ -285,15 +284,23 @@ pub(super) fn product(
     q: usize,
     out: &mut Vec<f64>,
     watch: &mut Watch<'_>,
-) -> ControlFlow<StopReason> {
-    let rows: Vec<&[f64]> = x.chunks_exact(q).collect();
+) -> Halting<()> {
+    let rows: Vec<&[f64]> = x.chunks_exact(q).try_collect_vec()?;
     out.clear();
-    out.resize(x.len(), 0.0);
+    out.try_resize(x.len(), 0.0)?;
     for (a, out) in a.chunks(ROWS * rows.len().max(1)).zip(out.chunks_mut(ROWS * q)) {
-        watch.look((a.len() * q) as u64)?;
+        look(watch, (a.len() * q) as u64)?;
         add_rows(a, &rows, 0, out);
     }
-    Continue(())
+    Ok(())
+}
+
+/// [`Watch::look`] as an error that may also be a refused allocation.
+pub(super) fn look(watch: &mut Watch<'_>, work: u64) -> Halting<()> {
+    match watch.look(work) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(reason) => Err(reason.into()),
+    }
 }
 
 /// max_j |v_j|
@@ -302,21 +309,16 @@ pub(super) fn largest(row: &[f64]) -> f64 {
 }
 
 /// A^-1 (n, n) in place of A; false where A is not positive definite.
-fn invert(
-    a: &mut [f64],
-    n: usize,
-    row: &mut Vec<f64>,
-    watch: &mut Watch<'_>,
-) -> ControlFlow<StopReason, bool> {
+fn invert(a: &mut [f64], n: usize, row: &mut Vec<f64>, watch: &mut Watch<'_>) -> Halting<bool> {
     for i in 0..n {
-        watch.look((i * i) as u64)?;
+        look(watch, (i * i) as u64)?;
         if cholesky::factor_lines(a, n, i..i + 1).is_err() {
-            return Continue(false);
+            return Ok(false);
         }
     }
     // M = L^-1 in place of L, row after row.
     for i in 0..n {
-        watch.look((i * i) as u64)?;
+        look(watch, (i * i) as u64)?;
         let (above, line) = a.split_at_mut(i * n);
         row.clear();
         row.resize(i, 0.0);
@@ -329,7 +331,7 @@ fn invert(
     }
     // M'M in place of M: its row i needs the rows of M from i on.
     for i in 0..n {
-        watch.look((i * (n - i)) as u64)?;
+        look(watch, (i * (n - i)) as u64)?;
         row.clear();
         row.resize(i + 1, 0.0);
         for line in a.chunks_exact(n).skip(i) {
@@ -342,7 +344,7 @@ fn invert(
             a[k * n + i] = a[i * n + k];
         }
     }
-    Continue(a.iter().all(|v| v.is_finite()))
+    Ok(a.iter().all(|v| v.is_finite()))
 }
 
 #[cfg(test)]
@@ -363,14 +365,14 @@ mod tests {
             let a = matrix(n, &mut Random::new(n as u64));
             let (mut inverse, mut out) = (a.clone(), Vec::new());
             let mut watch = Watch::silent();
-            assert_eq!(invert(&mut inverse, n, &mut Vec::new(), &mut watch), Continue(true));
-            assert_eq!(product(&a, &inverse, n.max(1), &mut out, &mut watch), Continue(()));
+            assert!(invert(&mut inverse, n, &mut Vec::new(), &mut watch).unwrap());
+            product(&a, &inverse, n.max(1), &mut out, &mut watch).unwrap();
             for (e, v) in out.iter().enumerate() {
                 assert!((v - if e / n == e % n { 1.0 } else { 0.0 }).abs() < 1e-9, "n {n} entry {e}: {v}");
             }
         }
-        let refused = invert(&mut [1.0, 2.0, 2.0, 1.0], 2, &mut Vec::new(), &mut Watch::silent());
-        assert_eq!(refused, Continue(false));
+        let refused = invert(&mut [1.0, 2.0, 2.0, 1.0], 2, &mut Vec::new(), &mut Watch::silent()).unwrap();
+        assert!(!refused);
     }
 
     /// Where the step stays on its face, the derivatives along the face are zero at its end: R is zero at the free entries,
@@ -412,13 +414,11 @@ mod tests {
             let (mut room, mut watch) = (Room::default(), Watch::silent());
             // Twice in the same room.
             for _ in 0..2 {
-                let Continue(Some(step)) = face.step(0.0, &mut room, &mut watch) else {
-                    panic!("there is a step")
-                };
+                let Ok(Some(step)) = face.step(0.0, &mut room, &mut watch) else { panic!("there is a step") };
                 assert!(step.length == 1.0 && step.change < 0.0);
                 let moved: Vec<f64> = step.b.iter().zip(&b).map(|(new, old)| new - old).collect();
                 let mut after = Vec::new();
-                assert_eq!(product(&h, &moved, q, &mut after, &mut watch), Continue(()));
+                product(&h, &moved, q, &mut after, &mut watch).unwrap();
                 after.iter_mut().zip(&residual).for_each(|(v, r)| *v = r - *v);
                 assert!(step.b[3 * q..4 * q].iter().all(|&v| v == 0.0));
                 for i in (0..n).filter(|&i| i != 3) {

@@ -17,13 +17,13 @@
 //!
 //! Cost: of a round some six |A|^2 q for the vectors A inside, of a look at those outside m |A| q.
 
-use super::face::{Face, Room, largest, product};
+use super::face::{Face, Room, largest, look, product};
 use crate::control::StopReason;
 use crate::error::Result;
-use crate::memory::zeros;
+use crate::memory::{TryCollect, TryToVec, try_vec, try_zeros};
+use crate::reduced_set::pursuit::Halting;
 use crate::simd::blas::{add_rows, dot};
 use crate::watch::Watch;
-use std::ops::ControlFlow;
 
 /// How far the conditions may be off, as a share of h c_i: little beside the steps between two h.
 pub(super) const EXACT: f64 = 1e-3;
@@ -61,9 +61,14 @@ pub(super) struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// B = 0. A vector with c = 0 stays out.
-    pub(super) fn new(quadratic: &'a [f64], linear: &'a [f64], weights: &'a [f64], outputs: usize) -> Self {
-        let (b, residual) = (vec![0.0; linear.len()], linear.to_vec());
-        Self {
+    pub(super) fn new(
+        quadratic: &'a [f64],
+        linear: &'a [f64],
+        weights: &'a [f64],
+        outputs: usize,
+    ) -> Result<Self> {
+        let (b, residual) = (try_vec![0.0; linear.len()]?, linear.try_to_vec()?);
+        Ok(Self {
             quadratic,
             linear,
             weights,
@@ -73,7 +78,7 @@ impl<'a> Groups<'a> {
             inside: Vec::new(),
             damping: DAMPING,
             room: Room::default(),
-        }
+        })
     }
 
     /// The vectors with B_i not 0.
@@ -123,27 +128,28 @@ impl<'a> Groups<'a> {
         watch: &mut Watch<'_>,
     ) -> Result<std::result::Result<bool, StopReason>> {
         let (m, mut rounds, mut exact) = (self.weights.len(), ROUNDS, 0.5 * EXACT);
-        let mut is_inside = vec![false; m];
+        let mut is_inside = try_vec![false; m]?;
         loop {
             is_inside.fill(false);
             for &i in &self.inside {
                 is_inside[i] = true;
             }
-            let wanted: Vec<usize> = (0..m).filter(|&i| !is_inside[i] && self.pull(i) > half).collect();
+            let wanted: Vec<usize> =
+                (0..m).filter(|&i| !is_inside[i] && self.pull(i) > half).try_collect_vec()?;
             self.inside.extend(wanted);
             let mut alone = Alone::new(self, half)?;
             let mut stopped = (0..TRIAL).try_for_each(|_| alone.sweep(watch));
             self.take(&alone);
-            if stopped.is_continue() {
+            if stopped.is_ok() {
                 alone = Alone::new(self, half)?;
                 stopped = alone.descend(exact, &mut rounds, &mut self.damping, &mut self.room, watch);
                 self.take(&alone);
             }
-            if stopped.is_continue() {
+            if stopped.is_ok() {
                 stopped = self.look_afresh(watch);
             }
-            if let ControlFlow::Break(reason) = stopped {
-                return Ok(Err(reason));
+            if let Err(halt) = stopped {
+                return halt.reason().map(Err);
             }
             if self.off(half) <= EXACT {
                 return Ok(Ok(true));
@@ -167,17 +173,17 @@ impl<'a> Groups<'a> {
     }
 
     /// R from B.
-    fn look_afresh(&mut self, watch: &mut Watch<'_>) -> ControlFlow<StopReason> {
+    fn look_afresh(&mut self, watch: &mut Watch<'_>) -> Halting<()> {
         let (m, q) = (self.weights.len(), self.outputs);
-        let rows: Vec<&[f64]> = self.inside.iter().map(|&k| &self.b[k * q..(k + 1) * q]).collect();
+        let rows: Vec<&[f64]> = self.inside.iter().map(|&k| &self.b[k * q..(k + 1) * q]).try_collect_vec()?;
         self.residual.copy_from_slice(self.linear);
         for (i, residual) in self.residual.chunks_exact_mut(q).enumerate() {
-            watch.look((rows.len() * q) as u64)?;
+            look(watch, (rows.len() * q) as u64)?;
             let line = &self.quadratic[i * m..(i + 1) * m];
-            let weights: Vec<f64> = self.inside.iter().map(|&k| -line[k]).collect();
+            let weights: Vec<f64> = self.inside.iter().map(|&k| -line[k]).try_collect_vec()?;
             add_rows(&weights, &rows, 0, residual);
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 }
 
@@ -196,15 +202,17 @@ struct Alone {
 impl Alone {
     fn new(of: &Groups<'_>, half: f64) -> Result<Self> {
         let (m, q, n) = (of.weights.len(), of.outputs, of.inside.len());
-        let mut quadratic = zeros("the vectors inside", n * n)?;
+        let mut quadratic = try_zeros("the vectors inside", n * n)?;
         for (&i, line) in of.inside.iter().zip(quadratic.chunks_exact_mut(n.max(1))) {
             for (&j, h) in of.inside.iter().zip(line) {
                 *h = of.quadratic[i * m + j];
             }
         }
-        let gathered = |a: &[f64]| of.inside.iter().flat_map(|&i| a[i * q..(i + 1) * q].to_vec()).collect();
-        let bounds = of.inside.iter().map(|&i| half * of.weights[i]).collect();
-        let (linear, b) = (gathered(of.linear), gathered(&of.b));
+        let gathered = |a: &[f64]| {
+            of.inside.iter().flat_map(|&i| a[i * q..(i + 1) * q].iter().copied()).try_collect_vec()
+        };
+        let bounds = of.inside.iter().map(|&i| half * of.weights[i]).try_collect_vec()?;
+        let (linear, b) = (gathered(of.linear)?, gathered(&of.b)?);
         Ok(Self { quadratic, linear, bounds, outputs: q, b })
     }
 
@@ -216,15 +224,15 @@ impl Alone {
         damping: &mut f64,
         room: &mut Room,
         watch: &mut Watch<'_>,
-    ) -> ControlFlow<StopReason> {
+    ) -> Halting<()> {
         let q = self.outputs;
-        let (mut best, mut value, mut momentum) = (self.b.clone(), f64::INFINITY, 1.0_f64);
+        let (mut best, mut value, mut momentum) = (self.b.try_to_vec()?, f64::INFINITY, 1.0_f64);
         let mut residual = Vec::new();
         while *rounds > 0 && !self.bounds.is_empty() {
             *rounds -= 1;
             self.sweep(watch)?;
             self.residual(&mut residual, watch)?;
-            let peaks: Vec<f64> = self.b.chunks_exact(q).map(largest).collect();
+            let peaks: Vec<f64> = self.b.chunks_exact(q).map(largest).try_collect_vec()?;
             if self.off(&residual, &peaks) <= exact {
                 break;
             }
@@ -244,28 +252,28 @@ impl Alone {
                 if momentum == 1.0 {
                     break;
                 }
-                (self.b, momentum) = (best.clone(), 1.0);
+                (self.b, momentum) = (best.try_to_vec()?, 1.0);
                 continue;
             }
             let next = 0.5 + (0.25 + momentum * momentum).sqrt();
             let ahead = (momentum - 1.0) / next;
             (value, momentum) = (reached, next);
-            let before = std::mem::replace(&mut best, self.b.clone());
+            let before = std::mem::replace(&mut best, self.b.try_to_vec()?);
             for ((b, best), before) in self.b.iter_mut().zip(&best).zip(&before) {
                 *b = best + ahead * (best - before);
             }
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     /// Minimises over every row in turn.
-    fn sweep(&mut self, watch: &mut Watch<'_>) -> ControlFlow<StopReason> {
+    fn sweep(&mut self, watch: &mut Watch<'_>) -> Halting<()> {
         let (n, q) = (self.bounds.len(), self.outputs);
-        let mut new = vec![0.0; q];
+        let mut new = try_vec![0.0; q]?;
         for i in 0..n {
-            watch.look((n * q) as u64)?;
+            look(watch, (n * q) as u64)?;
             let (line, bound) = (&self.quadratic[i * n..(i + 1) * n], self.bounds[i]);
-            let rows: Vec<&[f64]> = self.b.chunks_exact(q).collect();
+            let rows: Vec<&[f64]> = self.b.chunks_exact(q).try_collect_vec()?;
             new.fill(0.0);
             add_rows(line, &rows, 0, &mut new);
             for ((new, t), b) in new.iter_mut().zip(&self.linear[i * q..]).zip(rows[i]) {
@@ -274,14 +282,14 @@ impl Alone {
             clip_to_prox(&mut new, bound / line[i]);
             self.b[i * q..(i + 1) * q].copy_from_slice(&new);
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     /// T - H B.
-    fn residual(&self, out: &mut Vec<f64>, watch: &mut Watch<'_>) -> ControlFlow<StopReason> {
+    fn residual(&self, out: &mut Vec<f64>, watch: &mut Watch<'_>) -> Halting<()> {
         product(&self.quadratic, &self.b, self.outputs, out, watch)?;
         out.iter_mut().zip(&self.linear).for_each(|(r, t)| *r = t - *r);
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     /// As [`Groups::off`], of the rows that are not zero.
@@ -374,7 +382,7 @@ mod tests {
             axpy(h[e], &alpha[(e % m) * q..(e % m + 1) * q], &mut linear[(e / m) * q..(e / m + 1) * q]);
         }
         let weights = vec![1.0; m];
-        let mut groups = Groups::new(&h, &linear, &weights, q);
+        let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
         let first = groups.first();
         for level in 1..=60 {
             let half = first * 1e-3_f64.powf(f64::from(level) / 60.0);
@@ -398,7 +406,7 @@ mod tests {
                 axpy(h[e], &alpha[(e % m) * q..(e % m + 1) * q], &mut linear[(e / m) * q..(e / m + 1) * q]);
             }
             let weights: Vec<f64> = (0..m).map(|i| 1.0 + 0.1 * (i % 3) as f64).collect();
-            let mut groups = Groups::new(&h, &linear, &weights, q);
+            let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
             let first = groups.first();
             let mut watch = Watch::silent();
             for level in 1..=40 {

@@ -38,7 +38,7 @@ use super::rank;
 use crate::control::{Monitor, Progress, StopReason};
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
-use crate::memory::{copied, zeros};
+use crate::memory::{TryCollect, TryToVec, try_to_vec, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot, row_times};
 use crate::watch::{Reasoned, Watch};
 use std::ops::ControlFlow;
@@ -75,7 +75,7 @@ pub(super) fn order(
         }
         let lines = problem.target.flat().chunks_exact(q);
         let mut coefficients: Vec<f64> =
-            lines.flat_map(|line| &line[first..first + together]).copied().collect();
+            lines.flat_map(|line| &line[first..first + together]).copied().try_collect_vec()?;
         // A power of two near the largest coefficient is the unit, so that no square leaves double precision.
         let size = coefficients.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let unit = if size > 0.0 { size.log2().floor().exp2() } else { 1.0 };
@@ -92,12 +92,12 @@ pub(super) fn order(
         };
         orders.push(order);
     }
-    Ok(Order::new(interleaved(&orders, m, problem.max_vectors), reason))
+    Ok(Order::new(interleaved(&orders, m, problem.max_vectors)?, reason))
 }
 
 /// The first of every order, then the second, and so on, each vector once.
-fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Vec<usize> {
-    let (mut union, mut inside) = (Vec::new(), vec![false; m]);
+fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Result<Vec<usize>> {
+    let (mut union, mut inside) = (Vec::new(), try_vec![false; m]?);
     for place in 0..orders.iter().map(Vec::len).max().unwrap_or(0) {
         for &i in orders.iter().filter_map(|order| order.get(place)) {
             if !std::mem::replace(&mut inside[i], true) && union.len() < most {
@@ -105,7 +105,7 @@ fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Vec<usize> {
             }
         }
     }
-    union
+    Ok(union)
 }
 
 /// A kernel matrix of some vectors, factored, and what is to be kept.
@@ -122,8 +122,8 @@ struct ZeroNorm<'a> {
 impl ZeroNorm<'_> {
     /// The vectors in the order in which they are needed as gamma falls.
     fn path(&self, problem: &Problem<'_, '_>, levels: usize) -> Result<(Vec<usize>, StopReason)> {
-        let first = self.first_gamma();
-        let (mut order, mut entered) = (Vec::new(), vec![false; problem.target.len()]);
+        let first = self.first_gamma()?;
+        let (mut order, mut entered) = (Vec::new(), try_vec![false; problem.target.len()]?);
         if first == 0.0 {
             return Ok((order, StopReason::Converged));
         }
@@ -143,34 +143,34 @@ impl ZeroNorm<'_> {
     }
 
     /// q sum_j ||w_j||^2 / 4: above it no vector is left.
-    fn first_gamma(&self) -> f64 {
-        let wanted = self.wanted();
-        0.25 * self.outputs as f64 * dot(&wanted, &wanted)
+    fn first_gamma(&self) -> Result<f64> {
+        let wanted = self.wanted()?;
+        Ok(0.25 * self.outputs as f64 * dot(&wanted, &wanted))
     }
 
     /// g = L' alpha, (rank, q): w_j in the coordinates of the factor.
-    fn wanted(&self) -> Vec<f64> {
+    fn wanted(&self) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
-        let mut wanted = vec![0.0; r * q];
+        let mut wanted = try_vec![0.0; r * q]?;
         for (line, alpha) in self.factor.chunks_exact(r.max(1)).zip(self.coefficients.chunks_exact(q)) {
             for (&l, g) in line.iter().zip(wanted.chunks_exact_mut(q)) {
                 axpy(l, alpha, g);
             }
         }
-        wanted
+        Ok(wanted)
     }
 
     /// The vectors left for this gamma with their weight sum_j |b_ij|, the heaviest first.
     fn support(&self, gamma: f64, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
         let q = self.outputs;
         let m = self.coefficients.len() / q;
-        let wanted = self.wanted();
+        let wanted = self.wanted()?;
         let largest_own = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
         let guard = if gamma > 0.0 { GUARD * largest_own } else { 0.0 };
         let reasoned = Reasoned::new(monitor);
         let mut watch = Watch::new(&reasoned, "zero norm", ROUNDS);
-        let mut left: Vec<usize> = (0..m).collect();
-        let mut scales = vec![1.0; m];
+        let mut left: Vec<usize> = (0..m).try_collect_vec()?;
+        let mut scales = try_vec![1.0; m]?;
         let mut reason = StopReason::Converged;
         for round in 0..ROUNDS {
             let progress = Progress { steps: left.len() as u64, ..Progress::of("zero norm", round, ROUNDS) };
@@ -222,41 +222,44 @@ impl ZeroNorm<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
-        let scaled: Vec<Vec<f64>> =
-            left.iter().map(|&i| self.line(i).iter().map(|l| scales[i] * l).collect()).collect();
+        let scaled: Vec<Vec<f64>> = left
+            .iter()
+            .map(|&i| self.line(i).iter().map(|l| scales[i] * l).try_collect_vec())
+            .try_collect_results()?;
         if left.len() >= r {
             // S = L' D^2 L + gamma I
-            let mut s = zeros("a matrix of the zero norm", r * r)?;
+            let mut s = try_zeros("a matrix of the zero norm", r * r)?;
             for line in &scaled {
                 watch.spend((r * r / 2) as u64)?;
                 for (a, row) in s.chunks_exact_mut(r.max(1)).enumerate() {
                     axpy(line[a], &line[..a + 1], &mut row[..a + 1]);
                 }
             }
-            let mut solution = wanted.to_vec();
+            let mut solution = wanted.try_to_vec()?;
             self.solve(&s, r, gamma, &mut solution, watch)?;
-            return Ok(scaled.iter().flat_map(|line| row_times(line, &solution, q)).collect());
+            return scaled.iter().flat_map(|line| row_times(line, &solution, q)).try_collect_vec();
         }
         let n = left.len();
-        let mut s = zeros("a matrix of the zero norm", n * n)?;
+        let mut s = try_zeros("a matrix of the zero norm", n * n)?;
         for a in 0..n {
             watch.spend((a * r) as u64)?;
             for b in 0..=a {
                 s[a * n + b] = dot(&scaled[a], &scaled[b]);
             }
         }
-        let mut solution: Vec<f64> = scaled.iter().flat_map(|line| row_times(line, wanted, q)).collect();
+        let mut solution: Vec<f64> =
+            scaled.iter().flat_map(|line| row_times(line, wanted, q)).try_collect_vec()?;
         self.solve(&s, n, gamma, &mut solution, watch)?;
         Ok(solution)
     }
 
     /// (S + gamma I)^-1, with the least addition to the diagonal that rounding asks for.
     fn solve(&self, s: &[f64], n: usize, gamma: f64, b: &mut [f64], watch: &mut Watch<'_>) -> Result<()> {
-        let diagonal: Vec<f64> = (0..n).map(|i| s[i * n + i]).collect();
+        let diagonal: Vec<f64> = (0..n).map(|i| s[i * n + i]).try_collect_vec()?;
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         let mut extra = 0.0;
         loop {
-            let mut factor = copied("a factor of the zero norm", s)?;
+            let mut factor = try_to_vec("a factor of the zero norm", s)?;
             for i in 0..n {
                 factor[i * n + i] = diagonal[i] + gamma + extra * largest;
             }

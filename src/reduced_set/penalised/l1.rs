@@ -27,7 +27,7 @@ use super::lasso::{Event, Lasso};
 use super::problem::{Coefficients, Norm, Order, Problem, mirror};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::{Error, Result};
-use crate::memory::zeros;
+use crate::memory::{TryCollect, try_vec, try_zeros};
 use crate::simd::blas::dot;
 use crate::watch::Watch;
 use std::ops::ControlFlow;
@@ -68,8 +68,8 @@ impl Penalised<'_> {
         match (self.norm, last) {
             (Norm::Joint, Some(last)) if q > 1 => self.together_at(most, last, &mut watch),
             (Norm::Joint, None) if q > 1 => self.together(most, monitor, &mut watch),
-            (_, Some(last)) => Ok(self.apart_at(most, last, &mut watch)),
-            (_, None) => Ok(self.apart(most, &mut watch)),
+            (_, Some(last)) => self.apart_at(most, last, &mut watch),
+            (_, None) => self.apart(most, &mut watch),
         }
     }
 
@@ -79,16 +79,18 @@ impl Penalised<'_> {
     }
 
     /// A path for every output.
-    fn lassos(&self) -> Vec<Lasso<'_>> {
-        let column = |j: usize| self.linear.iter().skip(j).step_by(self.outputs).copied().collect();
-        (0..self.outputs).map(|j| Lasso::new(self.quadratic, column(j), self.weights, self.par)).collect()
+    fn lassos(&self) -> Result<Vec<Lasso<'_>>> {
+        let column = |j: usize| self.linear.iter().skip(j).step_by(self.outputs).copied().try_collect_vec();
+        (0..self.outputs)
+            .map(|j| Lasso::new(self.quadratic, column(j)?, self.weights, self.par))
+            .try_collect_results()
     }
 
     /// The paths of all outputs, event after event as lambda falls.
-    fn apart(&self, most: usize, watch: &mut Watch<'_>) -> Order {
-        let (mut found, mut lassos) = (self.found(), self.lassos());
+    fn apart(&self, most: usize, watch: &mut Watch<'_>) -> Result<Order> {
+        let (mut found, mut lassos) = (self.found(), self.lassos()?);
         let first = latest(&lassos).1;
-        let mut entered = vec![false; self.weights.len()];
+        let mut entered = try_vec![false; self.weights.len()]?;
         let mut half = first;
         loop {
             let (j, next, event) = latest(&lassos);
@@ -105,40 +107,40 @@ impl Penalised<'_> {
                 Event::Enter(i, _) if !entered[i] => Some(i),
                 _ => None,
             };
-            let before = newcomer.filter(|_| self.own).map(|_| found.rows_of(&lassos, half));
-            lassos[j].advance();
+            let before = newcomer.filter(|_| self.own).map(|_| found.rows_of(&lassos, half)).transpose()?;
+            lassos[j].advance()?;
             if lassos[j].stands_still() {
                 found.order.reason = StopReason::Stalled;
                 break;
             }
             if let Some(i) = newcomer.filter(|&i| lassos[j].holds(i)) {
                 if let Some(before) = before {
-                    found.size(&before);
+                    found.size(&before)?;
                 }
                 if done == most {
-                    return found.order;
+                    return Ok(found.order);
                 }
                 entered[i] = true;
                 found.order.vectors.push(i);
                 found.order.penalties.push(2.0 * half);
                 watch.done(1);
                 if done + 1 == most && !self.own {
-                    return found.order;
+                    return Ok(found.order);
                 }
             }
         }
-        let rows = found.rows_of(&lassos, half);
-        found.size(&rows);
-        found.order
+        let rows = found.rows_of(&lassos, half)?;
+        found.size(&rows)?;
+        Ok(found.order)
     }
 
     /// The solution of all outputs at one lambda.
-    fn apart_at(&self, most: usize, last: f64, watch: &mut Watch<'_>) -> Order {
-        let (mut found, mut lassos) = (self.found(), self.lassos());
+    fn apart_at(&self, most: usize, last: f64, watch: &mut Watch<'_>) -> Result<Order> {
+        let (mut found, mut lassos) = (self.found(), self.lassos()?);
         let first = latest(&lassos).1;
         let half = (0.5 * last).max(first * SMALLEST);
         if half >= first {
-            return found.order;
+            return Ok(found.order);
         }
         loop {
             let (j, next, _) = latest(&lassos);
@@ -147,9 +149,9 @@ impl Penalised<'_> {
             }
             if let ControlFlow::Break(reason) = watch.look(lassos[j].work()) {
                 found.order.reason = reason;
-                return found.order;
+                return Ok(found.order);
             }
-            lassos[j].advance();
+            lassos[j].advance()?;
             if lassos[j].stands_still() {
                 found.order.reason = StopReason::Stalled;
                 break;
@@ -157,23 +159,24 @@ impl Penalised<'_> {
         }
         let half = half.max(latest(&lassos).1);
         let (m, q) = (self.weights.len(), self.outputs);
-        let mut b = vec![0.0; m * q];
+        let mut b = try_vec![0.0; m * q]?;
         for (j, lasso) in lassos.iter().enumerate() {
             lasso.at(half).for_each(|(i, value)| b[i * q + j] = value);
         }
         let row = |i: usize| &b[i * q..(i + 1) * q];
         let size = |i: usize| dot(row(i), row(i)) * self.quadratic[i * m + i];
-        let inside = (0..m).filter(|&i| row(i).iter().any(|&v| v != 0.0)).map(|i| (size(i), i)).collect();
-        found.add(sorted(inside), most, 2.0 * half, row);
-        found.order
+        let inside =
+            (0..m).filter(|&i| row(i).iter().any(|&v| v != 0.0)).map(|i| (size(i), i)).try_collect_vec()?;
+        found.add(sorted(inside)?, most, 2.0 * half, row)?;
+        Ok(found.order)
     }
 
     /// Outputs together, at falling lambdas.
     fn together(&self, most: usize, monitor: &dyn Monitor, watch: &mut Watch<'_>) -> Result<Order> {
         let mut found = self.found();
-        let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs);
+        let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
         let first = groups.first();
-        let mut entered = vec![false; self.weights.len()];
+        let mut entered = try_vec![false; self.weights.len()]?;
         let mut half = first;
         while half * RATIO > first * SMALLEST_TOGETHER {
             let done = found.order.vectors.len();
@@ -191,9 +194,13 @@ impl Penalised<'_> {
                     break;
                 }
             }
-            let fresh =
-                groups.inside().iter().filter(|&&i| !entered[i]).map(|&i| (groups.size(i), i)).collect();
-            let fresh = sorted(fresh);
+            let fresh = groups
+                .inside()
+                .iter()
+                .filter(|&&i| !entered[i])
+                .map(|&i| (groups.size(i), i))
+                .try_collect_vec()?;
+            let fresh = sorted(fresh)?;
             for &i in &fresh {
                 entered[i] = true;
             }
@@ -201,7 +208,7 @@ impl Penalised<'_> {
             if done == most && !fresh.is_empty() {
                 break;
             }
-            found.add(fresh, most, 2.0 * half, |i| groups.row(i));
+            found.add(fresh, most, 2.0 * half, |i| groups.row(i))?;
             if found.order.vectors.len() == most && !self.own {
                 break;
             }
@@ -212,7 +219,7 @@ impl Penalised<'_> {
     /// Outputs together at one lambda.
     fn together_at(&self, most: usize, last: f64, watch: &mut Watch<'_>) -> Result<Order> {
         let mut found = self.found();
-        let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs);
+        let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
         let first = groups.first();
         let half = (0.5 * last).max(first * SMALLEST_TOGETHER);
         if half >= first {
@@ -234,8 +241,8 @@ impl Penalised<'_> {
                 }
             }
         }
-        let inside = groups.inside().iter().map(|&i| (groups.size(i), i)).collect();
-        found.add(sorted(inside), most, 2.0 * half, |i| groups.row(i));
+        let inside = groups.inside().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
+        found.add(sorted(inside)?, most, 2.0 * half, |i| groups.row(i))?;
         Ok(found.order)
     }
 }
@@ -253,9 +260,9 @@ fn latest(lassos: &[Lasso<'_>]) -> (usize, f64, Event) {
 }
 
 /// The largest first.
-fn sorted(mut sizes: Vec<(f64, usize)>) -> Vec<usize> {
+fn sorted(mut sizes: Vec<(f64, usize)>) -> Result<Vec<usize>> {
     sizes.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    sizes.into_iter().map(|(_, i)| i).collect()
+    sizes.into_iter().map(|(_, i)| i).try_collect_vec()
 }
 
 /// What has entered so far.
@@ -266,43 +273,52 @@ struct Found {
 
 impl Found {
     /// The rows of B of the vectors in order, at an h that all paths have in reach.
-    fn rows_of(&self, lassos: &[Lasso<'_>], half: f64) -> Vec<f64> {
+    fn rows_of(&self, lassos: &[Lasso<'_>], half: f64) -> Result<Vec<f64>> {
         let q = self.outputs;
-        let mut rows = vec![0.0; self.order.vectors.len() * q];
+        let mut rows = try_vec![0.0; self.order.vectors.len() * q]?;
         if self.order.own.is_some() {
-            let place: std::collections::HashMap<usize, usize> =
-                self.order.vectors.iter().enumerate().map(|(place, &i)| (i, place)).collect();
+            let mut place: Vec<usize> = try_vec![0; self.order.vectors.iter().max().map_or(0, |i| i + 1)]?;
+            for (at, &i) in self.order.vectors.iter().enumerate() {
+                place[i] = at;
+            }
             for (j, lasso) in lassos.iter().enumerate() {
-                lasso.at(half).for_each(|(i, value)| rows[place[&i] * q + j] = value);
+                lasso.at(half).for_each(|(i, value)| rows[place[i] * q + j] = value);
             }
         }
-        rows
+        Ok(rows)
     }
 
     /// The coefficients of the size that is there, if they are kept.
-    fn size(&mut self, rows: &[f64]) {
-        if let Some(own) = &mut self.order.own {
-            own.size(rows);
+    fn size(&mut self, rows: &[f64]) -> Result<()> {
+        match &mut self.order.own {
+            Some(own) => Ok(own.size(rows)?),
+            None => Ok(()),
         }
     }
 
     /// Vectors that enter together, as many as there may be; each size in between has the first of them.
-    fn add<'r>(&mut self, fresh: Vec<usize>, most: usize, penalty: f64, row: impl Fn(usize) -> &'r [f64]) {
+    fn add<'r>(
+        &mut self,
+        fresh: Vec<usize>,
+        most: usize,
+        penalty: f64,
+        row: impl Fn(usize) -> &'r [f64],
+    ) -> Result<()> {
         let room = most - self.order.vectors.len();
-        let rows =
-            |vectors: &[usize]| vectors.iter().flat_map(|&i| row(i).iter().copied()).collect::<Vec<_>>();
+        let rows = |vectors: &[usize]| vectors.iter().flat_map(|&i| row(i).iter().copied()).try_collect_vec();
         if fresh.is_empty() && self.order.own.is_some() {
-            let rows = rows(&self.order.vectors);
-            self.size(&rows);
+            let rows = rows(&self.order.vectors)?;
+            self.size(&rows)?;
         }
         for i in fresh.into_iter().take(room) {
             self.order.vectors.push(i);
             self.order.penalties.push(penalty);
             if self.order.own.is_some() {
-                let rows = rows(&self.order.vectors);
-                self.size(&rows);
+                let rows = rows(&self.order.vectors)?;
+                self.size(&rows)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -324,7 +340,7 @@ pub(super) fn order(
             true if size > 0.0 => 1.0 / size,
             true => 0.0,
         })
-        .collect();
+        .try_collect_vec()?;
     let (quadratic, par) = (problem.gram, problem.par);
     Penalised { quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, par }.order(
         problem.max_vectors,
@@ -358,7 +374,7 @@ pub(super) fn lars_order(
     for v in &mut linear {
         *v *= cost;
     }
-    let mut quadratic = zeros("the square of a kernel matrix", m * m)?;
+    let mut quadratic = try_zeros("the square of a kernel matrix", m * m)?;
     Watch::new(problem.monitor, "squared kernel matrix", m).stretches(m, (m * m) as u64, |lines, _| {
         problem.par.for_each_chunk(&mut quadratic[lines.start * m..lines.end * m], m, |i, line| {
             let i = lines.start + i;
@@ -369,7 +385,7 @@ pub(super) fn lars_order(
         Ok(())
     })?;
     mirror(&mut quadratic, m);
-    let (weights, par) = (vec![1.0; m], problem.par);
+    let (weights, par) = (try_vec![1.0; m]?, problem.par);
     Penalised { quadratic: &quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, par }.order(
         problem.max_vectors,
         penalty,

@@ -17,6 +17,8 @@
 //! Cost of an event: m |A| for the residuals, |A|^2 for the Cholesky factor of H_AA, which grows by a row or loses one.
 
 use crate::control::Par;
+use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::simd::blas::{add_rows, axpy, dot};
 
 /// A vector whose squared distance from the span of those inside is below this share of its squared length is in it.
@@ -67,9 +69,10 @@ pub(super) struct Lasso<'a> {
 
 impl<'a> Lasso<'a> {
     /// At the lambda where the first vector comes in: H (m, m), t (m,), c (m,). A vector with c = 0 stays out.
-    pub(super) fn new(quadratic: &'a [f64], linear: Vec<f64>, weights: &'a [f64], par: Par) -> Self {
+    pub(super) fn new(quadratic: &'a [f64], linear: Vec<f64>, weights: &'a [f64], par: Par) -> Result<Self> {
         let m = weights.len();
-        let barred: Vec<bool> = (0..m).map(|i| !(weights[i] > 0.0 && quadratic[i * m + i] > 0.0)).collect();
+        let barred: Vec<bool> =
+            (0..m).map(|i| !(weights[i] > 0.0 && quadratic[i * m + i] > 0.0)).try_collect_vec()?;
         let half = (0..m).filter(|&i| !barred[i]).map(|i| linear[i].abs() / weights[i]).fold(0.0, f64::max);
         let mut lasso = Self {
             quadratic,
@@ -81,8 +84,8 @@ impl<'a> Lasso<'a> {
             b: Vec::new(),
             rates: Vec::new(),
             factor: Triangle::default(),
-            residual: linear.clone(),
-            falls: vec![0.0; m],
+            residual: linear.try_to_vec()?,
+            falls: try_vec![0.0; m]?,
             linear,
             barred,
             spanned: Vec::new(),
@@ -92,7 +95,7 @@ impl<'a> Lasso<'a> {
             standing: 0,
         };
         lasso.next = lasso.next_event();
-        lasso
+        Ok(lasso)
     }
 
     /// h of the next event, and the event.
@@ -135,7 +138,7 @@ impl<'a> Lasso<'a> {
     }
 
     /// Goes to the next event and through it.
-    pub(super) fn advance(&mut self) {
+    pub(super) fn advance(&mut self) -> Result<()> {
         let (half, event) = self.next;
         let step = self.half - half;
         for (b, rate) in self.b.iter_mut().zip(&self.rates) {
@@ -152,40 +155,42 @@ impl<'a> Lasso<'a> {
         self.standing += 1;
         self.events += 1;
         if self.events.is_multiple_of(AFRESH) {
-            self.correct();
+            self.correct()?;
         }
         match event {
-            Event::Enter(i, sign) => self.enter(i, sign),
+            Event::Enter(i, sign) => self.enter(i, sign)?,
             Event::Leave(place) => {
                 let i = self.leave(place);
                 self.barred[i] = false;
             }
-            Event::End => return,
+            Event::End => return Ok(()),
         }
-        self.direction();
+        self.direction()?;
         // A newcomer that would move against its sign was at its bound by rounding alone.
         while let Some(place) =
             (0..self.inside.len()).find(|&p| self.b[p] == 0.0 && self.rates[p] * self.signs[p] <= 0.0)
         {
             let i = self.leave(place);
             self.waiting.push(i);
-            self.direction();
+            self.direction()?;
         }
         self.next = self.next_event();
+        Ok(())
     }
 
-    fn enter(&mut self, i: usize, sign: f64) {
+    fn enter(&mut self, i: usize, sign: f64) -> Result<()> {
         let m = self.weights.len();
         let line = &self.quadratic[i * m..(i + 1) * m];
-        let products: Vec<f64> = self.inside.iter().map(|&k| line[k]).collect();
+        let products: Vec<f64> = self.inside.iter().map(|&k| line[k]).try_collect_vec()?;
         self.barred[i] = true;
-        if self.factor.grow(products, line[i]) {
+        if self.factor.grow(products, line[i])? {
             self.inside.push(i);
             self.signs.push(sign);
             self.b.push(0.0);
         } else {
             self.spanned.push(i);
         }
+        Ok(())
     }
 
     /// Takes out the vector at a place, which stays barred.
@@ -200,17 +205,18 @@ impl<'a> Lasso<'a> {
     }
 
     /// r afresh, and b corrected by what r_A is off.
-    fn correct(&mut self) {
+    fn correct(&mut self) -> Result<()> {
         for round in 0..2 {
-            let mut products = vec![0.0; self.weights.len()];
-            self.times(&self.b, &mut products);
+            let mut products = try_vec![0.0; self.weights.len()]?;
+            self.times(&self.b, &mut products)?;
             for ((r, t), product) in self.residual.iter_mut().zip(&self.linear).zip(&products) {
                 *r = t - product;
             }
             if round == 0 {
                 let places = self.inside.iter().zip(&self.signs);
-                let mut off: Vec<f64> =
-                    places.map(|(&i, sign)| self.residual[i] - self.half * self.weights[i] * sign).collect();
+                let mut off: Vec<f64> = places
+                    .map(|(&i, sign)| self.residual[i] - self.half * self.weights[i] * sign)
+                    .try_collect_vec()?;
                 self.factor.solve(&mut off);
                 for ((b, off), sign) in self.b.iter_mut().zip(&off).zip(&self.signs) {
                     let corrected = *b + off;
@@ -220,22 +226,27 @@ impl<'a> Lasso<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     /// out += H_.A v.
-    fn times(&self, v: &[f64], out: &mut [f64]) {
+    fn times(&self, v: &[f64], out: &mut [f64]) -> Result<()> {
         let m = self.weights.len();
-        let rows: Vec<&[f64]> = self.inside.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).collect();
+        let rows: Vec<&[f64]> =
+            self.inside.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).try_collect_vec()?;
         self.par.for_each_chunk(out, PIECE, |piece, out| add_rows(v, &rows, piece * PIECE, out));
+        Ok(())
     }
 
-    fn direction(&mut self) {
-        self.rates = self.inside.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).collect();
+    fn direction(&mut self) -> Result<()> {
+        self.rates =
+            self.inside.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).try_collect_vec()?;
         self.factor.solve(&mut self.rates);
         let mut falls = std::mem::take(&mut self.falls);
         falls.fill(0.0);
-        self.times(&self.rates, &mut falls);
+        self.times(&self.rates, &mut falls)?;
         self.falls = falls;
+        Ok(())
     }
 
     fn next_event(&self) -> (f64, Event) {
@@ -269,15 +280,15 @@ struct Triangle {
 
 impl Triangle {
     /// A row for one more vector with these inner products; false where it is in the span.
-    fn grow(&mut self, mut products: Vec<f64>, own: f64) -> bool {
+    fn grow(&mut self, mut products: Vec<f64>, own: f64) -> Result<bool> {
         self.forward(&mut products);
         let rest = own - dot(&products, &products);
         if !(rest > SPAN * own) {
-            return false;
+            return Ok(false);
         }
-        products.push(rest.sqrt());
+        products.try_push(rest.sqrt())?;
         self.rows.push(products);
-        true
+        Ok(true)
     }
 
     /// Without the vector at a place: rotations of neighbouring columns bring the rows below it back to a triangle.
@@ -331,7 +342,7 @@ mod tests {
 
     fn check(h: &[f64], t: &[f64], weights: &[f64], mut events: usize) -> usize {
         let m = t.len();
-        let mut lasso = Lasso::new(h, t.to_vec(), weights, Par::Sequential);
+        let mut lasso = Lasso::new(h, t.to_vec(), weights, Par::Sequential).unwrap();
         let scale = t.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let (mut above, mut left) = (f64::INFINITY, 0);
         while events > 0 {
@@ -361,7 +372,7 @@ mod tests {
             if event == Event::End {
                 break;
             }
-            lasso.advance();
+            lasso.advance().unwrap();
             assert!(!lasso.stands_still());
             events -= 1;
         }
@@ -390,18 +401,18 @@ mod tests {
         let h2: Vec<f64> = (0..400).map(|e| h[at(e / 20) * 10 + at(e % 20)]).collect();
         let t2: Vec<f64> = (0..20).map(|i| t[at(i)]).collect();
         check(&h2, &t2, &[1.0; 20], 1000);
-        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Par::Sequential);
+        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Par::Sequential).unwrap();
         while lasso.next().1 != Event::End {
-            lasso.advance();
+            lasso.advance().unwrap();
         }
         assert_eq!(lasso.inside.len(), 10);
     }
 
     #[test]
     fn nothing_comes_of_nothing() {
-        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Par::Sequential);
+        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Par::Sequential).unwrap();
         assert_eq!(lasso.next(), (0.0, Event::End));
-        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Par::Sequential);
+        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Par::Sequential).unwrap();
         assert_eq!(lasso.next(), (2.0, Event::Enter(0, 1.0)));
     }
 }

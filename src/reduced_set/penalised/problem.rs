@@ -5,7 +5,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, diagonal};
-use crate::memory::zeros;
+use crate::memory::{TryCollect, TryGrow, try_zeros};
 use crate::simd::blas::axpy;
 use crate::watch::Watch;
 
@@ -44,7 +44,7 @@ impl Problem<'_, '_> {
     /// K A for A (m, q).
     pub(super) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
         let (m, q) = (self.target.len(), self.target.outputs());
-        let mut out = zeros("the outputs at the vectors", m * q)?;
+        let mut out = try_zeros("the outputs at the vectors", m * q)?;
         Watch::new(self.monitor, "product", m).stretches(m, (m * q) as u64, |lines, _| {
             self.par.for_each_chunk(&mut out[lines.start * q..lines.end * q], q, |i, out| {
                 let i = lines.start + i;
@@ -104,23 +104,24 @@ impl Coefficients {
     }
 
     /// The coefficients (size, q) of a size: of the last one anew, or of the next. Of none is nothing.
-    pub(super) fn size(&mut self, rows: &[f64]) {
+    pub(super) fn size(&mut self, rows: &[f64]) -> Result<()> {
         let (q, size) = (self.outputs, rows.len() / self.outputs);
         if size == 0 {
-            return;
+            return Ok(());
         }
         if self.steps_of_size.len() == size {
             self.take_back();
         }
-        self.last.resize(rows.len(), 0.0);
+        self.last.try_resize(rows.len(), 0.0)?;
         for (place, (old, new)) in self.last.chunks_exact_mut(q).zip(rows.chunks_exact(q)).enumerate() {
             if old != new {
-                self.changes.extend(new.iter().zip(&*old).map(|(new, old)| new - old));
+                self.changes.try_extend(new.iter().zip(&*old).map(|(new, old)| new - old))?;
                 self.vector_of_step.push(place);
                 old.copy_from_slice(new);
             }
         }
         self.steps_of_size.push(self.vector_of_step.len());
+        Ok(())
     }
 
     /// Forgets the last size.
@@ -147,14 +148,14 @@ pub(in crate::reduced_set) fn kernel_matrix(
     const LOOK: usize = 400_000_000;
     let m = vectors.rows();
     let packed = PackedVectors::new(*kernel, vectors, par)?;
-    let mut k = zeros("a kernel matrix", m * m)?;
+    let mut k = try_zeros("a kernel matrix", m * m)?;
     let lines = (LOOK / (m * vectors.cols().max(1)).max(1)).max(16 * par.threads());
     for (part, out) in k.chunks_mut((lines * m).max(1)).enumerate() {
         monitor.go_on("kernel matrix", part * lines, m)?;
-        let list: Vec<usize> = (part * lines..part * lines + out.len() / m).collect();
+        let list: Vec<usize> = (part * lines..part * lines + out.len() / m).try_collect_vec()?;
         packed.values_by(vectors, &list, out, par)?;
     }
-    for (i, own) in diagonal(kernel, vectors).into_iter().enumerate() {
+    for (i, own) in diagonal(kernel, vectors)?.into_iter().enumerate() {
         k[i * m + i] = own;
     }
     mirror(&mut k, m);

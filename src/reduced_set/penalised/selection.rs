@@ -12,6 +12,7 @@ use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Kernel;
+use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec};
 use crate::path::Path;
 use crate::reduced_set::pursuit::{Known, PursuitParams, Selection, Space, check_kernel, indefinite, pursue};
 use crate::simd::blas::{axpy, dot};
@@ -102,8 +103,8 @@ pub fn select(
     let mut path = along.path(&order, &grace, par)?;
     // Vectors inside the span of earlier ones have left the order.
     if !penalties.is_empty() {
-        let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect();
-        path.penalties = path.order.iter().map(|p| at[p]).collect();
+        let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect(); // small: one penalty per vector of the path
+        path.penalties = path.order.iter().map(|p| at[p]).try_collect_vec()?;
     }
     if reason != StopReason::Converged {
         path.stop.reason = reason;
@@ -125,8 +126,8 @@ fn as_they_are(
     let mut path = Path::empty(q, reason);
     let squared = known.squared_norm();
     path.residual_norms = vec![squared.sqrt()];
-    let targets = known.of(&vectors, q);
-    let mut b = vec![0.0; vectors.len() * q];
+    let targets = known.of(&vectors, q)?;
+    let mut b = try_vec![0.0; vectors.len() * q]?;
     let mut watch = Watch::new(monitor, "coefficients", vectors.len());
     let mut steps = 0;
     for (size, &until) in (1..).zip(&own.steps_of_size) {
@@ -144,7 +145,7 @@ fn as_they_are(
         let mut rest = squared;
         for (place, row) in b.chunks_exact(q).enumerate().take(size) {
             let line = &gram[vectors[place] * m..(vectors[place] + 1) * m];
-            let mut outputs = vec![0.0; q];
+            let mut outputs = try_vec![0.0; q]?;
             for (&other, row) in vectors[..size].iter().zip(b.chunks_exact(q)) {
                 axpy(line[other], row, &mut outputs);
             }
@@ -157,10 +158,10 @@ fn as_they_are(
         }
     }
     let size = path.steps_of_size.len();
-    path.order = vectors[..size].to_vec();
-    path.penalties = penalties[..size].to_vec();
-    path.vector_of_step = own.vector_of_step[..steps].to_vec();
-    path.projections = matrix((steps, q), &own.changes[..steps * q])?.to_owned();
+    path.order = vectors[..size].try_to_vec()?;
+    path.penalties = penalties[..size].try_to_vec()?;
+    path.vector_of_step = own.vector_of_step[..steps].try_to_vec()?;
+    path.projections = try_to_matrix(matrix((steps, q), &own.changes[..steps * q])?)?;
     path.orthogonal = false;
     path.stop.iterations = size as u64;
     Ok(path)
@@ -214,13 +215,13 @@ impl Along<'_> {
         // Only the chosen ones are candidates now; one that is none stands for an empty order.
         let (first, q) = ([0], self.outputs);
         let places = if order.is_empty() { &first } else { order };
-        let chosen = self.pool.gather(places);
-        let known = self.known.of(places, q);
+        let chosen = self.pool.gather(places)?;
+        let known = self.known.of(places, q)?;
         let space = Space::of_features(self.kernel, chosen.view(), known, q, par)?;
         let params = PursuitParams {
             tolerance: self.tolerance,
             norm_bound: self.norm_bound,
-            selection: Selection::Given((0..order.len()).collect()),
+            selection: Selection::Given((0..order.len()).try_collect_vec()?),
             ..PursuitParams::new(order.len().max(1))
         };
         let mut path = pursue(&space, &params, monitor, par)?;

@@ -37,7 +37,7 @@ use crate::control::{Monitor, Par, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory::zero_matrix;
+use crate::memory::{TryCollect, TryGrow, try_vec, try_zero_matrix};
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -236,14 +236,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    fn stepper(&self, outputs: Range<usize>) -> Stepper<'s, 'a> {
+    fn stepper(&self, outputs: Range<usize>) -> Result<Stepper<'s, 'a>> {
         let rule = self.params.rule();
         match self.params.sample {
             Some(sample) => {
                 let random = Random::stream(sample.seed, outputs.start as u64);
-                Stepper::Sampled(Sampled::new(self.space, outputs, rule, sample.size, random))
+                Ok(Stepper::Sampled(Sampled::new(self.space, outputs, rule, sample.size, random)?))
             }
-            None => Stepper::Complete(Complete::new(self.space, outputs, rule)),
+            None => Ok(Stepper::Complete(Complete::new(self.space, outputs, rule)?)),
         }
     }
 
@@ -294,14 +294,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     fn record(&mut self, candidate: usize, step: Step, gain: f64, outputs: Range<usize>) -> Result<()> {
         let fresh = self.order.len();
         let at = *self.place.entry(candidate).or_insert(fresh);
-        let mut change = vec![0.0; self.space.outputs()];
+        let mut change = try_vec![0.0; self.space.outputs()]?;
         change[outputs].copy_from_slice(&step.change);
-        self.changes.extend(change);
-        self.vector_of_step.push(at);
+        self.changes.try_extend(change)?;
+        self.vector_of_step.try_push(at)?;
         if at == fresh {
-            self.order.push(candidate);
-            self.steps_of_size.push(0);
-            self.residual_norms.push(0.0);
+            self.order.try_push(candidate)?;
+            self.steps_of_size.try_push(0)?;
+            self.residual_norms.try_push(0.0)?;
         }
         if !step.line.is_empty() {
             self.lines.push(step.line);
@@ -322,7 +322,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     /// All outputs by one stepper.
     fn together(&mut self) -> Halting<StopReason> {
         let all = 0..self.space.outputs();
-        let mut stepper = self.stepper(all.clone());
+        let mut stepper = self.stepper(all.clone())?;
         loop {
             self.check()?;
             let Some(proposal) = self.propose(&mut stepper)? else { return Ok(StopReason::Converged) };
@@ -339,8 +339,10 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     fn apart(&mut self) -> Halting<StopReason> {
         let q = self.space.outputs();
         let basic = self.params.rule() == Rule::Basic;
-        let mut steppers: Vec<Stepper<'s, 'a>> = (0..q).map(|j| self.stepper(j..j + 1)).collect();
+        let mut steppers: Vec<Stepper<'s, 'a>> =
+            (0..q).map(|j| self.stepper(j..j + 1)).try_collect_results()?;
         let mut proposals =
+            // small: one proposal per output
             steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Halting<Vec<_>>>()?;
         loop {
             self.check()?;
@@ -363,7 +365,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     /// All outputs along a given order.
     fn follow(&mut self, order: &[usize]) -> Halting<StopReason> {
         let all = 0..self.space.outputs();
-        let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting);
+        let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting)?;
         for &candidate in order {
             self.check()?;
             // A candidate without a share in the residual still has its place.
@@ -382,7 +384,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let factor = if self.lines.is_empty() {
             None
         } else {
-            let mut factor = zero_matrix("the factor of a path", (m, m))?;
+            let mut factor = try_zero_matrix("the factor of a path", (m, m))?;
             for (mut row, line) in factor.rows_mut().into_iter().zip(&self.lines) {
                 row.iter_mut().zip(line).for_each(|(to, from)| *to = *from);
             }

@@ -4,7 +4,7 @@ use super::space::{Halting, Space};
 use super::stepper::{NEGATIVE, Proposal, Rule, Step, score};
 use crate::control::{Monitor, Par};
 use crate::error::Result;
-use crate::memory::more_room;
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_reserve, try_vec};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot, row_times};
 use std::ops::Range;
@@ -58,21 +58,21 @@ impl<'s, 'a> Sampled<'s, 'a> {
         rule: Rule,
         size: usize,
         random: Random,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        Ok(Self {
             space,
             rule,
             size,
             random,
-            left: (0..space.len()).collect(),
+            left: (0..space.len()).try_collect_vec()?,
             taken: Vec::new(),
             lines: Vec::new(),
             coefficients: Vec::new(),
-            missing: space.missing(outputs.clone()),
+            missing: space.missing(outputs.clone())?,
             images: Vec::new(),
             look: None,
             outputs,
-        }
+        })
     }
 
     /// The best of a random few. Where none of them is outside the span others are drawn, until none is left.
@@ -85,10 +85,10 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 let other = i + self.random.below((self.left.len() - i) as u64) as usize;
                 self.left.swap(i, other);
             }
-            let list = self.left[tried..tried + count].to_vec();
+            let list = self.left[tried..tried + count].try_to_vec()?;
             let images = self.space.images(&list, monitor, par)?;
             let mut seen = self.see(&list, &images, par)?;
-            seen.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
+            seen.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
             let mut inside = Vec::new();
             let mut best = None;
             for mut one in seen {
@@ -115,7 +115,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
                     pivot: if basic { length } else { length.sqrt() },
                     line: one.line,
                     correlations: one.correlations,
-                    image: images[one.at * n..(one.at + 1) * n].to_vec(),
+                    image: images[one.at * n..(one.at + 1) * n].try_to_vec()?,
                 });
                 return Ok(Some(Proposal { candidate: list[one.at], gain }));
             }
@@ -131,15 +131,15 @@ impl<'s, 'a> Sampled<'s, 'a> {
         let kernel =
             if on_rows || t == 0 { Vec::new() } else { self.space.kernel(list, &self.taken, par)? };
         let n = images.len() / list.len();
-        let seen = par.map(list.len(), |at| -> Result<Seen> {
+        par.try_map(list.len(), |at| {
             let p = list[at];
             let (own, correlations, line) = if on_rows {
                 let image = &images[at * n..(at + 1) * n];
                 (dot(image, image), row_times(image, &self.missing, q), Vec::new())
             } else {
-                let line = kernel[at * t..(at + 1) * t].to_vec();
+                let line = kernel[at * t..(at + 1) * t].try_to_vec()?;
                 let mut correlations =
-                    self.space.targets[p * all..(p + 1) * all][self.outputs.clone()].to_vec();
+                    self.space.targets[p * all..(p + 1) * all][self.outputs.clone()].try_to_vec()?;
                 for (c, part) in correlations.iter_mut().zip(row_times(&line, &self.coefficients, q)) {
                     *c -= part;
                 }
@@ -151,8 +151,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             }
             one.score = score(self.rule, own, &one.correlations, one.distance);
             Ok(one)
-        });
-        seen.into_iter().collect()
+        })
     }
 
     /// The row of L of a candidate, and its distance from the span.
@@ -161,7 +160,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         if !self.missing.is_empty() {
             let n = self.missing.len() / self.outputs.len();
             let image = &images[one.at * n..(one.at + 1) * n];
-            one.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).collect();
+            one.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).try_collect_vec()?;
         }
         for k in 0..t {
             let l = (one.line[k] - dot(&one.line[..k], &self.lines[k][..k])) / self.lines[k][k];
@@ -179,7 +178,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         let Some(look) = self.look.take() else { return Ok(None) };
         let Look { mut line, correlations, pivot, image } = look;
         let (q, n) = (self.outputs.len(), image.len());
-        let change: Vec<f64> = correlations.iter().map(|c| c / pivot).collect();
+        let change: Vec<f64> = correlations.iter().map(|c| c / pivot).try_collect_vec()?;
         if self.rule == Rule::Basic {
             line.clear();
             for (missing, v) in self.missing.chunks_exact_mut(q).zip(&image) {
@@ -188,32 +187,32 @@ impl<'s, 'a> Sampled<'s, 'a> {
             if let Some(at) = self.taken.iter().position(|&p| p == proposal.candidate) {
                 axpy(1.0, &change, &mut self.coefficients[at * q..(at + 1) * q]);
             } else {
-                self.taken.push(proposal.candidate);
-                self.coefficients.extend_from_slice(&change);
+                self.taken.try_push(proposal.candidate)?;
+                self.coefficients.try_extend(change.iter().copied())?;
             }
             return Ok(Some(Step { line, change }));
         }
         line.push(pivot);
-        self.lines.push(line.clone());
+        self.lines.push(line.try_to_vec()?);
         self.left.retain(|&p| p != proposal.candidate);
-        self.taken.push(proposal.candidate);
-        more_room("predictions of the vectors chosen", &mut self.images, image.len())?;
-        self.images.extend_from_slice(&image);
+        self.taken.try_push(proposal.candidate)?;
+        try_reserve("predictions of the vectors chosen", &mut self.images, image.len())?;
+        self.images.try_extend(image.iter().copied())?;
         // The new direction in terms of the vectors taken: L' delta = e.
         let t = self.taken.len();
-        let mut delta = vec![0.0; t];
+        let mut delta = try_vec![0.0; t]?;
         delta[t - 1] = 1.0;
         for k in (0..t).rev() {
             delta[k] /= self.lines[k][k];
             let (before, rest) = delta.split_at_mut(k);
             axpy(-rest[0], &self.lines[k][..k], before);
         }
-        self.coefficients.resize(t * q, 0.0);
+        self.coefficients.try_resize(t * q, 0.0)?;
         for (&d, coefficients) in delta.iter().zip(self.coefficients.chunks_exact_mut(q)) {
             axpy(d, &change, coefficients);
         }
         if n > 0 {
-            let mut direction = vec![0.0; n];
+            let mut direction = try_vec![0.0; n]?;
             for (&d, image) in delta.iter().zip(self.images.chunks_exact(n)) {
                 axpy(d, image, &mut direction);
             }

@@ -19,7 +19,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::memory::{room, zeros};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
 use crate::watch::Watch;
 use std::ops::{ControlFlow, Range};
@@ -50,6 +50,7 @@ impl<'a> Criterion<'a> {
 }
 
 /// What ends a pursuit before its time.
+#[derive(Debug)]
 pub(in crate::reduced_set) enum Halt {
     /// An error.
     Failed(Error),
@@ -129,7 +130,7 @@ impl Known {
         monitor: &dyn Monitor,
         par: Par,
     ) -> Halting<Self> {
-        let zero = vec![0.0; target.outputs()];
+        let zero = try_vec![0.0; target.outputs()]?;
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
         if let (Some(pool), Some(bound)) = (candidates, norm_bound) {
             return Ok(Self { norms: vec![bound], targets: in_blocks(&evaluator, pool, monitor, par)? });
@@ -144,9 +145,9 @@ impl Known {
     }
 
     /// Of some of the candidates.
-    pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Self {
+    pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Result<Self> {
         let lines = places.iter().flat_map(|p| &self.targets[p * outputs..(p + 1) * outputs]);
-        Self { norms: self.norms.clone(), targets: lines.copied().collect() }
+        Ok(Self { norms: self.norms.try_to_vec()?, targets: lines.copied().try_collect_vec()? })
     }
 
     /// sum_j ||w_j||^2.
@@ -192,7 +193,7 @@ impl<'a> Space<'a> {
                 Ok(Self::of_features(kernel, pool, known, q, par)?)
             }
             Criterion::Predictions(rows) => {
-                let zero = vec![0.0; q];
+                let zero = try_vec![0.0; q]?;
                 let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
                 let rule = "at least one row to compare predictions on";
                 Error::check_param(rows.rows() > 0, "rows", 0, rule)?;
@@ -200,7 +201,7 @@ impl<'a> Space<'a> {
                 Error::check_len(what, target.vectors.cols(), rows.cols())?;
                 let mut outputs = in_blocks(&evaluator, rows, monitor, par)?;
                 let share = 1.0 / rows.rows() as f64;
-                let mut norms = vec![0.0; q];
+                let mut norms = try_vec![0.0; q]?;
                 for line in outputs.chunks_exact(q) {
                     for (norm, v) in norms.iter_mut().zip(line) {
                         *norm += share * v * v;
@@ -213,7 +214,7 @@ impl<'a> Space<'a> {
                 let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
                 if used.complete && n * pool.rows() <= used.room {
                     let values = images_of(&kernel, pool, rows, monitor, par)?;
-                    own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
+                    own = values.chunks_exact(n).map(|line| dot(line, line)).try_collect_vec()?;
                     let mut watch = Watch::new(monitor, "inner products", pool.rows());
                     for line in values.chunks_exact(n) {
                         if let ControlFlow::Break(reason) = watch.look((n * q) as u64) {
@@ -223,7 +224,7 @@ impl<'a> Space<'a> {
                     }
                     images = Some(values);
                 } else if used.complete {
-                    let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).collect();
+                    let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).try_collect_vec()?;
                     let adjoint = ExpansionView::new(kernel, rows, matrix((n, q), &scaled)?, &zero)?;
                     targets = in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par)?;
                     own = mean_squares(&kernel, pool, rows, monitor, par)?;
@@ -242,14 +243,14 @@ impl<'a> Space<'a> {
         outputs: usize,
         par: Par,
     ) -> Result<Self> {
-        let own = diagonal(&kernel, pool);
+        let own = diagonal(&kernel, pool)?;
         if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
             return Err(indefinite(&kernel, negative));
         }
-        let all: Vec<usize> = (0..pool.rows()).collect();
+        let all: Vec<usize> = (0..pool.rows()).try_collect_vec()?;
         let source = KernelRows::new(kernel, pool, &all, Precision::Double, par)?;
         let Known { norms, targets } = known;
-        Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own, targets, norms })
+        Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own: own, targets, norms })
     }
 
     /// Number of candidates.
@@ -273,9 +274,10 @@ impl<'a> Space<'a> {
         match &self.kind {
             Kind::Features(source) => {
                 let columns_wanted = list.len();
-                let columns = list.iter().map(|_| zeros("columns of a kernel matrix", count));
-                let mut columns = columns.collect::<Result<Vec<Vec<f64>>>>()?;
-                let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+                let columns = list.iter().map(|_| try_zeros("columns of a kernel matrix", count));
+                let mut columns = columns.try_collect_results()?;
+                let mut slices: Vec<&mut [f64]> =
+                    columns.iter_mut().map(Vec::as_mut_slice).try_collect_vec()?;
                 let at_once =
                     (8 * BLOCK / (count * self.pool.cols().max(1)).max(1)).clamp(1, list.len().max(1));
                 for (group, slices) in slices.chunks_mut(at_once).enumerate() {
@@ -293,7 +295,7 @@ impl<'a> Space<'a> {
                 products_of(images, rows.rows(), list, monitor, par)
             }
             Kind::Predictions { rows, .. } => {
-                let few = self.pool.gather(list);
+                let few = self.pool.gather(list)?;
                 let mut values = for_blocks(*rows, list.len() * rows.cols().max(1), monitor, |block| {
                     gram(&self.kernel, block, few.view(), par).map(flat)
                 })?;
@@ -301,34 +303,37 @@ impl<'a> Space<'a> {
                 for v in &mut values {
                     *v *= share;
                 }
-                let (zero, values) = (vec![0.0; list.len()], matrix((rows.rows(), list.len()), &values)?);
+                let (zero, values) =
+                    (try_vec![0.0; list.len()]?, matrix((rows.rows(), list.len()), &values)?);
                 let expansion = ExpansionView::new(self.kernel, *rows, values, &zero)?;
                 let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par)?;
-                let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().collect();
-                Ok((0..list.len()).map(column).collect())
+                let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().try_collect_vec();
+                let columns = (0..list.len()).map(column).try_collect_results()?;
+                Ok(columns)
             }
         }
     }
 
     /// f_j(x_i) / sqrt(n) of some outputs, (n, outputs); nothing in the feature space.
-    pub(super) fn missing(&self, of: Range<usize>) -> Vec<f64> {
+    pub(super) fn missing(&self, of: Range<usize>) -> Result<Vec<f64>> {
         match &self.kind {
-            Kind::Features(_) => Vec::new(),
-            Kind::Predictions { outputs, .. } => {
-                outputs.chunks_exact(self.outputs).flat_map(|line| line[of.clone()].iter().copied()).collect()
-            }
+            Kind::Features(_) => Ok(Vec::new()),
+            Kind::Predictions { outputs, .. } => outputs
+                .chunks_exact(self.outputs)
+                .flat_map(|line| line[of.clone()].iter().copied())
+                .try_collect_vec(),
         }
     }
 
     /// A few candidates' images, (list, n): their kernel values on the rows over sqrt(n); nothing in the feature space.
     pub(super) fn images(&self, list: &[usize], monitor: &dyn Monitor, par: Par) -> Halting<Vec<f64>> {
         let Kind::Predictions { rows, .. } = &self.kind else { return Ok(Vec::new()) };
-        images_of(&self.kernel, self.pool.gather(list).view(), *rows, monitor, par)
+        images_of(&self.kernel, self.pool.gather(list)?.view(), *rows, monitor, par)
     }
 
     /// k between a few candidates and some that were taken, (list, taken).
     pub(super) fn kernel(&self, list: &[usize], taken: &[usize], par: Par) -> Result<Vec<f64>> {
-        gram(&self.kernel, self.pool.gather(list).view(), self.pool.gather(taken).view(), par).map(flat)
+        gram(&self.kernel, self.pool.gather(list)?.view(), self.pool.gather(taken)?.view(), par).map(flat)
     }
 }
 
@@ -352,7 +357,7 @@ pub(in crate::reduced_set) fn indefinite(kernel: &Kernel, evidence: f64) -> Erro
 
 /// alpha_j' K alpha_j for every output.
 fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: usize) -> Result<Vec<f64>> {
-    let (mut norms, mut sizes) = (vec![0.0; q], vec![0.0; q]);
+    let (mut norms, mut sizes) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
     for (values, alpha) in of_vectors.chunks_exact(q).zip(coefficients.chunks_exact(q)) {
         for j in 0..q {
             let part = values[j] * alpha[j];
@@ -388,7 +393,7 @@ fn mean_squares(
     let work = (n * rows.cols().max(1)).max(BLOCK / (1 + (1 << 22) / n));
     for_blocks(pool, work, monitor, |block| {
         let values = gram(kernel, block, rows, par)?;
-        Ok(flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).collect())
+        flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).try_collect_vec()
     })
 }
 
@@ -422,7 +427,7 @@ fn products_of(
     const LINES: usize = 16;
     const PART: usize = 1024;
     let (count, columns) = (images.len() / n, list.len());
-    let mut out = zeros("products of predictions", count * columns)?;
+    let mut out = try_zeros("products of predictions", count * columns)?;
     let at_once = (8 * BLOCK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * par.threads());
     for (group, out) in out.chunks_mut(at_once * columns).enumerate() {
         if let ControlFlow::Break(reason) = monitor.look("inner products", group * at_once, count) {
@@ -441,7 +446,9 @@ fn products_of(
             }
         });
     }
-    Ok((0..columns).map(|c| out.iter().skip(c).step_by(columns).copied().collect()).collect())
+    Ok((0..columns)
+        .map(|c| out.iter().skip(c).step_by(columns).copied().try_collect_vec())
+        .try_collect_results()?)
 }
 
 /// What `evaluate` gives for blocks of rows, one after the other; a row is `work` multiplications.
@@ -461,10 +468,10 @@ pub(in crate::reduced_set) fn for_blocks(
         if let ControlFlow::Break(reason) = monitor.look("inner products", start, n) {
             return Err(reason.into());
         }
-        let list: Vec<usize> = (start..n.min(start + size)).collect();
-        let values = evaluate(rows.gather(&list).view())?;
+        let list: Vec<usize> = (start..n.min(start + size)).try_collect_vec()?;
+        let values = evaluate(rows.gather(&list)?.view())?;
         if start == 0 {
-            out = room("values at all rows", values.len() / list.len() * n)?;
+            out = try_with_capacity("values at all rows", values.len() / list.len() * n)?;
         }
         out.extend(values);
     }

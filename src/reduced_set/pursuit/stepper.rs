@@ -13,7 +13,8 @@
 
 use super::space::{Halting, Space};
 use crate::control::{Monitor, Par};
-use crate::memory::zeros;
+use crate::error::Result;
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -95,10 +96,13 @@ struct Share<'a> {
 
 impl<'s, 'a> Complete<'s, 'a> {
     /// For some of the space's outputs.
-    pub(super) fn new(space: &'s Space<'a>, outputs: Range<usize>, rule: Rule) -> Self {
+    pub(super) fn new(space: &'s Space<'a>, outputs: Range<usize>, rule: Rule) -> Result<Self> {
         let q = space.outputs();
-        let correlations: Vec<f64> =
-            space.targets.chunks_exact(q).flat_map(|line| line[outputs.clone()].iter().copied()).collect();
+        let correlations: Vec<f64> = space
+            .targets
+            .chunks_exact(q)
+            .flat_map(|line| line[outputs.clone()].iter().copied())
+            .try_collect_vec()?;
         let mut stepper = Self {
             space,
             rule,
@@ -106,8 +110,8 @@ impl<'s, 'a> Complete<'s, 'a> {
             factor: Vec::new(),
             ready: HashMap::new(),
             correlations,
-            distance: space.own.clone(),
-            scores: vec![0.0; space.len()],
+            distance: space.own.try_to_vec()?,
+            scores: try_vec![0.0; space.len()]?,
             largest: space.own.iter().copied().fold(0.0, f64::max),
             steps: 0,
         };
@@ -116,7 +120,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             stepper.scores[p] =
                 score(rule, space.own[p], &stepper.correlations[p * q..(p + 1) * q], space.own[p]);
         }
-        stepper
+        Ok(stepper)
     }
 
     /// The best candidate, if any has a part in what is missing.
@@ -150,7 +154,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             let scores = &self.scores;
             let mut list: Vec<usize> = (0..scores.len())
                 .filter(|p| scores[*p] > 0.0 && *p != best && !self.ready.contains_key(p))
-                .collect();
+                .try_collect_vec()?;
             let by_score = |a: &usize, b: &usize| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b));
             if list.len() >= AHEAD {
                 list.select_nth_unstable_by(AHEAD - 1, by_score);
@@ -166,7 +170,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             self.ready.extend(list.into_iter().zip(columns));
         }
         let column = match self.ready.get(&best) {
-            Some(column) if basic => Some(Column { from: 0, values: column.values.clone() }),
+            Some(column) if basic => Some(Column { from: 0, values: column.values.try_to_vec()? }),
             _ => self.ready.remove(&best),
         };
         Ok(column.unwrap_or(Column { from: 0, values: Vec::new() }))
@@ -213,18 +217,18 @@ impl<'s, 'a> Complete<'s, 'a> {
         let (rule, q, steps, own) = (self.rule, self.outputs, self.steps, &self.space.own);
         let basic = rule == Rule::Basic;
         let pivot = if basic { own[best] } else { self.distance[best].sqrt() };
-        let mut line = Vec::with_capacity(steps + 1);
+        let mut line = try_with_capacity("a row of the pursuit's factor", steps + 1)?;
         if !basic {
             for (b, block) in self.factor.iter().enumerate() {
                 let filled = (steps - b * WIDTH).min(WIDTH);
                 line.extend_from_slice(&block[best * WIDTH..best * WIDTH + filled]);
             }
             if steps == self.factor.len() * WIDTH {
-                self.factor.push(zeros("the factor of a pursuit", self.space.len() * WIDTH)?);
+                self.factor.push(try_zeros("the factor of a pursuit", self.space.len() * WIDTH)?);
             }
         }
         let change: Vec<f64> =
-            self.correlations[best * q..(best + 1) * q].iter().map(|c| c / pivot).collect();
+            self.correlations[best * q..(best + 1) * q].iter().map(|c| c / pivot).try_collect_vec()?;
         let at = steps % WIDTH;
         let (mut latest, earlier): (&mut [f64], &[Vec<f64>]) = match self.factor.split_last_mut() {
             Some((latest, earlier)) => (latest, earlier),

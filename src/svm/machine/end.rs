@@ -12,6 +12,7 @@ use super::{Machine, room};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::Precision;
+use crate::memory::{TryCollect, TryToVec};
 use std::ops::ControlFlow;
 
 impl Machine<'_> {
@@ -52,7 +53,7 @@ impl Machine<'_> {
     /// optimum lies between the objectives as always.
     fn settle<K: KernelValue>(&mut self, columns: &Columns<'_, K>, par: Par) -> Result<()> {
         let (b, rho) = intercept(self.problem());
-        let Some((before, gain)) = self.variables.settle() else { return Ok(()) };
+        let Some((before, gain)) = self.variables.settle()? else { return Ok(()) };
         let rounding = self.measure(&before, columns, par)?;
         let size = |problem: &DualProblem| problem.beta.iter().map(|b| b.abs()).sum::<f64>();
         let gain = gain - rounding.output * (size(&before) + size(self.problem()));
@@ -124,7 +125,7 @@ impl Machine<'_> {
         let size = self.tuning.first_block(self.problem().len()).max(self.set.size);
         self.set = WorkingSet::new(size.min(room(&self.parts, columns)));
         let has_stalled = self.stop == Some(StopReason::Stalled);
-        let beta = if has_stalled { restart(self.problem()) } else { self.problem().beta.clone() };
+        let beta = if has_stalled { restart(self.problem())? } else { self.problem().beta.try_to_vec()? };
         (self.stop, self.stall, self.rounding) = (None, Stall::new(), None);
         self.is_double = K::PRECISION == Precision::Double;
         if let ControlFlow::Break(reason) = self.start_at(beta, columns, training)? {
@@ -140,10 +141,11 @@ impl Machine<'_> {
         training: &Training<'_>,
     ) -> Result<Option<Rounding>> {
         let problem = self.problem();
-        let scales = columns.segments[self.parts[0].segment].source.scales(&self.variables.rows);
-        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
-        let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).collect();
-        let scaled: Vec<f64> = used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).collect();
+        let scales = columns.segments[self.parts[0].segment].source.scales(&self.variables.rows)?;
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
+        let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).try_collect_vec()?;
+        let scaled: Vec<f64> =
+            used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).try_collect_vec()?;
         let products = self.outputs((&used, &sizes), columns, training)?;
         let scaled = self.outputs((&used, &scaled), columns, training)?;
         let (ControlFlow::Continue(products), ControlFlow::Continue(scaled)) = (products, scaled) else {
@@ -164,7 +166,7 @@ impl Machine<'_> {
         if !ended || self.settled.is_some() || self.is_proved || !self.is_double {
             return Ok(false);
         }
-        if self.start_at(self.problem().beta.clone(), columns, training)?.is_break() {
+        if self.start_at(self.problem().beta.try_to_vec()?, columns, training)?.is_break() {
             return Ok(false);
         }
         let tolerance = training.params.tolerance;

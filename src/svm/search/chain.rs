@@ -26,9 +26,8 @@ use super::work::{Prepared, Work};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::Result;
 use crate::kernels::{KernelRows, Precision};
-use crate::memory::{self, Arenas};
+use crate::memory::{self, Arenas, TryCollect, TryToVec, try_vec, try_zero_matrix};
 use crate::simd::gather::Indices;
-use ndarray::Array2;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -63,9 +62,15 @@ struct Said {
 
 impl Said {
     /// Of a machine that does not exist in this fold.
-    fn nothing(count: usize) -> Self {
+    fn nothing(count: usize) -> Result<Self> {
         let (seconds, iterations, support) = (0.0, 0, 0);
-        Self { outputs: vec![f64::NAN; count], seconds, iterations, support, stop: StopReason::Converged }
+        Ok(Self {
+            outputs: try_vec![f64::NAN; count]?,
+            seconds,
+            iterations,
+            support,
+            stop: StopReason::Converged,
+        })
     }
 }
 
@@ -90,12 +95,12 @@ impl<'c, 'w> Chain<'c, 'w> {
         memory: &'c Arenas,
     ) -> Result<Self> {
         let (plan, rows) = (work.plan, &work.grid.folds[fold]);
-        let mut position = vec![0; plan.order.len()];
+        let mut position = try_vec![0; plan.order.len()]?;
         for (place, &row) in plan.order.iter().enumerate() {
             position[row] = place;
         }
-        let mut in_fit = memory::filled("rows of a fold", position.len(), false)?;
-        let mut weights = memory::filled("weights of a fold", position.len(), 0.0)?;
+        let mut in_fit = memory::try_filled("rows of a fold", position.len(), false)?;
+        let mut weights = memory::try_filled("weights of a fold", position.len(), 0.0)?;
         for (&row, &weight) in rows.train.iter().zip(rows.weights) {
             in_fit[position[row]] = true;
             weights[row] = weight;
@@ -103,7 +108,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         let mut end = 0;
         let train = plan.sizes.iter().map(|&size| {
             end += size;
-            (end - size..end).filter(|&place| in_fit[place]).collect()
+            (end - size..end).filter(|&place| in_fit[place]).try_collect_vec()
         });
         let wanted = work.grid.wanted.row(prepared.index);
         Ok(Self {
@@ -111,9 +116,9 @@ impl<'c, 'w> Chain<'c, 'w> {
             prepared,
             fold,
             memory,
-            costs: (0..wanted.len()).filter(|&c| wanted[c]).collect(),
-            train: train.collect(),
-            test: rows.test.iter().map(|&row| position[row]).collect(),
+            costs: (0..wanted.len()).filter(|&c| wanted[c]).try_collect_vec()?,
+            train: train.try_collect_results()?,
+            test: rows.test.iter().map(|&row| position[row]).try_collect_vec()?,
             weights,
         })
     }
@@ -121,7 +126,7 @@ impl<'c, 'w> Chain<'c, 'w> {
     /// Fits and judges.
     pub(super) fn run(&self) -> Result<()> {
         let (small, large): (Vec<usize>, Vec<usize>) =
-            (0..self.machines()).partition(|&j| self.members(j).len() <= WHOLE);
+            (0..self.machines()).partition(|&j| self.size(j) <= WHOLE);
         let source = self.source()?;
         let matrix = self.prepared.matrix.as_ref();
         let of_small = if small.is_empty() {
@@ -129,15 +134,14 @@ impl<'c, 'w> Chain<'c, 'w> {
         } else {
             let held_out = self.held_out(matrix, &source)?;
             let values = Values { matrix, source: &source, held_out: &held_out, memory: self.memory };
-            self.par().map(small.len(), |k| self.along(small[k], &values, Vec::new(), None))
+            self.par().map(small.len(), |k| self.along(small[k], &values, Vec::new(), None))?
         };
-        let mut said: Vec<Vec<Said>> = (0..self.machines()).map(|_| Vec::new()).collect();
+        let mut said: Vec<Vec<Said>> = (0..self.machines()).map(|_| Vec::new()).try_collect_vec()?;
         for (j, of_machine) in small.into_iter().zip(of_small) {
             said[j] = of_machine?;
         }
         if large.is_empty() {
-            (0..self.costs.len()).for_each(|place| self.judge(place, &said));
-            return Ok(());
+            return (0..self.costs.len()).try_for_each(|place| self.judge(place, &said));
         }
         self.run_machines(&large, matrix, &source, self.memory, said, 0)
     }
@@ -146,19 +150,27 @@ impl<'c, 'w> Chain<'c, 'w> {
         self.work.plan.of_machine.len()
     }
 
-    /// Positions of the rows that a machine is fitted to.
-    fn members(&self, machine: usize) -> Vec<usize> {
-        self.work.plan.of_machine[machine].iter().flat_map(|&s| self.train[s].iter().copied()).collect()
+    /// Number of rows that a machine is fitted to.
+    fn size(&self, machine: usize) -> usize {
+        self.work.plan.of_machine[machine].iter().map(|&s| self.train[s].len()).sum()
     }
 
-    fn rows_of(&self, positions: &[usize]) -> Vec<usize> {
-        positions.iter().map(|&place| self.work.plan.order[place]).collect()
+    /// Positions of the rows that a machine is fitted to.
+    fn members(&self, machine: usize) -> Result<Vec<usize>> {
+        Ok(self.work.plan.of_machine[machine]
+            .iter()
+            .flat_map(|&s| self.train[s].iter().copied())
+            .try_collect_vec()?)
+    }
+
+    fn rows_of(&self, positions: &[usize]) -> Result<Vec<usize>> {
+        positions.iter().map(|&place| self.work.plan.order[place]).try_collect_vec()
     }
 
     /// Upper bounds of some rows for the C of an index.
-    fn upper(&self, rows: &[usize], cost: usize) -> Vec<f64> {
+    fn upper(&self, rows: &[usize], cost: usize) -> Result<Vec<f64>> {
         let cost = self.work.grid.costs[cost];
-        rows.iter().map(|&row| cost * self.weights[row]).collect()
+        rows.iter().map(|&row| cost * self.weights[row]).try_collect_vec()
     }
 
     fn par(&self) -> Par {
@@ -179,10 +191,10 @@ impl<'c, 'w> Chain<'c, 'w> {
     ) -> Result<HeldOut<'s, K>> {
         match matrix {
             Some(matrix) => {
-                let train: Vec<usize> = self.train.iter().flatten().copied().collect();
+                let train: Vec<usize> = self.train.iter().flatten().copied().try_collect_vec()?;
                 HeldOut::gather(matrix, self.work.plan.order.len(), &train, &self.test)
             }
-            None => HeldOut::computed(source, &self.rows_of(&self.test), self.par()),
+            None => HeldOut::computed(source, &self.rows_of(&self.test)?, self.par()),
         }
     }
 
@@ -193,13 +205,13 @@ impl<'c, 'w> Chain<'c, 'w> {
     }
 
     /// Shows what the machines say for the C at a place of the chain, once all of them have come so far.
-    fn judge(&self, place: usize, said: &[Vec<Said>]) {
+    fn judge(&self, place: usize, said: &[Vec<Said>]) -> Result<()> {
         let cost = self.costs[place];
-        let said: Vec<&Said> = said.iter().filter_map(|said| said.get(place)).collect();
+        let said: Vec<&Said> = said.iter().filter_map(|said| said.get(place)).try_collect_vec()?;
         if said.len() < self.machines() {
-            return;
+            return Ok(());
         }
-        let mut outputs = Array2::zeros((self.test.len(), said.len()));
+        let mut outputs = try_zero_matrix("a matrix of results", (self.test.len(), said.len()))?;
         for (j, said) in said.iter().enumerate() {
             outputs.column_mut(j).iter_mut().zip(&said.outputs).for_each(|(to, from)| *to = *from);
         }
@@ -214,6 +226,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         };
         self.work.told.done.fetch_add(1, Ordering::Relaxed);
         self.work.judge.judge(point, outputs);
+        Ok(())
     }
 
     /// A small machine for one C after the other, as far as the monitor lets it: from the first that it has said nothing
@@ -227,10 +240,10 @@ impl<'c, 'w> Chain<'c, 'w> {
     ) -> Result<Vec<Said>> {
         let &Values { source, held_out, memory, .. } = values;
         let (plan, params) = (self.work.plan, self.work.params);
-        let positions = self.members(machine);
-        let rows = self.rows_of(&positions);
-        let diagonal = source.diagonal(&rows);
-        let members: Vec<usize> = (0..rows.len()).collect();
+        let positions = self.members(machine)?;
+        let rows = self.rows_of(&positions)?;
+        let diagonal = source.diagonal(&rows)?;
+        let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
         let mut block: Option<Subproblem<K>> = None;
         let mut last: Option<DualProblem> = None;
         let look = || self.work.told.tick(&Progress::of("search", 0, 0));
@@ -241,27 +254,27 @@ impl<'c, 'w> Chain<'c, 'w> {
             }
             let start = Instant::now();
             let Some(mut problem) =
-                plan.problem(machine, &rows, &self.upper(&rows, cost), diagonal.clone())?
+                plan.problem(machine, &rows, &self.upper(&rows, cost)?, diagonal.try_to_vec()?)?
             else {
-                said.push(Said::nothing(self.test.len()));
+                said.push(Said::nothing(self.test.len())?);
                 continue;
             };
             if let Some(beta) = start_at.take() {
-                let used: Vec<usize> = (0..rows.len()).filter(|&v| beta[v] != 0.0).collect();
-                let of: Vec<usize> = used.iter().map(|&v| rows[v]).collect();
-                let weights: Vec<f64> = used.iter().map(|&v| beta[v]).collect();
-                let mut products = vec![0.0; rows.len()];
+                let used: Vec<usize> = (0..rows.len()).filter(|&v| beta[v] != 0.0).try_collect_vec()?;
+                let of: Vec<usize> = used.iter().map(|&v| rows[v]).try_collect_vec()?;
+                let weights: Vec<f64> = used.iter().map(|&v| beta[v]).try_collect_vec()?;
+                let mut products = try_vec![0.0; rows.len()]?;
                 let columns = source.with_columns(&rows, Par::Sequential)?;
                 columns.add_product(&of, &weights, &mut products, Par::Sequential)?;
                 problem.start_from(&beta, Some(&products));
             } else if let Some(last) = &last {
                 if last.is_settled() && said[place - 1].stop == StopReason::Converged {
                     let Said { ref outputs, support, stop, .. } = said[place - 1];
-                    let outputs = outputs.clone();
+                    let outputs = outputs.try_to_vec()?;
                     said.push(Said { outputs, seconds: 0.0, iterations: 0, support, stop });
                     continue;
                 }
-                problem.follow(last, self.ratio(place));
+                problem.follow(last, self.ratio(place))?;
             }
             let block = match &mut block {
                 Some(block) => {
@@ -293,15 +306,16 @@ impl<'c, 'w> Chain<'c, 'w> {
                     let held_out = self.held_out(None, &source)?;
                     let memory = &Arenas::default();
                     let values = Values::<f64> { matrix: None, source: &source, held_out: &held_out, memory };
-                    let beta = if is_early { restart(&problem) } else { problem.beta };
+                    let beta = if is_early { restart(&problem)? } else { problem.beta };
                     return self.along(machine, &values, said, Some(beta));
                 }
             }
-            let used: Vec<usize> = (0..rows.len()).filter(|&v| problem.beta[v] != 0.0).collect();
-            let of = |values: &[usize]| used.iter().map(|&v| values[v]).collect::<Vec<usize>>();
-            let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
+            let used: Vec<usize> = (0..rows.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
+            let of = |values: &[usize]| used.iter().map(|&v| values[v]).try_collect_vec();
+            let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
             let (b, _) = intercept(&problem);
-            let outputs = held_out.outputs(&of(&positions), &of(&rows), &coefficients, b, Par::Sequential)?;
+            let outputs =
+                held_out.outputs(&of(&positions)?, &of(&rows)?, &coefficients, b, Par::Sequential)?;
             let ended = if problem.survey().violation() <= params.tolerance {
                 StopReason::Converged
             } else if steps >= max_steps {
@@ -337,7 +351,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         let Some(matrix) = values.matrix else {
             return write_block(values.source, rows, kernel, stride, slots, Par::Sequential);
         };
-        let columns = Indices::new(positions);
+        let columns = Indices::new(positions)?;
         for (&position, &slot) in positions.iter().zip(slots) {
             // There is one group: its slots are consecutive.
             let line = &mut kernel[slot * stride + slots[0]..][..positions.len()];
@@ -364,10 +378,13 @@ impl<'c, 'w> Chain<'c, 'w> {
         let params = &SvmParams { cache_bytes: params.cache_bytes / par.threads().max(1), ..params.clone() };
         let training = Training { kernel, rows, params, monitor: told, par, sums };
         let (order, sizes): (Vec<usize>, Vec<usize>) = match matrix {
-            Some(_) => (plan.order.clone(), plan.sizes.clone()),
-            None => (self.rows_of(&self.train.concat()), self.train.iter().map(Vec::len).collect()),
+            Some(_) => (plan.order.try_to_vec()?, plan.sizes.try_to_vec()?),
+            None => (
+                self.rows_of(&self.train.iter().flatten().copied().try_collect_vec()?)?,
+                self.train.iter().map(Vec::len).try_collect_vec()?,
+            ),
         };
-        let machine_size = large.iter().map(|&j| self.members(j).len()).max().unwrap_or(0);
+        let machine_size = large.iter().map(|&j| self.size(j)).max().unwrap_or(0);
         let mut columns = match matrix {
             Some(matrix) => Columns::<K>::of_matrix(&training, values, order, &sizes, matrix)?,
             None => Columns::<K>::new(&training, values, order, &sizes, machine_size)?,
@@ -375,7 +392,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         let mut seats: Vec<Seat> = Vec::new();
         let mut machines: Vec<Machine<'_>> = Vec::new();
         for &j in large {
-            let Some(seat) = Seat::new(j, self, matrix.is_some(), &columns) else { continue };
+            let Some(seat) = Seat::new(j, self, matrix.is_some(), &columns)? else { continue };
             if let Some(problem) = seat.problem(self, self.costs[from])? {
                 machines.push(Machine::new(problem, false, &plan.of_machine[j], &columns, &training)?);
                 seats.push(seat);
@@ -396,7 +413,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                         continue;
                     }
                     if let Some(mut problem) = seat.problem(self, cost)? {
-                        problem.follow(machine.problem(), self.ratio(place));
+                        problem.follow(machine.problem(), self.ratio(place))?;
                         machine.go_on(problem);
                     }
                 }
@@ -415,7 +432,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 return self.run_machines::<f64>(large, None, &source, memory, said, place);
             }
             for &j in large {
-                said[j].push(Said::nothing(self.test.len()));
+                said[j].push(Said::nothing(self.test.len())?);
             }
             for (machine, seat) in machines.iter().zip(&seats) {
                 let (b, _, certificate) = machine.outcome()?;
@@ -423,7 +440,10 @@ impl<'c, 'w> Chain<'c, 'w> {
                     outputs: match &held_out {
                         None => {
                             let problem = machine.problem();
-                            self.test.iter().map(|&v| problem.gradient[v] - problem.linear[v] + b).collect()
+                            self.test
+                                .iter()
+                                .map(|&v| problem.gradient[v] - problem.linear[v] + b)
+                                .try_collect_vec()?
                         }
                         Some(held_out) => seat.outputs(held_out, machine.problem(), &columns, b, par)?,
                     },
@@ -433,7 +453,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     stop: certificate.stop,
                 };
             }
-            self.judge(place, &said);
+            self.judge(place, &said)?;
         }
         Ok(())
     }
@@ -460,33 +480,37 @@ impl Seat {
         chain: &Chain<'_, '_>,
         has_matrix: bool,
         columns: &Columns<'_, K>,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>> {
         let of_machine = &chain.work.plan.of_machine[machine];
         let ranges: Vec<Range<usize>> =
-            of_machine.iter().map(|&s| columns.segments[s].positions.clone()).collect();
-        let positions: Vec<usize> = ranges.into_iter().flatten().collect();
+            of_machine.iter().map(|&s| columns.segments[s].positions.clone()).try_collect_vec()?;
+        let positions: Vec<usize> = ranges.into_iter().flatten().try_collect_vec()?;
         let free = if has_matrix {
-            let members = chain.members(machine);
+            let members = chain.members(machine)?;
             let mut members = members.iter().peekable();
-            (0..positions.len()).filter(|&v| members.next_if(|m| **m == positions[v]).is_some()).collect()
+            (0..positions.len())
+                .filter(|&v| members.next_if(|m| **m == positions[v]).is_some())
+                .try_collect_vec()?
         } else {
-            (0..positions.len()).collect::<Vec<usize>>()
+            (0..positions.len()).try_collect_vec()?
         };
-        let rows = free.iter().map(|&v| columns.order[positions[v]]).collect();
-        let diagonal = positions.iter().map(|&position| columns.diagonal[position]).collect();
+        let rows = free.iter().map(|&v| columns.order[positions[v]]).try_collect_vec()?;
+        let diagonal = positions.iter().map(|&position| columns.diagonal[position]).try_collect_vec()?;
         let sees_all = positions.len() == columns.order.len();
-        (!free.is_empty()).then_some(Self { machine, positions, free, rows, diagonal, sees_all })
+        Ok((!free.is_empty()).then_some(Self { machine, positions, free, rows, diagonal, sees_all }))
     }
 
     /// The machine's problem for a C; none where its rows are all alike.
     fn problem(&self, chain: &Chain<'_, '_>, cost: usize) -> Result<Option<DualProblem>> {
-        let diagonal = self.free.iter().map(|&v| self.diagonal[v]).collect();
-        let upper = chain.upper(&self.rows, cost);
+        let diagonal = self.free.iter().map(|&v| self.diagonal[v]).try_collect_vec()?;
+        let upper = chain.upper(&self.rows, cost)?;
         let problem = chain.work.plan.problem(self.machine, &self.rows, &upper, diagonal)?;
-        Ok(problem.map(|problem| {
-            let all = self.free.len() == self.positions.len();
-            if all { problem } else { problem.spread(&self.free, self.diagonal.clone()) }
-        }))
+        match problem {
+            Some(problem) if self.free.len() < self.positions.len() => {
+                problem.spread(&self.free, self.diagonal.try_to_vec()?).map(Some)
+            }
+            all => Ok(all),
+        }
     }
 
     fn outputs<K: KernelValue>(
@@ -497,10 +521,10 @@ impl Seat {
         b: f64,
         par: Par,
     ) -> Result<Vec<f64>> {
-        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
-        let positions: Vec<usize> = used.iter().map(|&v| self.positions[v]).collect();
-        let rows: Vec<usize> = positions.iter().map(|&position| columns.order[position]).collect();
-        let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
+        let positions: Vec<usize> = used.iter().map(|&v| self.positions[v]).try_collect_vec()?;
+        let rows: Vec<usize> = positions.iter().map(|&position| columns.order[position]).try_collect_vec()?;
+        let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
         held_out.outputs(&positions, &rows, &coefficients, b, par)
     }
 }

@@ -8,7 +8,7 @@ use super::super::precision::KernelValue;
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory;
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 
@@ -29,9 +29,9 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
         test: &[usize],
     ) -> Result<Self> {
         let count = test.len();
-        let mut values = memory::zeros("kernel values of held-out rows", train.len() * count)?;
-        let mut lines = vec![u32::MAX; positions];
-        let columns = Indices::new(test);
+        let mut values = memory::try_zeros("kernel values of held-out rows", train.len() * count)?;
+        let mut lines = try_vec![u32::MAX; positions]?;
+        let columns = Indices::new(test)?;
         for ((line, &position), out) in (0..).zip(train).zip(values.chunks_exact_mut(count.max(1))) {
             lines[position] = line;
             columns.gather(matrix.row(position), out);
@@ -55,14 +55,14 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
     ) -> Result<Vec<f64>> {
         match self {
             Self::Values { values, lines, count } => {
-                let mut out = vec![b; *count];
+                let mut out = try_vec![b; *count]?;
                 let line = |&position: &usize| &values[lines[position] as usize * count..][..*count];
-                let rows: Vec<&[K]> = positions.iter().map(line).collect();
+                let rows: Vec<&[K]> = positions.iter().map(line).try_collect_vec()?;
                 add_rows(coefficients, &rows, 0, &mut out);
                 Ok(out)
             }
             Self::Source { source, count } => {
-                let mut out = vec![b; *count];
+                let mut out = try_vec![b; *count]?;
                 source.add_product(rows, coefficients, &mut out, par)?;
                 Ok(out)
             }

@@ -15,7 +15,7 @@ use crate::control::{Monitor, Par, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::KernelRows;
-use crate::memory::Arenas;
+use crate::memory::{Arenas, TryCollect, try_with_capacity};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
@@ -39,7 +39,7 @@ pub fn search(
 ) -> Result<Option<StopReason>> {
     check(rows, grid)?;
     let asked = (0..grid.kernels.len()).filter(|&k| grid.wanted.row(k).iter().any(|wanted| *wanted));
-    let asked: Vec<usize> = asked.collect();
+    let asked: Vec<usize> = asked.try_collect_vec()?;
     let total = grid.wanted.iter().filter(|wanted| **wanted).count() * grid.folds.len();
     let told = Told { monitor, done: AtomicUsize::new(0), total, stopped: OnceLock::new() };
     let plan = Plan::new(searched.reborrow(), rows.rows())?;
@@ -48,12 +48,12 @@ pub fn search(
     let &Grid { kernels, costs, wanted, folds } = grid;
     let grid = Grid { kernels, costs, wanted: wanted.reborrow(), folds };
     let memory = Arenas::default();
-    let learned = plan.learned(folds);
+    let learned = plan.learned(folds)?;
     let work = Work {
         rows: rows.reborrow(),
         params,
         plan: &plan,
-        learned,
+        learned: learned,
         grid,
         judge,
         told: &told,
@@ -93,8 +93,8 @@ impl Work<'_> {
         let &Self { params, par, sums, told, .. } = self;
         let memory = &self.memory;
         let largest = self.grid.costs.last().copied().unwrap_or(1.0);
-        let weights = self.plan.weights(largest);
-        let mut prepared = Vec::with_capacity(kernels.len());
+        let weights = self.plan.weights(largest)?;
+        let mut prepared = try_with_capacity("kernel matrices of the search", kernels.len())?;
         for &k in kernels {
             let kernel = self.grid.kernels[k];
             let training = Training { kernel, rows: self.rows.reborrow(), params, monitor: told, par, sums };
@@ -110,7 +110,7 @@ impl Work<'_> {
             prepared.push(Prepared { index: k, kernel, values, matrix });
         }
         let chains = kernels.len() * self.grid.folds.len();
-        let mut chains: Vec<usize> = (0..chains).collect();
+        let mut chains: Vec<usize> = (0..chains).try_collect_vec()?;
         par.try_for_each_chunk(&mut chains, 1, |_, chain| {
             let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
             Chain::new(self, &prepared[kernel], fold, memory)?.run()

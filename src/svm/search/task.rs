@@ -6,6 +6,7 @@ use super::super::single::{Regression, RegressionLoss, check_regression};
 use super::grid::Fold;
 use crate::error::{Error, Result};
 use crate::kernels::Sums;
+use crate::memory::{TryCollect, try_vec};
 use crate::multiclass::CodeMatrix;
 use std::borrow::Cow;
 
@@ -86,19 +87,19 @@ impl<'a> Plan<'a> {
                 }
                 let counts = check_task(rows, &task)?;
                 let code = task.coding.matrix(task.classes)?;
-                let segments = Segments::of(&code);
-                let order = by_class(task.labels, &counts, &segments);
+                let segments = Segments::of(&code)?;
+                let order = by_class(task.labels, &counts, &segments)?;
                 let size = |of: &Vec<usize>| of.iter().map(|&class| counts[class]).sum();
-                let sizes = segments.classes.iter().map(size).collect();
+                let sizes = segments.classes.iter().map(size).try_collect_vec()?;
                 let (code, of_machine) = (Some(code), segments.of_machine);
-                Ok(Self { searched, code, order, sizes, of_machine })
+                Ok(Self { searched, code, order: order, sizes, of_machine })
             }
             Searched::Numbers(task) => {
                 if !matches!(task.loss, RegressionLoss::Epsilon(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
                 check_regression(rows, &task)?;
-                let (order, sizes) = ((0..rows).collect(), vec![rows]);
+                let (order, sizes) = ((0..rows).try_collect_vec()?, vec![rows]);
                 let of_machine = vec![vec![0]];
                 Ok(Self { searched, code: None, order, sizes, of_machine })
             }
@@ -112,15 +113,15 @@ impl<'a> Plan<'a> {
     }
 
     /// Positions of the rows that some fold learns from, rising.
-    pub(super) fn learned(&self, folds: &[Fold<'_>]) -> Vec<usize> {
-        let mut is_learned = vec![false; self.order.len()];
+    pub(super) fn learned(&self, folds: &[Fold<'_>]) -> Result<Vec<usize>> {
+        let mut is_learned = try_vec![false; self.order.len()]?;
         folds.iter().flat_map(|fold| fold.train).for_each(|&row| is_learned[row] = true);
-        (0..self.order.len()).filter(|&position| is_learned[self.order[position]]).collect()
+        (0..self.order.len()).filter(|&position| is_learned[self.order[position]]).try_collect_vec()
     }
 
     /// The rows' upper bounds for a C, where a fold has none of its own.
-    pub(super) fn weights(&self, cost: f64) -> Vec<f64> {
-        self.searched.weights().iter().map(|w| cost * w).collect()
+    pub(super) fn weights(&self, cost: f64) -> Result<Vec<f64>> {
+        self.searched.weights().iter().map(|w| cost * w).try_collect_vec()
     }
 
     /// The problem of a machine over some rows with their upper bounds, and their K_ii; `None` where they are all on one
@@ -139,8 +140,8 @@ impl<'a> Plan<'a> {
                 Ok(both.then_some(problem))
             }
             (Searched::Numbers(Regression { targets, loss: RegressionLoss::Epsilon(epsilon), .. }), _) => {
-                let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).collect();
-                let problem = DualProblem::regression(&targets, upper, *epsilon, diagonal);
+                let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).try_collect_vec()?;
+                let problem = DualProblem::regression(&targets, upper, *epsilon, diagonal)?;
                 Ok((!rows.is_empty()).then_some(problem))
             }
             _ => Ok(None),

@@ -9,7 +9,7 @@ use super::super::params::Tuning;
 use super::super::precision::KernelValue;
 use super::super::problem::{DualProblem, GROUPS};
 use crate::error::Result;
-use crate::memory::{Arena, Arenas};
+use crate::memory::{Arena, Arenas, TryCollect, try_vec};
 use crate::simd::scan::STRIDE;
 
 /// When the solution of a block is good enough.
@@ -103,20 +103,20 @@ impl<K: KernelValue> Subproblem<K> {
         let middle = (first + anchor).next_multiple_of(STRIDE);
         let stride = middle + (members.len() - first).next_multiple_of(STRIDE);
         let slots: Vec<usize> =
-            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).collect();
+            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).try_collect_vec()?;
         let mut block = Self {
             kernel: memory.take("the kernel matrix of a block", stride * stride)?,
             stride,
             groups: [0..middle, middle..stride],
             kink: problem.kink,
             anchored: problem.anchored,
-            diagonal: vec![0.0; stride],
-            lower: vec![0.0; stride],
-            upper: vec![0.0; stride],
-            beta: vec![0.0; stride],
-            gradient: vec![0.0; stride],
-            up: vec![f64::INFINITY; stride],
-            low: vec![f64::NEG_INFINITY; stride],
+            diagonal: try_vec![0.0; stride]?,
+            lower: try_vec![0.0; stride]?,
+            upper: try_vec![0.0; stride]?,
+            beta: try_vec![0.0; stride]?,
+            gradient: try_vec![0.0; stride]?,
+            up: try_vec![f64::INFINITY; stride]?,
+            low: try_vec![f64::NEG_INFINITY; stride]?,
             steps: 0,
             patience: Patience::new(),
             wait: Wait::new(),
@@ -161,6 +161,7 @@ impl<K: KernelValue> Subproblem<K> {
 
     /// The members' coefficients and gradients.
     pub(in crate::svm) fn state(&self) -> (Vec<f64>, Vec<f64>) {
+        // small: the variables of a block
         self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
     }
 

@@ -16,6 +16,8 @@
 //!
 //! Invariant: bounds and sums are kept, the objective does not rise, gradients are exact. Cost: n m + m^2 a move for m free
 //! variables of n.
+//!
+//! All allocations are small: at most 48 free variables, or those of a block.
 
 use super::super::precision::KernelValue;
 use super::super::triangle::Triangle;
