@@ -105,7 +105,7 @@ impl<'a> Columns<'a> {
             }
         }
         let diagonal = segments[0].source.diagonal(&order)?;
-        Ok(Self { segments, order, diagonal: diagonal, depth, start })
+        Ok(Self { segments, order, diagonal, depth, start })
     }
 
     /// Columns whose kernel values are all there: those of `matrix`, whose positions stand for the rows of `order`.
@@ -127,7 +127,7 @@ impl<'a> Columns<'a> {
         });
         let segments = segments.try_collect_results()?;
         let diagonal = none.diagonal(&order)?;
-        Ok(Self { segments, order, diagonal: diagonal, depth: depth(kernel, rows), start })
+        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), start })
     }
 
     /// The columns of some training rows alone, with these K_ii; no kernel row is kept.
