@@ -259,7 +259,7 @@ pub(crate) struct Reach {
 impl Reach {
     /// Of kernel values among these rows; a function of the caller's vouches for its own.
     pub(crate) fn of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
-        Ok(Self::for_sums(kernel, rows, Sums::Any)?)
+        Self::for_sums(kernel, rows, Sums::Any)
     }
 
     /// The same for coefficients with such sums.

@@ -318,7 +318,7 @@ impl Evaluator {
     }
 
     fn frame(&self) -> Result<Frame> {
-        Ok(Frame::of(&self.kernel, self.vectors.view())?)
+        Frame::of(&self.kernel, self.vectors.view())
     }
 
     fn pack<T: Real>(&self, frame: Frame, par: Par) -> Result<Packed<T>> {

@@ -206,10 +206,10 @@ impl MovingExpansion {
         let of_block = BLOCK * self.panels.len() * width * (self.features + q);
         let at_once = LOOK.div_ceil(of_block).max(par.threads());
         for (group, blocks) in work.blocks.chunks_mut(at_once).enumerate() {
-            if group > 0 {
-                if let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once * BLOCK, n) {
-                    return Ok(ControlFlow::Break(reason));
-                }
+            if group > 0
+                && let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once * BLOCK, n)
+            {
+                return Ok(ControlFlow::Break(reason));
             }
             par.try_for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss))?;
         }
@@ -234,11 +234,10 @@ impl MovingExpansion {
         let (blocks, by_output) = (&work.blocks, &work.slopes_by_output);
         let at_once = LOOK.div_ceil(n * width * (self.features + q)).max(par.threads());
         for (group, slopes) in work.slopes.chunks_mut(at_once).enumerate() {
-            if group > 0 {
-                if let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once, self.panels.len())
-                {
-                    return Ok(ControlFlow::Break(reason));
-                }
+            if group > 0
+                && let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once, self.panels.len())
+            {
+                return Ok(ControlFlow::Break(reason));
             }
             par.try_for_each_chunk(slopes, 1, |p, slopes| {
                 self.second_pass(batch, blocks, by_output, group * at_once + p, &mut slopes[0])

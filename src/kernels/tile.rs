@@ -376,7 +376,7 @@ impl<'a> KernelRows<'a> {
         if self.function.built_in() != Kernel::Linear {
             return try_vec![0.0; q];
         }
-        Ok(self.frame.centre_products(self.source, rows, coefficients, q)?)
+        self.frame.centre_products(self.source, rows, coefficients, q)
     }
 
     /// How large rounding is in the kernel values of rows of the source, relative to each other.
@@ -404,15 +404,9 @@ impl<'a> KernelRows<'a> {
         let Packed::Blocks(blocks, _) = self.packed else {
             let kernel = self.function.built_in();
             if kernel == Kernel::Linear {
-                return Ok(rows
-                    .iter()
-                    .map(|&row| self.frame.squared_length(self.source, row))
-                    .try_collect_vec()?);
+                return rows.iter().map(|&row| self.frame.squared_length(self.source, row)).try_collect_vec();
             }
-            return Ok(rows
-                .iter()
-                .map(|&row| pair_with_itself(&kernel, self.source, row))
-                .try_collect_vec()?);
+            return rows.iter().map(|&row| pair_with_itself(&kernel, self.source, row)).try_collect_vec();
         };
         let mut diagonal = try_with_capacity("the diagonal of the kernel matrix", rows.len())?;
         let mut values = try_vec![0.0; DIAGONAL * DIAGONAL]?;

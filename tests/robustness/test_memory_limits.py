@@ -54,6 +54,16 @@ def test_drawn_runs_end_well(number):
 
 
 @ENFORCED
+@pytest.mark.parametrize("megabytes", [28, 30, 32, 34])
+def test_machines_solved_apart_report_the_refusal(megabytes):
+    """Machines without a cache choose their blocks on their own; none may continue with a refused one."""
+    drawn = draw(332)._replace(megabytes=megabytes)
+    assert (drawn.kind, drawn.callers) == ("SVC of five classes", 4)
+    ended = run(drawn, 0.5)
+    assert {end.split(":")[0] for end in ended["ended"]} <= GOOD, ended
+
+
+@ENFORCED
 def test_rows_in_the_millions_are_refused_or_trained():
     drawn = draw(0)
     assert drawn.kind == "SVC"

@@ -34,7 +34,7 @@ impl Program<'_> {
     pub(super) fn slopes(&self, p: &[f64]) -> Result<Vec<f64>> {
         let m = p.len();
         assert!(self.q.dim() == (m, m) && self.w.len() == m, "the sizes of a program agree");
-        Ok((0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).try_collect_vec()?)
+        (0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).try_collect_vec()
     }
 
     /// 1/2 p'Qp - w'p

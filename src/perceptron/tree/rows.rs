@@ -108,16 +108,15 @@ impl<T: Real> Store<T> {
     }
 
     fn insert(&mut self, hash: u64, row: &RowBuffer<T>) -> Result<u32> {
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None => {
-                match &mut self.memory {
-                    Memory::Dense(data) => data.try_resize(data.len() + self.features, T::ZERO)?,
-                    Memory::Sparse(rows) => rows.try_push(Vec::new())?,
-                }
-                self.counts.try_push(0)?;
-                (self.counts.len() - 1) as u32
+        let id = if let Some(id) = self.free.pop() {
+            id
+        } else {
+            match &mut self.memory {
+                Memory::Dense(data) => data.try_resize(data.len() + self.features, T::ZERO)?,
+                Memory::Sparse(rows) => rows.try_push(Vec::new())?,
             }
+            self.counts.try_push(0)?;
+            (self.counts.len() - 1) as u32
         };
         match &mut self.memory {
             Memory::Dense(data) => {

@@ -250,7 +250,7 @@ impl<'a> Space<'a> {
         let all: Vec<usize> = (0..pool.rows()).try_collect_vec()?;
         let source = KernelRows::new(kernel, pool, &all, Precision::Double, par)?;
         let Known { norms, targets } = known;
-        Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own: own, targets, norms })
+        Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own, targets, norms })
     }
 
     /// Number of candidates.

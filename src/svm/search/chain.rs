@@ -157,10 +157,10 @@ impl<'c, 'w> Chain<'c, 'w> {
 
     /// Positions of the rows that a machine is fitted to.
     fn members(&self, machine: usize) -> Result<Vec<usize>> {
-        Ok(self.work.plan.of_machine[machine]
+        self.work.plan.of_machine[machine]
             .iter()
             .flat_map(|&s| self.train[s].iter().copied())
-            .try_collect_vec()?)
+            .try_collect_vec()
     }
 
     fn rows_of(&self, positions: &[usize]) -> Result<Vec<usize>> {

@@ -53,7 +53,7 @@ pub fn search(
         rows: rows.reborrow(),
         params,
         plan: &plan,
-        learned: learned,
+        learned,
         grid,
         judge,
         told: &told,

@@ -92,7 +92,7 @@ impl<'a> Plan<'a> {
                 let size = |of: &Vec<usize>| of.iter().map(|&class| counts[class]).sum();
                 let sizes = segments.classes.iter().map(size).try_collect_vec()?;
                 let (code, of_machine) = (Some(code), segments.of_machine);
-                Ok(Self { searched, code, order: order, sizes, of_machine })
+                Ok(Self { searched, code, order, sizes, of_machine })
             }
             Searched::Numbers(task) => {
                 if !matches!(task.loss, RegressionLoss::Epsilon(_)) {
