@@ -65,7 +65,10 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
         return _read_packed(path, options, progress)
     kind = format_of(path, options)
     if kind == "svmlight":
-        X, targets = load_svmlight(path, options.n_features, dtype=options.dtype, progress=progress)
+        zero_based: Any = "auto" if options.zero_based is None else options.zero_based
+        X, targets = load_svmlight(
+            path, options.n_features, zero_based=zero_based, dtype=options.dtype, progress=progress
+        )
         data = Data(X, whole(targets))
     elif kind == "csv":
         with path.open("rb") as file:
