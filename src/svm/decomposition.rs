@@ -19,6 +19,7 @@
 use super::columns::{Columns, Segment};
 use super::machine::Machine;
 use super::sharing::Sharing;
+use super::stall::BELOW_DOUBT;
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
@@ -150,8 +151,10 @@ fn check(
     training: &Training<'_>,
 ) -> Result<ControlFlow<StopReason>> {
     let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
+    // A smaller violation than the rounding of the gradients cannot be told from none.
+    let least = BELOW_DOUBT * machine.rounding();
     let mut gap = machine.survey.violation();
-    while gap <= tolerance {
+    while gap <= tolerance.max(least) {
         match machine.unshrink(columns, training)? {
             ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
             ControlFlow::Continue(false) => break,
@@ -163,6 +166,8 @@ fn check(
         Some(StopReason::Stalled)
     } else if gap <= tolerance {
         Some(StopReason::Converged)
+    } else if gap <= least {
+        Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
     } else {

@@ -19,7 +19,7 @@ use super::newton::Patience;
 use super::params::Tuning;
 use super::problem::{DualProblem, Survey};
 use super::shrinking::Variables;
-use super::stall::{Change, Stall, rise};
+use super::stall::{BELOW_DOUBT, Change, IN_DOUBT, Stall, rise, rounding};
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::training::{Training, beyond};
 use super::working_set::WorkingSet;
@@ -202,6 +202,12 @@ impl<'a> Machine<'a> {
         &self.variables.problem
     }
 
+    /// What one rounding adds to a gradient.
+    pub(super) fn rounding(&self) -> f64 {
+        let problem = self.problem();
+        rounding(&problem.gradient, &problem.beta, &problem.diagonal)
+    }
+
     /// Intercept, rho and certificate of a machine that has been solved.
     ///
     /// # Errors
@@ -281,7 +287,8 @@ impl<'a> Machine<'a> {
         training: &Training<'_>,
         tick: impl Fn() -> ControlFlow<StopReason>,
     ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
-        let (tolerance, par) = (training.params.tolerance, training.par);
+        let tolerance = training.params.tolerance.max(BELOW_DOUBT * self.rounding());
+        let par = training.par;
         let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
@@ -418,7 +425,8 @@ impl<'a> Machine<'a> {
             group: problem.group[v],
         });
         let risen = rise(moved, problem.kink, problem.anchored);
-        let idle = self.stall.idle_after(risen, promised, self.survey.violation());
+        let idle =
+            self.stall.idle_after(risen, promised, self.survey.violation(), IN_DOUBT * self.rounding());
         // The block of a large machine may have been the wrong one.
         let patience = if left != Some(StopReason::Stalled) {
             PATIENCE
