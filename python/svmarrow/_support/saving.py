@@ -187,6 +187,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         A ValueError: the file is no model, is cut off or contradicts itself, or is of an unknown version or
         class.
     """
+    if Path(path).is_fifo():
+        raise ValueError(f"{os.fspath(path)} is a pipe: a model must be a file, whose length is known")
     expansions, arrays, described = _core.read_model(os.fspath(path))
     try:
         check_room(described, arrays)

@@ -25,7 +25,12 @@ __all__ = ["is_libsvm_model", "load_libsvm_model", "model_and_base"]
 
 
 def is_libsvm_model(path: str | PathLike[str]) -> bool:
-    """Whether a model file is LIBSVM's: by its content, whatever it is called."""
+    """Whether a model file is LIBSVM's: by its content, whatever it is called.
+
+    A ValueError for a pipe, whose content could then not be read again.
+    """
+    if Path(path).is_fifo():
+        raise ValueError(f"{path} is a pipe: a model must be a file, since it is read more than once")
     with Path(path).open("rb") as file:
         return file.read(9) in (b"svm_type ", b"svm_type\t")
 
