@@ -71,8 +71,8 @@ class LowRankSVC(CertifiedClassifier):
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
     max_iter : int, default=10,000,000
-        Most pair steps of one machine; -1 is no limit. Classes that overlap under a C or sample weights of 1e12
-        would need many more; the certificate then says how far the machine is from the optimum.
+        Most pair steps of one machine; -1 is no limit. Classes that overlap under a C or sample weights of
+        1e12 would need many more; the certificate then says how far the machine is from the optimum.
     max_time : float or None, default=None
         Most seconds of training, without the choice of the points.
     random_state : int, RandomState instance or None, default=None
