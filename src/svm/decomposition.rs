@@ -19,7 +19,7 @@
 use super::columns::{Columns, Segment};
 use super::machine::Machine;
 use super::sharing::Sharing;
-use super::stall::BELOW_DOUBT;
+use super::stall::{BELOW_DOUBT, rounding};
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
@@ -141,6 +141,14 @@ fn finish(machine: &mut Machine<'_>, columns: &Columns<'_>, training: &Training<
     while machine.unshrink(columns, training)? == ControlFlow::Continue(true) {}
     machine.settle();
     Ok(())
+}
+
+impl Machine<'_> {
+    /// What one rounding adds to a gradient.
+    pub(super) fn rounding(&self) -> f64 {
+        let problem = self.problem();
+        rounding(&problem.gradient, &problem.beta, &problem.diagonal)
+    }
 }
 
 /// Ends the machine if it is done or out of steps. One that has set variables aside is done only when they are back and
