@@ -37,8 +37,6 @@ from svmarrow.reduced_set.task import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
     from svmarrow._support.progress import ProgressCallback
@@ -154,9 +152,9 @@ def compress(
         How vectors are chosen, or made. ``"auto"`` runs the pursuit for the curve and makes vectors where
         that pays, and judges both on the held-out rows: what it gives back is no worse there than the best of
         them. Its work is planned beforehand, some 10 to 30 seconds of one core, whatever the data; without
-        rows it is the pursuit alone, in milliseconds. Where the kernel is not positive semidefinite on the
-        vectors (sigmoid), the pursuit compares outputs instead of distances. The others, each by itself
-        (what is left of the model is its difference from the small one):
+        rows it is the pursuit alone, in milliseconds. For kernels that are not positive
+        semidefinite (sigmoid) the pursuit compares outputs. The others, each by itself (what is left is the
+        difference from the small model):
 
         * ``"pursuit"``: adds one vector after the other, each time the one that makes the smallest angle with
           what is left, and after each solves for all coefficients again (matching pursuit with
@@ -212,9 +210,8 @@ def compress(
     ------
     ValueError
         If a parameter is out of its range, nothing is asked for that can be done without rows, no size of an
-        explicit method meets the demands, X does not fit the model, the kernel is precomputed or, for
-        a method that measures distances, seen not to be positive semidefinite, the model is constant, or a
-        selection needs more than ``max_memory``.
+        explicit method meets the demands, X does not fit the model, the method does not take the
+        kernel, the model is constant, or a selection needs more than ``max_memory``.
     MemoryError
         If `svmarrow.reduced_set.estimate_memory` is more than this process may take.
     TypeError
@@ -405,7 +402,7 @@ def _held_out(rows: Labelled) -> tuple[Labelled, Labelled]:
 
 
 def _of_one_method(
-    make: Callable[..., Any],
+    make: Any,
     task: Task,
     judging: Labelled | None,
     asked: dict[str, Any],
