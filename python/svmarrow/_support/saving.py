@@ -184,7 +184,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If the system cannot read the file.
     svmarrow.exceptions.FormatError
-        A ValueError: the file is no model, is cut off, contradicts itself, or has an unknown version or class.
+        A ValueError: the file is no model, is cut off, contradicts itself or has an unknown version or class.
     """
     if Path(path).is_fifo():
         raise ValueError(f"{path!s} is a pipe: a model must be a file, whose length is known")
