@@ -63,6 +63,18 @@ pub enum Error {
         /// The largest entry on the diagonal.
         largest: f64,
     },
+    /// A kernel whose values between some vectors are no inner products, where distances are asked for.
+    #[error(
+        "kernel={kernel} is not allowed: it must be positive semidefinite on the vectors for a distance in feature \
+         space, but a squared length is {evidence:.3e}; compare predictions on rows instead \
+         (criterion=\"predictions\")"
+    )]
+    Indefinite {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// The squared length.
+        evidence: f64,
+    },
     /// A file does not follow its format.
     #[error("{}{}: {message}", path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
     Format {

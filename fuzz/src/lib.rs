@@ -70,7 +70,7 @@ pub fn libsvm(bytes: &[u8]) {
     for n_features in [None, Some(4)] {
         let mut read = None;
         let held = allocation_counter::measure(|| {
-            read = Some(libsvm_model::read_from(bytes, Path::new("m"), n_features));
+            read = Some(libsvm_model::read_from(bytes, Path::new("m"), n_features, IndexBase::Auto));
         });
         let Some(Ok(model)) = read else {
             assert!(
@@ -83,7 +83,7 @@ pub fn libsvm(bytes: &[u8]) {
         assert!(held.bytes_max <= FOLD * bytes.len() as u64 + matrix + FLOOR, "{held:?}");
         assert_sound(&model.expansion);
         let text = libsvm_text(&model);
-        let again = libsvm_model::read_from(&text[..], Path::new("m"), n_features);
+        let again = libsvm_model::read_from(&text[..], Path::new("m"), n_features, IndexBase::Auto);
         let again = again.expect("what was written can be read");
         assert_eq!(again.expansion.coefficients, model.expansion.coefficients);
         assert_eq!(libsvm_text(&again), text);

@@ -3,7 +3,7 @@
 //! | core | Python |
 //! |---|---|
 //! | `Param`, `Shape`, `NotFinite`, `Sparse` | `ValueError` |
-//! | `NotPositiveDefinite` | `numpy.linalg.LinAlgError` |
+//! | `NotPositiveDefinite`, `Indefinite` | `numpy.linalg.LinAlgError` |
 //! | `Format` | `svmarrow.exceptions.FormatError`, a `ValueError` |
 //! | `Io` | `OSError`, of the subclass of its errno |
 //! | `Memory` | `MemoryError` |
@@ -26,7 +26,9 @@ mod python {
 /// The exception of an error.
 pub(crate) fn to_python(error: Error) -> PyErr {
     match error {
-        Error::NotPositiveDefinite { .. } => python::LinAlgError::new_err(error.to_string()),
+        Error::NotPositiveDefinite { .. } | Error::Indefinite { .. } => {
+            python::LinAlgError::new_err(error.to_string())
+        }
         Error::Format { .. } => python::FormatError::new_err(error.to_string()),
         Error::Io { ref path, ref source } => match source.raw_os_error() {
             Some(code) => {

@@ -28,18 +28,21 @@ pub(crate) fn read_svmlight<'py>(
     single_precision: bool,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let base = match zero_based {
-        None => IndexBase::Auto,
-        Some(true) => IndexBase::Zero,
-        Some(false) => IndexBase::One,
-    };
-    let options = ReadOptions { base, n_features, single_precision };
+    let options = ReadOptions { base: index_base(zero_based), n_features, single_precision };
     let data =
         run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| svmlight::read(&path, &options, monitor))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
     // small: a tuple of arrays
     rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
+}
+
+fn index_base(zero_based: Option<bool>) -> IndexBase {
+    match zero_based {
+        None => IndexBase::Auto,
+        Some(true) => IndexBase::Zero,
+        Some(false) => IndexBase::One,
+    }
 }
 
 /// Writes one-based svmlight text, all or nothing.
@@ -56,19 +59,23 @@ pub(crate) fn write_svmlight(
 }
 
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
-/// `class_counts` and `had_probability`.
+/// `class_counts`, `zero_based` and `had_probability`.
 #[pyfunction]
-#[pyo3(signature = (path, n_features))]
+#[pyo3(signature = (path, n_features, zero_based))]
 pub(crate) fn read_libsvm_model(
     py: Python<'_>,
     path: PathBuf,
     n_features: Option<usize>,
+    zero_based: Option<bool>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let model = run(py, 1, Cost::Unknown, None, |monitor, _| libsvm_model::read(&path, n_features, monitor))?;
+    let model = run(py, 1, Cost::Unknown, None, |monitor, _| {
+        libsvm_model::read(&path, n_features, index_base(zero_based), monitor)
+    })?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
     result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()) /* small: one number per class */)?;
     result.set_item("class_counts", index_array(py, model.class_counts)?)?;
+    result.set_item("zero_based", model.zero_based)?;
     result.set_item("had_probability", model.had_probability)?;
     Ok(result)
 }

@@ -72,6 +72,8 @@ pub struct LibsvmModel {
     pub labels: Vec<i32>,
     /// (k,), how many vectors each class lists, class after class; empty if the model is no classifier.
     pub class_counts: Vec<usize>,
+    /// Columns count from 0 in the file, since the index 0 occurs; never for the precomputed kernel.
+    pub zero_based: bool,
     /// The file also had probability parameters (`svm-train -b 1`). They are not read, and `write` has none.
     pub had_probability: bool,
 }

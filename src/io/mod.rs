@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `atomic` | saving that never leaves half a file behind |
 //! | `safetensors` | svmarrow's own model file |
+//! | `columns` | columns that count from 1 or from 0 |
 //! | `container` | the safetensors container below it: header and named tensors |
 //! | `grid`, `byte_rows` | coefficients and vectors of one byte, exactly back |
 //! | `libsvm_model` | LIBSVM's model text, both ways |
@@ -18,6 +19,7 @@
 
 pub mod atomic;
 mod byte_rows;
+mod columns;
 mod container;
 mod grid;
 pub mod libsvm_model;

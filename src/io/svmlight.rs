@@ -12,23 +12,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::atomic;
+use super::columns::Columns;
+pub use super::columns::IndexBase;
 use super::lines::{Lines, Number, SparseBuilder, check_columns, excerpt, finite, push};
 use super::watched;
 use crate::control::Monitor;
 use crate::data::{Element, OwnedRows, Rows};
 use crate::error::{Error, Result};
-
-/// Index of the first column in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IndexBase {
-    /// Columns count from 1; an index 0 is an error.
-    #[default]
-    One,
-    /// Columns count from 0.
-    Zero,
-    /// From 0 if the index 0 occurs in the file, else from 1.
-    Auto,
-}
 
 /// How to read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,59 +77,21 @@ fn parse<T: Element + FromStr>(
     options: &ReadOptions,
 ) -> Result<(SparseBuilder<T>, usize, Vec<f64>)> {
     let (mut rows, mut targets) = (SparseBuilder::new(), Vec::new());
-    let mut largest = None;
-    let mut has_zero = false;
-    // With an open base, an index equal to `n_features` is too large only if a 0 occurs anywhere.
-    let mut undecided = None;
-    let beyond =
-        |index: i64, columns: usize| format!("index {index} is beyond the {columns} features of this data");
+    let mut columns = Columns::new(options.base, options.n_features);
     while lines.advance()? {
         let mut tokens = lines.before_comment()?.split_ascii_whitespace().peekable();
         let Some(first) = tokens.next() else { continue };
         push(&mut targets, target(first).map_err(|message| lines.error(message))?)?;
         tokens.next_if(|token| token.starts_with("qid:"));
-        let Some((low, high)) = rows.push_row(tokens).map_err(|trouble| lines.error(trouble))? else {
-            continue;
-        };
-        has_zero |= low == 0;
-        if low == 0 && options.base == IndexBase::One {
-            return Err(lines.error("index 0: the columns of a one-based file count from 1"));
-        }
-        largest = largest.max(Some(high));
-        if let Some(columns) = options.n_features {
-            let base = i64::from(options.base != IndexBase::Zero);
-            if (high - base).cmp_usize(columns).is_ge() {
-                return Err(lines.error(beyond(high, columns)));
-            }
-            if options.base == IndexBase::Auto && high.cmp_usize(columns).is_eq() {
-                undecided.get_or_insert((lines.number(), high));
-            }
+        if let Some((low, high)) = rows.push_row(tokens).map_err(|trouble| lines.error(trouble))? {
+            columns.add(low, high, lines.number()).map_err(|message| lines.error(message))?;
         }
     }
-    let one_based = match options.base {
-        IndexBase::One => true,
-        IndexBase::Zero => false,
-        IndexBase::Auto => !has_zero,
-    };
-    if let (false, Some((line, index)), Some(columns)) = (one_based, undecided, options.n_features) {
-        return Err(lines.error_at(line, beyond(index, columns) + ", which counts from 0"));
-    }
-    if one_based {
+    if !columns.are_zero_based() {
         rows.shift();
     }
-    let found = largest.map_or(0, |index| index as usize + usize::from(!one_based));
-    Ok((rows, options.n_features.unwrap_or(found), targets))
-}
-
-/// Comparison of a column, perhaps -1, with a count that may exceed `i64`.
-trait CompareUsize {
-    fn cmp_usize(self, other: usize) -> std::cmp::Ordering;
-}
-
-impl CompareUsize for i64 {
-    fn cmp_usize(self, other: usize) -> std::cmp::Ordering {
-        i128::from(self).cmp(&(other as i128))
-    }
+    let count = columns.count().map_err(|(line, message)| lines.error_at(line, message))?;
+    Ok((rows, count, targets))
 }
 
 fn target(token: &str) -> Result<f64, String> {

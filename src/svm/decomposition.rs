@@ -20,6 +20,7 @@ use super::columns::{Columns, Segment};
 use super::machine::Machine;
 use super::precision::{KernelValue, is_hopeless};
 use super::sharing::Sharing;
+use super::stall::{BELOW_DOUBT, rounding};
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
@@ -158,6 +159,14 @@ fn solve_apart<'a, K: KernelValue>(
     })
 }
 
+impl Machine<'_> {
+    /// What one rounding adds to a gradient.
+    pub(super) fn gradient_rounding(&self) -> f64 {
+        let problem = self.problem();
+        rounding(&problem.gradient, &problem.beta, &problem.diagonal)
+    }
+}
+
 /// Ends the machine if it is done or out of steps. One that has set variables aside is done only when they are back and
 /// still nothing is violated.
 fn check<K: KernelValue>(
@@ -166,8 +175,10 @@ fn check<K: KernelValue>(
     training: &Training<'_>,
 ) -> Result<ControlFlow<StopReason>> {
     let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
+    // A smaller violation than the rounding of the gradients cannot be told from none.
+    let least = BELOW_DOUBT * machine.gradient_rounding();
     let mut gap = machine.survey.violation();
-    while gap <= tolerance {
+    while gap <= tolerance.max(least) {
         match machine.unshrink(columns, training)? {
             ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
             ControlFlow::Continue(false) => break,
@@ -179,6 +190,8 @@ fn check<K: KernelValue>(
         Some(StopReason::Stalled)
     } else if gap <= tolerance {
         Some(StopReason::Converged)
+    } else if gap <= least {
+        Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
     } else if is_hopeless::<K>(&machine.problem().beta, &machine.problem().diagonal, tolerance) {

@@ -7,9 +7,8 @@
 //! Invariant between rounds: gradients are exact for the coefficients (sums in double precision of the same
 //! single-precision kernel values), coefficients are feasible.
 //!
-//! Cost of a round: two scans of the block a pair step, and (changed coefficients) x (columns) kernel values or
-//! multiply-adds; hence few, large rounds. A stop within a block keeps the steps made; one while a block of blocks is solved
-//! or gradients are updated leaves the machine as it was before the round.
+//! Cost of a round: two scans of the block a pair step, and (changed coefficients) x (columns) kernel values. A stop within a
+//! block keeps the steps made; one while a block of blocks is solved or gradients are updated takes the round back.
 
 mod end;
 
@@ -21,7 +20,7 @@ use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, Survey};
 use super::shrinking::Variables;
-use super::stall::{Change, Stall, rise};
+use super::stall::{BELOW_DOUBT, Change, IN_DOUBT, Stall, rise};
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::training::Training;
 use super::working_set::WorkingSet;
@@ -280,7 +279,7 @@ impl<'a> Machine<'a> {
         training: &Training<'_>,
         tick: impl Fn() -> ControlFlow<StopReason>,
     ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
-        let (tolerance, par) = (training.params.tolerance, training.par);
+        let (tolerance, par) = (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding()), training.par);
         let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
@@ -422,7 +421,8 @@ impl<'a> Machine<'a> {
             group: problem.group[v],
         });
         let risen = rise(moved, problem.kink, problem.anchored);
-        let idle = self.stall.idle_after(risen, promised, self.survey.violation());
+        let (violation, doubt) = (self.survey.violation(), IN_DOUBT * self.gradient_rounding());
+        let idle = self.stall.idle_after(risen, promised, violation, doubt);
         // The block of a large machine may have been the wrong one.
         let patience = if left != Some(StopReason::Stalled) {
             PATIENCE

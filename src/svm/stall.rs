@@ -11,7 +11,8 @@
 //! whatever happened in between, since the objective is quadratic. Changes sum to zero, so a level may be taken off the
 //! gradients: terms are of the size of the violation, and no digit is lost where the objective is large. Both numbers
 //! scale alike, so fits with C = 1e12 whose steps are tiny beside the objective keep what they promise, and only steps
-//! that undo each other do not. A machine, or a block, has stalled when in many stretches in a row neither a thousandth of
+//! that undo each other do not. Where the violation is within the rounding of the gradients, rises are rounding too, and only
+//! a violation that falls counts. A machine, or a block, has stalled when in many stretches in a row neither a thousandth of
 //! the promise came true nor the violation fell clearly below the smallest that it had.
 //!
 //! Cost: O(changed variables) a round, O(block) a stretch of some ten milliseconds.
@@ -20,6 +21,17 @@
 const KEPT: f64 = 1e-3;
 /// The same for the violation: by how much the smallest must fall.
 const CLOSER: f64 = 0.99;
+
+/// Roundings of a gradient below which a violation is rounding alone: there is nothing left to do.
+pub(super) const BELOW_DOUBT: f64 = 4.0;
+/// Roundings of a gradient below which rises may be rounding, and only a violation that falls is progress.
+pub(super) const IN_DOUBT: f64 = 64.0;
+
+/// What one rounding adds to a gradient, from the largest gradient, the largest coefficient and the largest k(x, x).
+pub(super) fn rounding(gradients: &[f64], coefficients: &[f64], diagonal: &[f64]) -> f64 {
+    let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+    f64::EPSILON * (largest(gradients) + largest(coefficients) * largest(diagonal))
+}
 
 /// One variable between two states: its coefficients, and the mean of its gradients.
 #[derive(Clone)]
@@ -59,9 +71,9 @@ impl Stall {
     }
 
     /// Takes in what a stretch has brought and what it promised, and the violation now; for how many stretches there has
-    /// been no progress.
-    pub(super) fn idle_after(&mut self, rise: f64, promise: f64, violation: f64) -> u32 {
-        let progress = rise > KEPT * promise || violation < CLOSER * self.smallest;
+    /// been no progress. `rounding` is that of the gradients.
+    pub(super) fn idle_after(&mut self, rise: f64, promise: f64, violation: f64, rounding: f64) -> u32 {
+        let progress = (violation > rounding && rise > KEPT * promise) || violation < CLOSER * self.smallest;
         self.smallest = self.smallest.min(violation);
         self.idle = if progress { 0 } else { self.idle + 1 };
         self.idle
@@ -88,11 +100,16 @@ mod tests {
         assert!((forth - 1e-3).abs() < 1e-6 && (back + 1e-3).abs() < 1e-6, "{forth} {back}");
         let mut stall = Stall::new();
         for _ in 0..100 {
-            assert_eq!(stall.idle_after(forth, 1e-3, 1.0), 0);
+            assert_eq!(stall.idle_after(forth, 1e-3, 1.0, 0.0), 0);
         }
         for look in 1..50 {
-            assert_eq!(stall.idle_after(forth + back, 2e-3, 1.0), look);
+            assert_eq!(stall.idle_after(forth + back, 2e-3, 1.0, 0.0), look);
         }
-        assert_eq!(stall.idle_after(back, 1e-3, 0.5), 0);
+        assert_eq!(stall.idle_after(back, 1e-3, 0.5, 0.0), 0);
+        // Within the rounding of the gradients only a smaller violation counts.
+        let floor = rounding(&[1.0, -3.0], &[0.5, -10.0], &[2.0, 1.0]);
+        assert_eq!(floor, 23.0 * f64::EPSILON);
+        assert_eq!(stall.idle_after(forth, 1e-3, 0.1 * floor, floor), 0);
+        assert_eq!(stall.idle_after(forth, 1e-3, 0.1 * floor, floor), 1);
     }
 }

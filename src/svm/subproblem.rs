@@ -26,7 +26,7 @@ use self::scans::{Due, Scans};
 pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
 use super::precision::{KernelValue, is_hopeless};
-use super::stall::{Change, Stall, rise};
+use super::stall::{Change, IN_DOUBT, Stall, rise, rounding};
 use crate::control::{Par, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -81,11 +81,13 @@ impl<K: KernelValue> Subproblem<K> {
                 group: u8::from(i >= self.groups[1].start),
             });
             let risen = rise(changes, self.kink, self.anchored);
-            let idle = stall.idle_after(risen, self.promised - promised, self.violation);
+            let floor = IN_DOUBT * rounding(&self.gradient, &self.beta, &self.diagonal);
+            let idle = stall.idle_after(risen, self.promised - promised, self.violation, floor);
             promised = self.promised;
             last = state(self);
             height += risen;
-            if height >= 0.0 {
+            // Within rounding the height is noise.
+            if height >= 0.0 || (idle == 0 && self.violation <= floor) {
                 (best, height) = (last.clone(), 0.0);
             }
             if is_hopeless::<K>(&self.beta, &self.diagonal, goal.tolerance) {

@@ -184,9 +184,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If the system cannot read the file.
     svmarrow.exceptions.FormatError
-        A ValueError: the file is no model, is cut off or contradicts itself, or is of an unknown version or
-        class.
+        A ValueError: the file is no model, is cut off, contradicts itself or has an unknown version or class.
     """
+    if Path(path).is_fifo():
+        raise ValueError(f"{path!s} is a pipe: a model must be a file, whose length is known")
     expansions, arrays, described = _core.read_model(os.fspath(path))
     try:
         check_room(described, arrays)

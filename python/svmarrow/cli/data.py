@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
     from svmarrow._support.progress import ProgressCallback
 
-__all__ = ["PACKED", "Data", "DataOptions", "check_writable", "format_of", "read_data", "unpacked"]
+__all__ = [
+    "PACKED",
+    "Data",
+    "DataOptions",
+    "check_writable",
+    "format_of",
+    "read_data",
+    "seekable",
+    "unpacked",
+]
 
 PACKED: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 """How compressed files are opened, by the last part of their names; the part before tells the format."""
@@ -65,7 +74,10 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
         return _read_packed(path, options, progress)
     kind = format_of(path, options)
     if kind == "svmlight":
-        X, targets = load_svmlight(path, options.n_features, dtype=options.dtype, progress=progress)
+        zero_based: Any = "auto" if options.zero_based is None else options.zero_based
+        X, targets = load_svmlight(
+            path, options.n_features, zero_based=zero_based, dtype=options.dtype, progress=progress
+        )
         data = Data(X, whole(targets))
     elif kind == "csv":
         with path.open("rb") as file:
@@ -92,6 +104,22 @@ def format_of(path: Path, options: DataOptions) -> str:
     if kind != "npz" and options.test:
         raise ValueError(f"{path}: --test is for npz files, this one is read as {kind}")
     return kind
+
+
+@contextmanager
+def seekable(path: Path) -> Iterator[Path]:
+    """A file that can be read again: the path, or for a pipe a temporary file with what it holds."""
+    if path.is_file() or not path.exists():
+        yield path
+        return
+    with TemporaryDirectory(prefix="svmarrow-") as folder:
+        plain = Path(folder) / path.name
+        with path.open("rb") as pipe, plain.open("wb") as file:
+            shutil.copyfileobj(pipe, file, 1 << 20)
+        try:
+            yield plain
+        except ValueError as error:
+            raise type(error)(str(error).replace(str(plain), str(path))) from None
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
-from svmarrow.cli.data import read_data
-from svmarrow.cli.pieces import read_pieces
+from svmarrow.cli.data import format_of, read_data
+from svmarrow.cli.pieces import has_index_zero, read_pieces
 from svmarrow.cli.rows import Data, DataOptions, with_columns
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop import as_expansion
-from svmarrow.interop.libsvm_reader import is_libsvm_model
+from svmarrow.interop.libsvm_reader import is_libsvm_model, model_and_base
 from svmarrow.io import load, load_libsvm_model, save_libsvm_model
 from svmarrow.io.model import save_as
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
@@ -125,18 +126,20 @@ def read_model_and_data(
     A safetensors model knows its number of columns, which the data must have. A LIBSVM model does not: like
     ``svm-predict``, take columns that are in one file only as zeros in the others.
     """
-    model = with_meaning(model_path, read_model(model_path))
     if not is_libsvm_model(model_path):
+        model = with_meaning(model_path, read_model(model_path))
         names = None if model.feature_names is None else tuple(map(str, model.feature_names_in_))
         columns = model.n_features_in_
         return model, [
             read_data(path, replace(options, n_features=columns, names=names), progress)
             for path, options in files
         ]
+    model, files = _with_one_base(model_path, files)
     data = [read_data(path, options, progress) for path, options in files]
+    if _is_precomputed(model):
+        return model, [_kernel_rows(path, rows, model) for (path, _), rows in zip(files, data, strict=True)]
     widest = max([model.n_features_in_, *(part.X.shape[1] for part in data)])
-    wide = with_meaning(model_path, load_libsvm_model(model_path, widest))
-    return wide, [with_columns(part, widest) for part in data]
+    return _wider(model_path, widest, files), [with_columns(part, widest) for part in data]
 
 
 def model_and_pieces(
@@ -146,20 +149,87 @@ def model_and_pieces(
 
     The model is the same for all pieces, but for columns of LIBSVM's that came later.
     """
+    if is_libsvm_model(model_path):
+        model, files = _with_one_base(model_path, [(path, options)])
+        return _widened(model_path, model, files, most)
     model = with_meaning(model_path, read_model(model_path))
     if isinstance(model, ExpansionClassifier) and model.classes_.dtype.kind not in "biuf":
         options = replace(options, text_labels=True)
-    if is_libsvm_model(model_path):
-        return _widened(model_path, model, read_pieces(path, options, most))
     names = None if model.feature_names is None else tuple(map(str, model.feature_names_in_))
     options = replace(options, n_features=model.n_features_in_, names=names)
     return ((model, piece) for piece in read_pieces(path, options, most))
 
 
 def _widened(
-    model_path: Path, model: ExpansionModel, pieces: Iterator[Data]
+    model_path: Path, model: ExpansionModel, files: list[tuple[Path, DataOptions]], most: int
 ) -> Iterator[tuple[ExpansionModel, Data]]:
-    for piece in pieces:
+    ((path, options),) = files
+    first = 0
+    for piece in read_pieces(path, options, most):
+        if _is_precomputed(model):
+            yield model, _kernel_rows(path, piece, model, first)
+            first += piece.X.shape[0]
+            continue
         if piece.X.shape[1] > model.n_features_in_:
-            model = with_meaning(model_path, load_libsvm_model(model_path, piece.X.shape[1]))
+            model = _wider(model_path, piece.X.shape[1], files)
         yield model, with_columns(piece, model.n_features_in_)
+
+
+def _with_one_base(
+    path: Path, files: list[tuple[Path, DataOptions]]
+) -> tuple[ExpansionModel, list[tuple[Path, DataOptions]]]:
+    """A LIBSVM model and how to read svmlight data with it: as in ``svm-predict``, numbers name columns.
+
+    Columns count from 0 if an index 0 occurs in any of the files. Rows of a precomputed kernel have their own
+    number there.
+    """
+    raw, zero_based = model_and_base(path, None, "auto")
+    model = with_meaning(path, raw)
+    precomputed = _is_precomputed(model)
+    text = [format_of(data, options) == "svmlight" for data, options in files]
+    zero_based = (
+        zero_based
+        or precomputed
+        or any(is_text and has_index_zero(data) for is_text, (data, _) in zip(text, files, strict=True))
+    )
+    if zero_based and not precomputed:
+        model = with_meaning(path, load_libsvm_model(path, zero_based=True))
+    return model, [
+        (data, replace(options, zero_based=zero_based) if is_text else options)
+        for is_text, (data, options) in zip(text, files, strict=True)
+    ]
+
+
+def _wider(path: Path, columns: int, files: list[tuple[Path, DataOptions]]) -> ExpansionModel:
+    """A LIBSVM model with more columns, counted as in the files."""
+    zero_based = any(bool(options.zero_based) for _, options in files)
+    return with_meaning(path, load_libsvm_model(path, columns, zero_based=zero_based))
+
+
+def _is_precomputed(model: ExpansionModel) -> bool:
+    return bool(model.expansion_.kernel == "precomputed")
+
+
+def _kernel_rows(path: Path, data: Data, model: ExpansionModel, first: int = 0) -> Data:
+    """Kernel values (n, n_features_in_) of rows; LIBSVM's text has the number of the row in the column 0.
+
+    ``svm-predict`` counts the values of a row whatever their indices are, so a row must have them all.
+    """
+    columns = model.n_features_in_
+    if not sparse.issparse(data.X):
+        if data.X.shape[1] < columns:
+            raise ValueError(
+                f"{path}: {data.X.shape[1]} columns, the model needs {columns} kernel values a row, one for "
+                "each training row up to its last vector"
+            )
+        return replace(data, X=data.X[:, :columns])
+    counts = np.diff(data.X.indptr)
+    whole = counts > columns
+    whole[whole] = data.X.indices[data.X.indptr[1:][whole] - 1] == counts[whole] - 1
+    if not whole.all():
+        row = first + int(np.argmin(whole)) + 1
+        raise ValueError(
+            f"{path}: row {row} does not hold all values of the precomputed kernel: it must be 0:number and "
+            f"then 1:value to at least {columns}:value, zeros written out"
+        )
+    return replace(data, X=data.X[:, 1 : columns + 1].toarray())

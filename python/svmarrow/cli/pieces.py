@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Survey", "read_pieces", "sample", "survey"]
+__all__ = ["Survey", "has_index_zero", "read_pieces", "sample", "survey"]
 
 #: Bytes that are looked at at once for an index 0.
 BLOCK = 1 << 24
-INDEX_ZERO = re.compile(rb"[ \t]0+:")
+INDEX_ZERO = re.compile(rb"[ \t]\+?0+:")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,17 @@ def read_pieces(path: Path, options: DataOptions, most: int) -> Generator[Data]:
             yield piece
     if rows == 0:
         raise ValueError(f"{path}: there are no rows")
+
+
+def has_index_zero(path: Path) -> bool:
+    """Whether the index 0 occurs in a svmlight file, so that its columns count from 0."""
+    with _opened(path) as file:
+        kept = b""
+        while block := file.read(BLOCK):
+            if INDEX_ZERO.search(kept + block):
+                return True
+            kept = block[-64:]
+    return False
 
 
 def survey(path: Path, options: DataOptions, most: int, *, classes: bool = True) -> Survey:
@@ -135,7 +146,7 @@ def _csv_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
 
 def _svmlight_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
     """Lines go by way of a small file to the reader; whether columns count from 0 is seen in all of them."""
-    zero_based = _has_index_zero(path)
+    zero_based = has_index_zero(path) if options.zero_based is None else options.zero_based
     with _opened(path) as file, TemporaryDirectory(prefix="svmarrow-") as folder:
         part, first = Path(folder) / "piece", 0
         while lines := _lines(file, most):
@@ -161,16 +172,6 @@ def _renumbered(text: str, part: Path, path: Path, first: int) -> str:
     """An error of a piece as one of the file."""
     text = re.sub(rf"{re.escape(str(part))}:(\d+)", lambda at: f"{path}:{int(at[1]) + first}", text)
     return text.replace(str(part), str(path))
-
-
-def _has_index_zero(path: Path) -> bool:
-    with _opened(path) as file:
-        kept = b""
-        while block := file.read(BLOCK):
-            if INDEX_ZERO.search(kept + block):
-                return True
-            kept = block[-64:]
-    return False
 
 
 def _npz_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:

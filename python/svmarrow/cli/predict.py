@@ -15,7 +15,7 @@ import typer
 from svmarrow._support.files import new_file
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.data import TEXT, DataOptions, check_writable
+from svmarrow.cli.data import TEXT, DataOptions, check_writable, seekable
 from svmarrow.cli.models import answers_of, model_and_pieces, scores_of
 from svmarrow.cli.options import DataFormat, Format, Header, Jobs, Piece, SinglePrecision, Target, TestKeys
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
@@ -77,57 +77,60 @@ def predict(
     if output is not None and output != Path("-"):
         check_writable(output, "--output", TEXT)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
-    pieces = model_and_pieces(model, data, options, piece)
-    labelled, seconds, n = Labelled(), 0.0, 0
-    fitted, rows = next(pieces)
-    if probability and getattr(fitted, "calibration", None) is None:
-        raise ValueError(
-            f"{model} has no probabilities: svmarrow compress --probability fits sigmoids on --validation, "
-            "model.calibrated(X, y) in Python"
+    with seekable(data) as source:
+        pieces = model_and_pieces(model, source, options, piece)
+        labelled, seconds, n = Labelled(), 0.0, 0
+        fitted, rows = next(pieces)
+        if probability and getattr(fitted, "calibration", None) is None:
+            raise ValueError(
+                f"{model} has no probabilities: svmarrow compress --probability fits sigmoids on "
+                "--validation, model.calibrated(X, y) in Python"
+            )
+        if output is None and rows.y is not None and (decision or probability):
+            option = "--decision" if decision else "--probability"
+            raise ValueError(
+                f"{option} is not allowed without --output where the rows have labels, since only the "
+                "accuracy is reported: give --output, '-' for standard output"
+            )
+        to_stdout = output == Path("-") or (output is None and rows.y is None)
+        to_file = None if output is None or to_stdout else output
+        written = (
+            nullcontext(sys.stdout.buffer if to_stdout else None) if to_file is None else new_file(to_file)
         )
-    if output is None and rows.y is not None and (decision or probability):
-        option = "--decision" if decision else "--probability"
-        raise ValueError(
-            f"{option} is not allowed without --output where the rows have labels, since only the accuracy "
-            "is reported: give --output, '-' for standard output"
-        )
-    to_stdout = output == Path("-") or (output is None and rows.y is None)
-    to_file = None if output is None or to_stdout else output
-    written = nullcontext(sys.stdout.buffer if to_stdout else None) if to_file is None else new_file(to_file)
-    with shown_progress(on_terminal()) as shown, written as file:
-        while True:
-            fitted.set_params(n_jobs=n_jobs)
-            started = time.perf_counter()
-            outputs = fitted.outputs(rows.X)
-            answers = answers_of(fitted, outputs)
-            seconds += time.perf_counter() - started
-            n += rows.X.shape[0]
-            if file is not None:
-                values = answers
-                if decision:
-                    values = scores_of(fitted, outputs)
-                elif probability:
-                    values = fitted.probabilities_of(outputs)
-                numbers = decision or probability or answers.dtype.kind == "f"
-                file.write(_text(values, numbers).encode("utf-8"))
-            if rows.y is not None:
-                labelled.add(data, fitted, rows.y, answers)
-            if shown.callback is not None:
-                shown.callback("rows", n, 0, float("nan"), 0)
-            following = next(pieces, None)
-            if following is None:
-                break
-            fitted, rows = following
-    if to_stdout:
-        sys.stdout.buffer.flush()
-    tell = report.to_stderr().print if to_stdout else say
-    if labelled.rows:
-        tell(labelled.told(fitted))
-        if labelled.unknown:
-            report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are no class of the model")
-    tell(f"{n:,} rows in {report.seconds(seconds)}, {1e6 * seconds / n:.1f} microseconds per row")
-    if to_file is not None:
-        tell(f"wrote {to_file}")
+        with shown_progress(on_terminal()) as shown, written as file:
+            while True:
+                fitted.set_params(n_jobs=n_jobs)
+                started = time.perf_counter()
+                outputs = fitted.outputs(rows.X)
+                answers = answers_of(fitted, outputs)
+                seconds += time.perf_counter() - started
+                n += rows.X.shape[0]
+                if file is not None:
+                    values = answers
+                    if decision:
+                        values = scores_of(fitted, outputs)
+                    elif probability:
+                        values = fitted.probabilities_of(outputs)
+                    numbers = decision or probability or answers.dtype.kind == "f"
+                    file.write(_text(values, numbers).encode("utf-8"))
+                if rows.y is not None:
+                    labelled.add(data, fitted, rows.y, answers)
+                if shown.callback is not None:
+                    shown.callback("rows", n, 0, float("nan"), 0)
+                following = next(pieces, None)
+                if following is None:
+                    break
+                fitted, rows = following
+        if to_stdout:
+            sys.stdout.buffer.flush()
+        tell = report.to_stderr().print if to_stdout else say
+        if labelled.rows:
+            tell(labelled.told(fitted))
+            if labelled.unknown:
+                report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are no class of the model")
+        tell(f"{n:,} rows in {report.seconds(seconds)}, {1e6 * seconds / n:.1f} microseconds per row")
+        if to_file is not None:
+            tell(f"wrote {to_file}")
 
 
 def _text(values: NDArray[Any], numbers: bool) -> str:

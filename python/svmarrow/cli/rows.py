@@ -38,6 +38,8 @@ class DataOptions:
         them.
     text_labels : bool
         Labels of text files stay text, whatever they look like.
+    zero_based : bool or None
+        svmlight: whether columns count from 0; None looks for an index 0.
     """
 
     format: Literal["auto", "svmlight", "csv", "npz", "parquet"] = "auto"
@@ -48,6 +50,7 @@ class DataOptions:
     single_precision: bool = False
     names: tuple[str, ...] | None = None
     text_labels: bool = False
+    zero_based: bool | None = None
 
     @property
     def dtype(self) -> type[np.floating[Any]]:

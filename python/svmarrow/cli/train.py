@@ -14,7 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from svmarrow._support.plotting import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.data import IMAGES, DataOptions, check_writable, read_data
+from svmarrow.cli.data import IMAGES, DataOptions, check_writable, read_data, seekable
 from svmarrow.cli.low_rank import fit_low_rank
 from svmarrow.cli.models import model_format, write_model
 from svmarrow.cli.options import (
@@ -195,10 +195,12 @@ def train(
     kernel_of: dict[str, Any] = {"kernel": kernel.value, "gamma": width, "degree": degree, "coef0": coef0}
     if low_rank is not None:
         settings = kernel_of | {"n_vectors": low_rank, "alpha": alpha, "n_jobs": n_jobs}
-        _train_low_rank(data, options, piece, settings, (task, scale, random_state), output, model_format_)
+        how = (task, scale, random_state)
+        with seekable(data) as source:
+            _train_low_rank(source, options, piece, settings, how, output, model_format_)
         return
-    with shown_progress(on_terminal()) as shown:
-        rows = read_data(data, options, shown.callback)
+    with shown_progress(on_terminal()) as shown, seekable(data) as source:
+        rows = read_data(source, options, shown.callback)
     common: dict[str, Any] = {
         "C": C,
         **kernel_of,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,19 +21,31 @@ from svmarrow.models.regressor import ExpansionRegressor
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["is_libsvm_model", "load_libsvm_model"]
+__all__ = ["is_libsvm_model", "load_libsvm_model", "model_and_base"]
 
 
 def is_libsvm_model(path: str | PathLike[str]) -> bool:
-    """Whether a model file is LIBSVM's: by its content, whatever it is called."""
+    """Whether a model file is LIBSVM's: by its content, whatever it is called.
+
+    A ValueError for a pipe, whose content could then not be read again.
+    """
+    if Path(path).is_fifo():
+        raise ValueError(f"{path} is a pipe: a model must be a file, since it is read more than once")
     with Path(path).open("rb") as file:
-        return file.read(9) == b"svm_type "
+        return file.read(9) in (b"svm_type ", b"svm_type\t")
 
 
 def load_libsvm_model(
-    path: str | PathLike[str], n_features: int | None = None
+    path: str | PathLike[str],
+    n_features: int | None = None,
+    *,
+    zero_based: bool | Literal["auto"] = False,
 ) -> ExpansionClassifier | ExpansionRegressor | ExpansionDetector:
     """Read a LIBSVM model, from ``svm-train`` or `save_libsvm_model`.
+
+    Files that ``svm-predict`` would read as something else are refused: indices that do not increase,
+    tokens that are no numbers, blank lines between the vectors, lines after the last one, and a last line
+    without a line feed, which may be cut off.
 
     Parameters
     ----------
@@ -42,6 +54,10 @@ def load_libsvm_model(
     n_features : int, default=None
         Number of columns of the data. The file does not say; None takes the last column in which a vector has
         a value, and rows to predict must then have as many.
+    zero_based : bool or "auto", default=False
+        Whether columns count from 0; a file with the index 0 is refused unless they do. ``"auto"``: if the
+        index 0 occurs. Give `load_svmlight` the same, or columns of the data are not those of the model.
+        The precomputed kernel has no columns to count and does not take True.
 
     Returns
     -------
@@ -58,9 +74,27 @@ def load_libsvm_model(
     svmarrow.exceptions.FormatError
         A ValueError that names the line which does not follow the format.
     """
+    return model_and_base(path, n_features, zero_based)[0]
+
+
+def model_and_base(
+    path: str | PathLike[str], n_features: int | None, zero_based: bool | Literal["auto"]
+) -> tuple[ExpansionClassifier | ExpansionRegressor | ExpansionDetector, bool]:
+    """The model of `load_libsvm_model`, and whether its columns count from 0."""
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features={n_features!r} is not allowed: it must be at least 1")
-    raw = _core.read_libsvm_model(os.fspath(path), n_features)
+    if zero_based not in (True, False, "auto"):
+        raise ValueError(f"zero_based={zero_based!r} is not allowed: it must be True, False or 'auto'")
+    base = None if zero_based == "auto" else bool(zero_based)
+    raw = _core.read_libsvm_model(os.fspath(path), n_features, base)
+    if raw["kernel"][0] == "precomputed" and base:
+        raise ValueError(
+            "zero_based=True is not allowed for the precomputed kernel: it has no columns to count"
+        )
+    return _with_meaning(raw), bool(raw["zero_based"])
+
+
+def _with_meaning(raw: dict[str, Any]) -> ExpansionClassifier | ExpansionRegressor | ExpansionDetector:
     labels = np.asarray(raw["labels"])
     expansion = KernelExpansion._of_parts(raw)
     if labels.size == 0:

@@ -1,5 +1,7 @@
 """``method="auto"``: a selection for the curve, construction where it pays, judged on held-out rows.
 
+Where the kernel is not positive semidefinite, there are no distances, and the pursuit compares outputs.
+
 Two descents through the sizes (see `judge`), with a share of the error each, so that both together are wrong
 no oftener than one would be. The pursuit goes from as many vectors as it may down, in a moment. Construction
 goes from half of the model's vectors down, each size 0.6 of the one before, and then looks between the last
@@ -31,7 +33,7 @@ from svmarrow.reduced_set.judge import Descent
 from svmarrow.reduced_set.score import without_kind
 from svmarrow.reduced_set.selection import SelectionSettings
 from svmarrow.reduced_set.sizes import promised
-from svmarrow.reduced_set.task import DEFAULT_PATH, path_of
+from svmarrow.reduced_set.task import DEFAULT_PATH, path_of, pursuit_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,7 +207,7 @@ class _Work:
         task = self.task._replace(
             method="pursuit", settings=self.choosing, y=None, scoring=None, max_time=self.left()
         )
-        return path_of(task, self.progress, every_size=True)
+        return pursuit_of(task, self.progress)
 
     def aims(self, whole: Any) -> list[float | None]:
         """Shares of the labels to try, the likelier first."""

@@ -33,6 +33,7 @@ from svmarrow.reduced_set.task import (
     Task,
     check_scoring,
     path_of,
+    pursuit_of,
 )
 
 if TYPE_CHECKING:
@@ -151,8 +152,9 @@ def compress(
         How vectors are chosen, or made. ``"auto"`` runs the pursuit for the curve and makes vectors where
         that pays, and judges both on the held-out rows: what it gives back is no worse there than the best of
         them. Its work is planned beforehand, some 10 to 30 seconds of one core, whatever the data; without
-        rows it is the pursuit alone, in milliseconds. The others, each by itself (what is left of the model
-        is its difference from the small one):
+        rows it is the pursuit alone, in milliseconds. For kernels that are not positive
+        semidefinite (sigmoid) the pursuit compares outputs. The others, each by itself (what is left is the
+        difference from the small model):
 
         * ``"pursuit"``: adds one vector after the other, each time the one that makes the smallest angle with
           what is left, and after each solves for all coefficients again (matching pursuit with
@@ -208,8 +210,8 @@ def compress(
     ------
     ValueError
         If a parameter is out of its range, nothing is asked for that can be done without rows, no size of an
-        explicit method meets the demands, X does not fit the model, the kernel is precomputed or seen not to
-        be positive semidefinite, the model is constant, or a selection needs more than ``max_memory``.
+        explicit method meets the demands, X does not fit the model, the method does not take the
+        kernel, the model is constant, or a selection needs more than ``max_memory``.
     MemoryError
         If `svmarrow.reduced_set.estimate_memory` is more than this process may take.
     TypeError
@@ -359,7 +361,8 @@ def compress(
             small = best_of_size(task, judge, confidence, shown.callback, judging.X, limits)
         else:
             about: dict[str, Any] = {"confidence": confidence, "strict": strict, "scoring": scoring}
-            small = _of_one_method(task, judging, asked, limits, about, shown.callback)
+            make = pursuit_of if method == "auto" else path_of
+            small = _of_one_method(make, task, judging, asked, limits, about, shown.callback)
     rows = X if judging is None else judging.X
     if not demanding and rows is not None:
         named = {"n_vectors": n_vectors, **limits}
@@ -399,6 +402,7 @@ def _held_out(rows: Labelled) -> tuple[Labelled, Labelled]:
 
 
 def _of_one_method(
+    make: Any,
     task: Task,
     judging: Labelled | None,
     asked: dict[str, Any],
@@ -410,7 +414,7 @@ def _of_one_method(
     demanding = any(demand is not None for demand in asked.values())
     confidence = about["confidence"]
     limited = any(limit is not None for limit in limits.values())
-    path = path_of(task, progress, every_size=demanding or limited)
+    path = make(task, progress, every_size=demanding or limited)
     if demanding and judging is not None:
         return path.select(judging.X, judging.y, **asked, **limits, **about, sample_weight=judging.weights)
     timed = task.X if judging is None else judging.X

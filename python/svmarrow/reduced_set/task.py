@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["METHODS", "RULES", "ConstantModelError", "Method", "Task", "path_of"]
+__all__ = ["METHODS", "RULES", "ConstantModelError", "Method", "Task", "path_of", "pursuit_of"]
 
 METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient")
 Method: TypeAlias = Literal["pursuit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient"]
@@ -106,6 +107,18 @@ def path_of(task: Task, progress: ProgressCallback | None, *, every_size: bool) 
     if task.method == "gradient":
         return _made(task, whole, progress, every_size=every_size)
     return _chosen(task, whole, progress)
+
+
+def pursuit_of(task: Task, progress: ProgressCallback | None, *, every_size: bool = True) -> Any:
+    """The path of a pursuit, for any kernel.
+
+    One that is not positive semidefinite on the vectors has no distances to choose by: outputs are compared.
+    """
+    try:
+        return path_of(task, progress, every_size=every_size)
+    except np.linalg.LinAlgError:
+        settings = replace(task.settings or SelectionSettings(), criterion="predictions")
+        return path_of(task._replace(settings=settings), progress, every_size=every_size)
 
 
 def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_size: bool) -> ConstructionPath:
@@ -199,14 +212,20 @@ def _chosen(task: Task, whole: Any, progress: ProgressCallback | None) -> Compre
     if by_predictions:
         compared = expansion.vectors if rows is None else rows
     refuse_selection(method, bytes_of_selection(expansion.n_outputs, pool, compared, given))
-    if method in PURSUITS:
-        rivals = None if candidates == "vectors" else core_rows(pool)
-        compared = None if compared is None else core_rows(compared)
-        path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
-    elif candidates != "vectors":
+    if method not in PURSUITS and candidates != "vectors":
         raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
-    else:
-        path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
+    try:
+        if method in PURSUITS:
+            rivals = None if candidates == "vectors" else core_rows(pool)
+            compared = None if compared is None else core_rows(compared)
+            path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
+        else:
+            path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            f"method={method!r}: {error}. method='auto' and method='gradient' take such a kernel, and "
+            "'pursuit', 'prefit' and 'basic' with settings=SelectionSettings(criterion='predictions')"
+        ) from None
     if len(path["order"]) == 0:
         raise _nothing_chosen(source, chosen, path["stop"], task.max_time)
     if path["stop"] == "max_time":

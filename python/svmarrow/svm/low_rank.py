@@ -70,8 +70,9 @@ class LowRankSVC(CertifiedClassifier):
     break_ties : bool, default=False
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
-    max_iter : int, default=-1
-        Most pair steps of one machine; -1 is no limit.
+    max_iter : int, default=10,000,000
+        Most pair steps of one machine; -1 is no limit. Classes that overlap under a C or sample weights of
+        1e12 would need many more; the certificate then says how far the machine is from the optimum.
     max_time : float or None, default=None
         Most seconds of training, without the choice of the points.
     random_state : int, RandomState instance or None, default=None
@@ -160,7 +161,7 @@ class LowRankSVC(CertifiedClassifier):
         multi_class: Literal["ovo", "ovr"] = "ovo",
         decision_function_shape: Literal["ovo", "ovr"] = "ovr",
         break_ties: bool = False,
-        max_iter: int = -1,
+        max_iter: int = 10_000_000,
         max_time: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,

@@ -14,6 +14,7 @@ use crate::control::Monitor;
 use crate::data::OwnedRows;
 use crate::error::Result;
 use crate::expansion::KernelExpansion;
+use crate::io::columns::{Columns, IndexBase};
 use crate::io::lines::{Lines, SparseBuilder, excerpt, finite, push};
 use crate::io::trouble::Trouble;
 use crate::io::watched;
@@ -23,6 +24,10 @@ use crate::memory::{TryCollect, try_zeros};
 /// Reads a model file.
 ///
 /// `n_features` sets the number of columns, which the file does not know; without it the largest index decides.
+/// `base` is the index of the first column, as for svmlight data; it has no meaning for the precomputed kernel.
+///
+/// `svm-predict` reads whatever stands in a file. What it would read as something else is refused here: indices that do
+/// not increase, tokens that are no numbers, blank lines between the vectors, which it takes for vectors.
 ///
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that is missing, repeated,
@@ -34,12 +39,22 @@ use crate::memory::{TryCollect, try_zeros};
 /// [`Error::Format`]: crate::Error::Format
 /// [`Error::Memory`]: crate::Error::Memory
 /// [`Error::Cancelled`]: crate::Error::Cancelled
-pub fn read(path: &Path, n_features: Option<usize>, monitor: &dyn Monitor) -> Result<LibsvmModel> {
-    read_from(watched::open_text(path, monitor)?, path, n_features)
+pub fn read(
+    path: &Path,
+    n_features: Option<usize>,
+    base: IndexBase,
+    monitor: &dyn Monitor,
+) -> Result<LibsvmModel> {
+    read_from(watched::open_text(path, monitor)?, path, n_features, base)
 }
 
 /// Reads a model from a stream; `path` is what its errors call it.
-pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -> Result<LibsvmModel> {
+pub fn read_from(
+    reader: impl BufRead,
+    path: &Path,
+    n_features: Option<usize>,
+    base: IndexBase,
+) -> Result<LibsvmModel> {
     let mut lines = Lines::new(reader, path);
     let header = Header::read(&mut lines)?;
     let layout = header.check().map_err(|message| lines.error(message))?;
@@ -47,15 +62,22 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
     let width = layout.classes.max(2) - 1;
     let mut vectors = SparseBuilder::<f64>::new();
     let mut listed = Vec::new(); // (m, width), as in the file; grows with the file, not with its header
-    let mut largest = 0;
+    let mut columns = Columns::new(base, n_features);
+    let mut blank = None;
     while lines.advance()? {
         let mut tokens = lines.text()?.split_ascii_whitespace().peekable();
         if tokens.peek().is_none() {
+            blank.get_or_insert(lines.number());
             continue;
         }
         let at = |trouble: Trouble| lines.error(trouble);
         if vectors.indptr.len() > layout.total {
             return Err(lines.error(format!("more support vectors than total_sv={}", layout.total)));
+        }
+        if let Some(line) = blank {
+            let rule =
+                "a blank line among the support vectors, which svm-predict takes for one: delete the line";
+            return Err(lines.error_at(line, rule));
         }
         for found in 0..width {
             let Some(token) = tokens.next_if(|token| !token.contains(':')) else {
@@ -72,17 +94,11 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
                     .error("a vector of a precomputed kernel is 0:number, the number of its training row"));
             }
         } else if let Some((low, high)) = span {
-            if low == 0 {
-                return Err(lines.error("index 0: the columns of a LIBSVM model count from 1"));
-            }
-            if let Some(columns) = n_features.filter(|&n| high as usize > n) {
-                let beyond = format!("index {high} is beyond the {columns} features asked for");
-                return Err(lines.error(beyond));
-            }
-            largest = largest.max(high as usize);
+            columns.add(low, high, lines.number()).map_err(|message| lines.error(message))?;
         }
         if !lines.is_complete() {
-            return Err(lines.error("the file ends within this line"));
+            let rule = "the file ends within this line: it may be cut off; end a line that is whole with a line feed";
+            return Err(lines.error(rule));
         }
     }
     let found = vectors.indptr.len() - 1;
@@ -91,20 +107,25 @@ pub fn read_from(reader: impl BufRead, path: &Path, n_features: Option<usize>) -
         return Err(lines.error(format!("the file ends after {found} support vectors; total_sv is {total}")));
     }
 
+    let zero_based = layout.kernel != Kernel::Precomputed && columns.are_zero_based();
+    let count = columns.count().map_err(|(line, message)| lines.error_at(line, message))?;
     let coefficients = layout.spread(listed).map_err(|trouble| lines.error_at(0, trouble))?;
     let owned = if layout.kernel == Kernel::Precomputed {
         let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).try_collect_vec()?;
         Array1::from(data).insert_axis(Axis(1)).into()
     } else {
-        vectors.shift();
+        if !zero_based {
+            vectors.shift();
+        }
         let SparseBuilder { indptr, indices, values } = vectors;
-        OwnedRows::CsrF64 { indptr, indices, values, cols: n_features.unwrap_or(largest) }
+        OwnedRows::CsrF64 { indptr, indices, values, cols: count }
     };
     Ok(LibsvmModel {
         svm_type: layout.svm_type,
         expansion: KernelExpansion::new(layout.kernel, owned, coefficients, layout.intercepts)?,
         labels: layout.labels,
         class_counts: layout.counts,
+        zero_based,
         had_probability: layout.probability,
     })
 }

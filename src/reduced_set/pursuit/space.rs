@@ -345,14 +345,7 @@ pub(in crate::reduced_set) fn check_kernel(kernel: &Kernel) -> Result<()> {
 
 /// The error for a kernel that has no feature space.
 pub(in crate::reduced_set) fn indefinite(kernel: &Kernel, evidence: f64) -> Error {
-    Error::param(
-        "kernel",
-        kernel.name(),
-        format!(
-            "positive semidefinite on the vectors for a distance in feature space, but a squared length is \
-             {evidence:.3e}; compare predictions on rows instead (criterion=\"predictions\")"
-        ),
-    )
+    Error::Indefinite { kernel: kernel.name(), evidence }
 }
 
 /// alpha_j' K alpha_j for every output.

@@ -11,7 +11,7 @@ use svmarrow::control::Silent;
 use svmarrow::data::OwnedRows;
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, LibsvmModel, SvmType};
-use svmarrow::io::svmlight::{self, ReadOptions};
+use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 use svmarrow::kernels::Kernel;
 use svmarrow::{Error, Result};
 
@@ -117,7 +117,7 @@ fn models_of_svm_train_are_read_and_written_back() {
     ] {
         for kernel in kernels {
             run("svm-train", &format!("-q {options} {kernel}"), &[data, &model]);
-            let read = libsvm_model::read(&model, Some(4), &Silent).unwrap();
+            let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, &Silent).unwrap();
             assert_eq!((read.expansion.intercepts.len(), read.had_probability), (outputs, probability));
             let rows = svmlight::read(data, &ReadOptions::default(), &Silent).unwrap();
             let expected = svm_predict(&scratch, data, &model);
@@ -125,14 +125,14 @@ fn models_of_svm_train_are_read_and_written_back() {
 
             let LibsvmModel { svm_type, expansion, labels, class_counts, .. } = &read;
             libsvm_model::write(&again, *svm_type, &expansion.view(), labels, class_counts, &Silent).unwrap();
-            let mut back = libsvm_model::read(&again, Some(4), &Silent).unwrap();
+            let mut back = libsvm_model::read(&again, Some(4), IndexBase::Auto, &Silent).unwrap();
             back.had_probability = probability;
             assert_eq!(back, read, "{options} {kernel}");
             assert_eq!(svm_predict(&scratch, data, &again), expected, "{options} {kernel}");
 
             // Without the counts the signs tell the classes; the order within the file may change, not the model.
             libsvm_model::write(&again, *svm_type, &expansion.view(), labels, &[], &Silent).unwrap();
-            let back = libsvm_model::read(&again, Some(4), &Silent).unwrap();
+            let back = libsvm_model::read(&again, Some(4), IndexBase::Auto, &Silent).unwrap();
             assert_eq!(back.expansion.view().len(), expansion.view().len());
             assert_close(&svm_predict(&scratch, data, &again), &expected);
         }
@@ -161,7 +161,7 @@ fn a_precomputed_kernel_of_svm_train() {
     let data = scratch.file("gram", text);
     let (model, again) = (scratch.path("model"), scratch.path("again"));
     run("svm-train", "-q -t 4 -c 2", &[&data, &model]);
-    let read = libsvm_model::read(&model, Some(150), &Silent).unwrap();
+    let read = libsvm_model::read(&model, Some(150), IndexBase::Auto, &Silent).unwrap();
     let expected = svm_predict(&scratch, &data, &model);
     assert_close(&predict_read(&read, &gram), &expected);
     libsvm_model::write(
@@ -173,9 +173,14 @@ fn a_precomputed_kernel_of_svm_train() {
         &Silent,
     )
     .unwrap();
-    assert_eq!(libsvm_model::read(&again, None, &Silent).unwrap(), read);
+    assert_eq!(libsvm_model::read(&again, None, IndexBase::Auto, &Silent).unwrap(), read);
     assert_eq!(svm_predict(&scratch, &data, &again), expected);
-    assert!(libsvm_model::read(&model, Some(100), &Silent).unwrap_err().to_string().contains("training row"));
+    assert!(
+        libsvm_model::read(&model, Some(100), IndexBase::Auto, &Silent)
+            .unwrap_err()
+            .to_string()
+            .contains("training row")
+    );
 }
 
 /// An expansion as joint compression makes it: any vector may have weight in any pair.
@@ -218,7 +223,7 @@ fn compressed_models_keep_their_outputs() {
         let expansion = joint(k, m, kernels[case % 4], filled);
         let labels: Vec<i32> = (0..k as i32).map(|c| 7 - 3 * c).collect();
         libsvm_model::write(&model, SvmType::CSvc, &expansion.view(), &labels, &[], &Silent).unwrap();
-        let read = libsvm_model::read(&model, Some(4), &Silent).unwrap();
+        let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, &Silent).unwrap();
         assert_eq!((&read.labels, read.expansion.kernel), (&labels, expansion.kernel));
         assert!(read.expansion.view().len() <= m * (k - 1), "more than k - 1 copies of a vector");
 
@@ -259,7 +264,7 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
     let vectors = Array2::from_shape_vec((5, 1), vec![1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().into();
     let expansion = KernelExpansion::new(Kernel::Linear, vectors, coefficients, vec![0.0; 6]).unwrap();
     libsvm_model::write(&path, SvmType::CSvc, &expansion.view(), &[1, 2, 3, 4], &[], &Silent).unwrap();
-    let read = libsvm_model::read(&path, None, &Silent).unwrap();
+    let read = libsvm_model::read(&path, None, IndexBase::Auto, &Silent).unwrap();
     let mut listed: Vec<f64> = dense(read.expansion.vectors.view()).concat();
     listed.sort_by(f64::total_cmp);
     assert_eq!(listed, [1.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0]);
@@ -304,7 +309,7 @@ const SMALL: &str = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 3\ntot
                      label 1 2 3\nnr_sv 1 1 1\nSV\n1 0.5 1:1 \n-1 0.25 2:1 \n-0.5 -0.25 1:-1 3:2 \n";
 
 fn small(text: &str) -> Result<LibsvmModel> {
-    libsvm_model::read_from(text.as_bytes(), Path::new("m"), None)
+    libsvm_model::read_from(text.as_bytes(), Path::new("m"), None, IndexBase::One)
 }
 
 #[test]
@@ -346,6 +351,8 @@ fn hostile_libsvm_models_get_an_error_with_its_line() {
         ("1 0.5 1:1", "1 0.5 0.5 1:1", 10, "no colon"),
         ("1 0.5 1:1", "1 0.5 0:1", 10, "index 0"),
         ("1 0.5 1:1", "1 0.5 1:1 1:1", 10, "twice"),
+        ("1 0.5 1:1", "1 0.5 3:1 1:1", 10, "after a larger one"),
+        ("SV\n", "SV\n\n", 10, "blank line"),
         ("-1 0.25 2:1 \n", "", 11, "after 2 support vectors"),
         ("3:2 \n", "3:2 \n1 1 1:1\n", 13, "more support vectors"),
         ("3:2 \n", "3:2", 12, "ends within"),
@@ -386,7 +393,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = value.as_bytes()[0];
         }
-        match libsvm_model::read_from(&bytes[..], Path::new("m"), None) {
+        match libsvm_model::read_from(&bytes[..], Path::new("m"), None, IndexBase::Auto) {
             Ok(model) => {
                 let view = model.expansion.view();
                 prop_assert!(ExpansionView::new(view.kernel, view.vectors, view.coefficients, view.intercepts).is_ok());

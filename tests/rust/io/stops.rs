@@ -9,7 +9,7 @@ use svmarrow::control::{Monitor, Progress, StopReason};
 use svmarrow::expansion::KernelExpansion;
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self, Contents};
-use svmarrow::io::svmlight::{self, ReadOptions};
+use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 use svmarrow::kernels::Kernel;
 use svmarrow::{Error, Result};
 
@@ -49,7 +49,7 @@ fn files_are_read_and_written_under_the_monitors_eye() {
     ];
     let read: [Task<'_>; 3] = [
         Box::new(|path, monitor| safetensors::read(path, monitor).map(drop)),
-        Box::new(|path, monitor| libsvm_model::read(path, None, monitor).map(drop)),
+        Box::new(|path, monitor| libsvm_model::read(path, None, IndexBase::Auto, monitor).map(drop)),
         Box::new(|path, monitor| svmlight::read(path, &ReadOptions::default(), monitor).map(drop)),
     ];
     for (write, read) in write.iter().zip(&read) {
