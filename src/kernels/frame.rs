@@ -11,7 +11,6 @@
 
 use super::bytes::Unit;
 use super::function::KernelFunction;
-use super::rounding::{FINISH, growth};
 use crate::control::Par;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
@@ -19,6 +18,15 @@ use crate::kernel::Kernel;
 use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::simd::blas::{axpy, axpy_compensated, dot_compensated};
 use crate::with_rows;
+
+/// Units in the last place that the exponential and the last operations of a kernel may be off.
+pub(super) const FINISH: f64 = 6.0;
+
+/// The relative error of a result of n roundings.
+pub(crate) fn growth(n: usize, single: bool) -> f64 {
+    let n = n as f64 + 4.0;
+    if single { 10.0 * n.sqrt() * f64::from(f32::EPSILON) / 2.0 } else { 1.01 * n * f64::EPSILON / 2.0 }
+}
 
 /// Rows that the centre is the mean of.
 const SAMPLE: usize = 1024;

@@ -10,18 +10,9 @@
 //! (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
 
 use super::Kernel;
-use super::frame::Frame;
+use super::frame::{FINISH, Frame, growth};
 use crate::data::Rows;
 use crate::error::Result;
-
-/// Units in the last place that the exponential and the last operations of a kernel may be off.
-pub(super) const FINISH: f64 = 6.0;
-
-/// The relative error of a result of n roundings.
-pub(crate) fn growth(n: usize, single: bool) -> f64 {
-    let n = n as f64 + 4.0;
-    if single { 10.0 * n.sqrt() * f64::from(f32::EPSILON) / 2.0 } else { 1.01 * n * f64::EPSILON / 2.0 }
-}
 
 /// delta of |computed k(x, z) - k(x, z)| <= delta sqrt(k(x, x) k(z, z)) for any x and the given vectors z; `None` for
 /// kernels without a feature space.

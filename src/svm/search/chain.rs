@@ -21,7 +21,7 @@ use super::super::problem::DualProblem;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
 use super::grid::Point;
-use super::held_out::HeldOut;
+use super::held_out::{HeldOut, Values};
 use super::work::{Prepared, Work};
 use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::Result;
@@ -72,14 +72,6 @@ impl Said {
             stop: StopReason::Converged,
         })
     }
-}
-
-/// What the fits of a chain read kernel values from.
-struct Values<'a, 's, K> {
-    matrix: Option<&'a KernelMatrix<K>>,
-    source: &'a KernelRows<'s>,
-    held_out: &'a HeldOut<'s, K>,
-    memory: &'a Arenas<K>,
 }
 
 /// Which of several reasons tells most.

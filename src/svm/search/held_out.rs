@@ -8,9 +8,17 @@ use super::super::precision::KernelValue;
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, Arenas, TryCollect, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
+
+/// What the fits of a chain read kernel values from.
+pub(super) struct Values<'a, 's, K> {
+    pub(super) matrix: Option<&'a KernelMatrix<K>>,
+    pub(super) source: &'a KernelRows<'s>,
+    pub(super) held_out: &'a HeldOut<'s, K>,
+    pub(super) memory: &'a Arenas<K>,
+}
 
 /// Held-out rows of a fold, as the machines of the fold see them.
 pub(super) enum HeldOut<'a, K> {
