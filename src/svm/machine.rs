@@ -279,7 +279,8 @@ impl<'a> Machine<'a> {
         training: &Training<'_>,
         tick: impl Fn() -> ControlFlow<StopReason>,
     ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
-        let (tolerance, par) = (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding()), training.par);
+        let (tolerance, par) =
+            (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding()), training.par);
         let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
