@@ -190,13 +190,13 @@ EXAMPLES = {
     ),
     "KernelPerceptron voted": (lambda: KernelPerceptron(gamma=0.5, prediction="voted").fit(TWO, SIDES), TWO),
     "BudgetPerceptron": (
-        lambda: BudgetPerceptron(budget=9, gamma=0.5, removal="random", random_state=3).fit(TWO, SIDE),
+        lambda: KernelPerceptron(policy="random", budget=9, gamma=0.5, random_state=3).fit(TWO, SIDE),
         TWO,
     ),
-    "Forgetron": (lambda: Forgetron(budget=9).fit(SINGLE, KIND), SINGLE),
-    "Stoptron": (lambda: Stoptron(budget=9).fit(IRIS, KIND), IRIS),
-    "Projectron": (lambda: Projectron(gamma=0.5, eta=0.1).fit(IRIS, KIND), IRIS),
-    "ProjectronPlusPlus": (lambda: ProjectronPlusPlus(gamma=0.5, eta=0.1).fit(SPARSE, WORDS), SPARSE),
+    "Forgetron": (lambda: KernelPerceptron(policy="forgetron", budget=9).fit(SINGLE, KIND), SINGLE),
+    "Stoptron": (lambda: KernelPerceptron(policy="stop", budget=9).fit(IRIS, KIND), IRIS),
+    "Projectron": (lambda: KernelPerceptron(policy="projectron", gamma=0.5, eta=0.1).fit(IRIS, KIND), IRIS),
+    "ProjectronPlusPlus": (lambda: KernelPerceptron(policy="projectron++", gamma=0.5, eta=0.1).fit(SPARSE, WORDS), SPARSE),
     "PerceptronTreeClassifier": (
         lambda: PerceptronTreeClassifier(budget=6, gamma=2.0, random_state=0).fit(FRAME, WORDS),
         FRAME,

@@ -63,7 +63,7 @@ def test_every_kind_of_model(datasets, diabetes):
         svmarrow.RLSClassifier(),
         svmarrow.ReducedSet(svmarrow.SVC(), n_vectors=10),
         svmarrow.CodedClassifier(svmarrow.SVC()),
-        svmarrow.Forgetron(budget=20),
+        svmarrow.online.KernelPerceptron(policy="forgetron", budget=20),
         svmarrow.OneClassSVM(),
     ):
         judge(model.fit(X, y), X[:20])

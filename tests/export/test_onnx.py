@@ -193,7 +193,7 @@ def test_other_peoples_models_and_any_estimator(datasets):
         svmarrow.NuSVC(nu=0.2),
         svmarrow.RLSClassifier(),
         svmarrow.ReducedSet(svmarrow.SVC(), n_vectors=10),
-        svmarrow.Forgetron(budget=100),
+        svmarrow.online.KernelPerceptron(policy="forgetron", budget=100),
         peer.SVC(),
         KernelRidge(kernel="rbf"),
         svmarrow.CodedClassifier(svmarrow.SVC(), "ovr"),

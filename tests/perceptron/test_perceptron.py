@@ -24,14 +24,14 @@ from svmarrow import (
 GAMMA = 0.5
 ONLINE = [
     KernelPerceptron(gamma=GAMMA),
-    Stoptron(gamma=GAMMA, budget=20),
-    BudgetPerceptron(gamma=GAMMA, budget=20),
-    BudgetPerceptron(gamma=GAMMA, budget=20, removal="margin"),
-    BudgetPerceptron(gamma=GAMMA, budget=20, removal="random", random_state=3),
-    BudgetPerceptron(gamma=GAMMA, budget=20, removal="tightest"),
-    Forgetron(gamma=GAMMA, budget=20),
-    Projectron(gamma=GAMMA, eta=0.4),
-    ProjectronPlusPlus(gamma=GAMMA, eta=0.4),
+    KernelPerceptron(policy="stop", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="oldest", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="margin", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="random", gamma=GAMMA, budget=20, random_state=3),
+    KernelPerceptron(policy="tightest", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="forgetron", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="projectron", gamma=GAMMA, eta=0.4),
+    KernelPerceptron(policy="projectron++", gamma=GAMMA, eta=0.4),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="zpq", random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="bal-opts", random_state=1),
@@ -231,7 +231,7 @@ def test_budgets_hold(model, budget, datasets):
 
 def test_a_budget_may_grow_but_not_shrink(datasets):
     X, y = shuffled(datasets, "moons")
-    model = BudgetPerceptron(budget=5).fit(X, y)
+    model = KernelPerceptron(policy="oldest", budget=5).fit(X, y)
     model.set_params(budget=9).partial_fit(X, y)
     assert model.expansion_.n_vectors == 9
     with pytest.raises(ValueError, match=r"budget=3 .* at least 9"):
@@ -265,7 +265,7 @@ def test_averaged_and_voted_are_sums_over_all_hypotheses(which, datasets):
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2"])
 @pytest.mark.parametrize(
-    "model", [KernelPerceptron(), Projectron(eta=0.5), PerceptronTreeClassifier(budget=10)], ids=name
+    "model", [KernelPerceptron(), KernelPerceptron(policy="projectron", eta=0.5), PerceptronTreeClassifier(budget=10)], ids=name
 )
 def test_kernels(model, kernel, datasets):
     X, y = shuffled(datasets, "iris")

@@ -77,10 +77,10 @@ PLANS = {
     ),
     "KernelPerceptron": Plan(svmarrow.KernelPerceptron, STREAM | {"prediction": ["last", "averaged"]}),
     "BudgetPerceptron": Plan(
-        lambda: svmarrow.BudgetPerceptron(budget=8, removal="random", random_state=3), STREAM
+        lambda: svmarrow.online.KernelPerceptron(policy="random", budget=8, random_state=3), STREAM
     ),
-    "Forgetron": Plan(lambda: svmarrow.Forgetron(budget=8), STREAM),
-    "Stoptron": Plan(lambda: svmarrow.Stoptron(budget=8), STREAM),
+    "Forgetron": Plan(lambda: svmarrow.online.KernelPerceptron(policy="forgetron", budget=8), STREAM),
+    "Stoptron": Plan(lambda: svmarrow.online.KernelPerceptron(policy="stop", budget=8), STREAM),
     "Projectron": Plan(svmarrow.Projectron, STREAM | {"eta": [0.05, 0.5]}),
     "ProjectronPlusPlus": Plan(svmarrow.ProjectronPlusPlus, STREAM),
     "PerceptronTreeClassifier": Plan(

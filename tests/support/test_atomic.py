@@ -213,7 +213,7 @@ def _codes(function):
         SVR(),
         LowRankRLSClassifier(9),
         KMPClassifier(5),
-        BudgetPerceptron(),
+        KernelPerceptron(policy="oldest", budget=100),
         CodedClassifier(SVC()),
     ],
     ids=lambda model: type(model).__name__,

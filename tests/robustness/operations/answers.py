@@ -173,7 +173,7 @@ _predictions(
     "decision_function",
     4,
 )
-_predictions("BudgetPerceptron", 20_000, _fitted(BudgetPerceptron(budget=2000), "plain two"), "plain two")
+_predictions("BudgetPerceptron", 20_000, _fitted(KernelPerceptron(policy="oldest", budget=2000), "plain two"), "plain two")
 for _method in ("predict", "decision_function", "apply", "decision_depth", "kernel_values"):
     _tree = PerceptronTreeClassifier(budget=200, random_state=0)
     _predictions("PerceptronTreeClassifier", 30_000, _fitted(_tree, "plain ten"), "plain ten", _method, 30)

@@ -247,9 +247,9 @@ def _perceptrons() -> None:
         )
     learner("KernelPerceptron ten classes", KernelPerceptron(), "plain ten", 12_000, **both)
     learner("KernelPerceptron sparse", KernelPerceptron(kernel="poly"), "sparse two", 15_000, **both)
-    learner("Stoptron", Stoptron(budget=4000), "plain two", 60_000, **both)
+    learner("Stoptron", KernelPerceptron(policy="stop", budget=4000), "plain two", 60_000, **both)
     for removal in ("oldest", "margin", "random", "tightest"):
-        model = BudgetPerceptron(budget=1500, removal=removal, random_state=0)
+        model = KernelPerceptron(policy=removal, budget=1500, random_state=0)
         learner(
             f"BudgetPerceptron {removal}",
             model,
@@ -257,9 +257,9 @@ def _perceptrons() -> None:
             12_000 if removal == "tightest" else 60_000,
             **both,
         )
-    learner("Forgetron", Forgetron(budget=4000), "plain two", 40_000, **both)
-    learner("Projectron", Projectron(eta=0.3), "plain two", 30_000, **both)
-    learner("ProjectronPlusPlus", ProjectronPlusPlus(eta=0.3), "plain two", 30_000, **both)
+    learner("Forgetron", KernelPerceptron(policy="forgetron", budget=4000), "plain two", 40_000, **both)
+    learner("Projectron", KernelPerceptron(policy="projectron", eta=0.3), "plain two", 30_000, **both)
+    learner("ProjectronPlusPlus", KernelPerceptron(policy="projectron++", eta=0.3), "plain two", 30_000, **both)
     for split in ("wpq", "zpq", "bal-opts", "rndw-opts", "ent-inds", "went-opts"):
         model = PerceptronTreeClassifier(split=split, budget=50, random_state=0)
         learner(f"PerceptronTreeClassifier {split}", model, "plain two", 40_000, 1000, **both)
