@@ -50,7 +50,7 @@ from svmarrow import (
     RLSRegressor,
     SelectionSettings,
     Stoptron,
-    compact,
+    quantize,
     compress,
     compression_path,
 )
@@ -228,7 +228,7 @@ EXAMPLES = {
     "CompressionPath tuned": (lambda: compression_path(ordinary(), X=IRIS, y=KIND), IRIS),
     "CompressionPath basic": (lambda: compression_path(SVR().fit(SPARSE, NUMBERS), method="basic"), SPARSE),
     "CompressionPath l1": (lambda: compression_path(OneClassSVM().fit(IRIS), method="l1"), IRIS),
-    "ConstructionPath": (
+    "GradientPath": (
         lambda: compression_path(ordinary(), n_vectors=4, method="gradient", X=IRIS, settings=STEPS),
         IRIS,
     ),
@@ -257,7 +257,7 @@ EXAMPLES = {
     "KernelExpansion": (lambda: ordinary().expansion_, IRIS),
     "KernelExpansion constant": (lambda: KernelExpansion(np.empty((0, 4)), np.empty((0, 2)), [1, 2.5]), IRIS),
     "KernelExpansion bytes": (
-        lambda: compact(ordinary().expansion_, coefficients="uint8").model,
+        lambda: quantize(ordinary().expansion_, coefficients="uint8").model,
         IRIS,
     ),
     "ExpansionClassifier": (_tuned, IRIS),
@@ -265,7 +265,7 @@ EXAMPLES = {
         lambda: CodedClassifier(SVC(), code="dense", random_state=0).fit(FRAME, WORDS).as_expansion(),
         FRAME,
     ),
-    "ExpansionClassifier compact": (lambda: compact(_tuned(), coefficients="uint8").model, IRIS),
+    "ExpansionClassifier quantized": (lambda: quantize(_tuned(), coefficients="uint8").model, IRIS),
     "ExpansionRegressor": (lambda: ExpansionRegressor(SVR().fit(IRIS, NUMBERS).expansion_, flat=False), IRIS),
     "ExpansionDetector": (
         lambda: ExpansionDetector(OneClassSVM().fit(IRIS).expansion_, feature_names=list("abcd"), n_jobs=1),

@@ -57,7 +57,7 @@ from extreme_cases import (
 from reports import keep
 
 import svmarrow
-from svmarrow import KernelExpansion, compact, compress, compression_path
+from svmarrow import KernelExpansion, quantize, compress, compression_path
 
 #: Seconds of a processor after which a case has no end.
 LIMIT = 30.0
@@ -154,7 +154,7 @@ def _run(case: Case) -> dict[str, Any] | None:
         return _numbers(made.fit(X, LABELS), X)
     model, X = _fitted(case, X)
     if case.work == "compact":
-        return _numbers(compact(model).model, X)
+        return _numbers(quantize(model).model, X)
     if case.work in METHODS:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
         reduced = compress(model, X if case.work == "gradient" else None, n_vectors=6, **options)

@@ -36,7 +36,7 @@ MODULES = (
     "svmarrow.multiclass",
     "svmarrow.multiclass.bounds",
     "svmarrow.patch",
-    "svmarrow.perceptron",
+    "svmarrow.online",
     "svmarrow.reduced_set",
     "svmarrow.svm",
 )
@@ -104,11 +104,11 @@ SECTIONS = (
         "shrinking",
         _names(
             "svmarrow",
-            "compress compression_path compact ReducedSet CompressionPath ConstructionPath GradientSettings "
+            "compress compression_path quantize ReducedSet CompressionPath GradientPath GradientSettings "
             "SelectionSettings SizeAccuracyDisplay DecisionVectorsDisplay",
         )
-        + _names("svmarrow.reduced_set", "Compaction estimate_memory subsample_baseline")
-        + _names("svmarrow.models", "Calibration Promise"),
+        + _names("svmarrow.reduced_set", "Quantization estimate_memory subsample_baseline")
+        + _names("svmarrow.models", "Calibration LossBound"),
     ),
     Section(
         "Answers that are safe",
@@ -170,7 +170,7 @@ SECTIONS = (
         "In the place of scikit-learn's",
         "Programs keep their imports.",
         "drop-in",
-        _names("svmarrow", "patch_sklearn unpatch_sklearn") + _names("svmarrow.patch", "HandedOver"),
+        _names("svmarrow", "patch_sklearn unpatch_sklearn") + _names("svmarrow.patch", "FallbackWarning"),
     ),
     Section(
         "Errors and warnings",

@@ -32,7 +32,7 @@ from svmarrow.model_selection import SVCCV, SVRCV
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import CodedClassifier
 from svmarrow.patch import patch_sklearn, unpatch_sklearn
-from svmarrow.perceptron import (
+from svmarrow.online import (
     BudgetPerceptron,
     Forgetron,
     KernelPerceptron,
@@ -43,11 +43,11 @@ from svmarrow.perceptron import (
 )
 from svmarrow.reduced_set import (
     CompressionPath,
-    ConstructionPath,
+    GradientPath,
     GradientSettings,
     ReducedSet,
     SelectionSettings,
-    compact,
+    quantize,
     compress,
     compression_path,
 )
@@ -64,7 +64,7 @@ __all__ = [
     "CalibratedCascade",
     "CodedClassifier",
     "CompressionPath",
-    "ConstructionPath",
+    "GradientPath",
     "DecisionVectorsDisplay",
     "ExactCascade",
     "ExpansionClassifier",
@@ -96,7 +96,7 @@ __all__ = [
     "SizeAccuracyDisplay",
     "Stoptron",
     "as_expansion",
-    "compact",
+    "quantize",
     "compress",
     "compression_path",
     "export",

@@ -13,7 +13,7 @@ import reference
 from svmarrow import (
     SVC,
     SVR,
-    ConstructionPath,
+    GradientPath,
     ExpansionRegressor,
     GradientSettings,
     KernelExpansion,
@@ -273,7 +273,7 @@ def test_one_run_gives_every_size(digits_svc, pixels):
     X, y, X_test, y_test = pixels
     settings = GradientSettings(steps=1500)
     path = grow(digits_svc, n_vectors=40, X=X, y=y, settings=settings)
-    assert isinstance(path, ConstructionPath)
+    assert isinstance(path, GradientPath)
     assert list(path.sizes) == [10, 20, 40]
     assert len(path) == 3
     assert path.order is None

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import svmarrow
 from svmarrow import _core
-from svmarrow.perceptron import _memory
+from svmarrow.online import _memory
 
 #: What is fitted, on how many rows and columns.
 CASES = {

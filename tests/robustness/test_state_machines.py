@@ -27,7 +27,7 @@ import svmarrow
 from examples import IRIS, KIND, answers, assert_same, parts, public
 from fingerprints import digest
 from svmarrow import SVC, CodedClassifier, ExactCascade, ReducedSet, RLSClassifier
-from svmarrow.perceptron._stream import StreamClassifier
+from svmarrow.online._stream import StreamClassifier
 
 ORDER = np.random.default_rng(0).permutation(150)
 #: Pieces of a stream, three classes in each.

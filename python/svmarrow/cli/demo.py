@@ -107,7 +107,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         f"select    {chosen} vectors, as all larger sizes, lose at most {percent(max_loss)} of accuracy on "
         "the validation rows"
     )
-    promise = small.promise_
+    promise = small.loss_bound_
     if promise.upper is not None:
         say(
             f"promise   on other rows at most {percent(promise.upper)}, with confidence "

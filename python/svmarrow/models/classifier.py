@@ -113,7 +113,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         Number of columns at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Column names, where they are known.
-    promise_ : Promise or None
+    loss_bound_ : LossBound or None
         What the model loses against the one that `compress` was given, where that judged it.
 
     Examples
@@ -285,8 +285,8 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         return self._with_promise(type(self)(self.expansion, **{**kept, "calibration": calibration}))
 
     def _with_promise(self, other: Self) -> Self:
-        if self.promise_ is not None:
-            other.promise_ = self.promise_
+        if self.loss_bound_ is not None:
+            other.loss_bound_ = self.loss_bound_
         return other
 
     def calibrated(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["EXTRAS", "DropIn", "HandedOver", "like"]
+__all__ = ["EXTRAS", "DropIn", "FallbackWarning", "like"]
 
 #: Attributes of a fit by svmarrow that scikit-learn's class does not have, all others are its own.
 EXTRAS = ("certificate_", "expansion_")
@@ -29,7 +29,7 @@ _REPORTED: set[tuple[str, str]] = set()
 _NUMBERS = re.compile(r"[\[(]*-?\d[\d.e+\-,\s\[\]()]*")
 
 
-class HandedOver(UserWarning):
+class FallbackWarning(UserWarning):
     """svmarrow could not do what was asked for, scikit-learn's original class has done it.
 
     A reason is reported once in a process, whatever the numbers in it.
@@ -105,7 +105,7 @@ class DropIn:
         key = name, _NUMBERS.sub("#", reason)
         if key not in _REPORTED:
             warn_caller(
-                f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", HandedOver
+                f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", FallbackWarning
             )
             # A warning that a filter has turned into an exception has not been reported.
             _REPORTED.add(key)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import reference
 from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, Projectron, Stoptron, _core
-from svmarrow.perceptron.tree import SPLITS
+from svmarrow.online.tree import SPLITS
 
 
 @pytest.mark.parametrize("most", [1.0, 3.5, 12.0, 40.0])

@@ -112,7 +112,7 @@ def test_a_stream_keeps_the_digits_of_rows_far_from_its_gamma(learner: Any) -> N
 def test_memory_follows_entries_and_not_columns(learner: str) -> None:
     program = f"""
 import numpy as np, scipy.sparse as sp
-from svmarrow.perceptron import *
+from svmarrow.online import *
 def peak():
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
 random = np.random.default_rng(0)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.classifier import ExpansionClassifier
 
-__all__ = ["ConstructionPath"]
+__all__ = ["GradientPath"]
 
 
-class ConstructionPath(ReducedPath):
+class GradientPath(ReducedPath):
     """Models of several sizes, each made by itself, of ``svmarrow.compression_path(method="gradient")``.
 
     ``path[s]`` is the model with s vectors for each s of ``path.sizes``, ready to predict; ``len(path)`` is
@@ -77,7 +77,7 @@ class ConstructionPath(ReducedPath):
         return tuple(self._models)
 
     def __repr__(self) -> str:
-        return f"ConstructionPath(sizes {self._listed_sizes()}, of {self.model!r})"
+        return f"GradientPath(sizes {self._listed_sizes()}, of {self.model!r})"
 
     def _model(self, size: int) -> Any:
         return self._models[size]
