@@ -11,32 +11,28 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    Forgetron,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    Stoptron,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+)
+from svmarrow.online import KernelPerceptron
 
 X, KIND = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)

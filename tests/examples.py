@@ -20,42 +20,36 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    ExpansionDetector,
-    ExpansionRegressor,
-    Forgetron,
-    GradientSettings,
     KernelExpansion,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    SelectionSettings,
-    Stoptron,
-    quantize,
     compress,
     compression_path,
+    quantize,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.exceptions import ConvergenceWarning
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+)
+from svmarrow.models import ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import Code
+from svmarrow.online import KernelPerceptron
+from svmarrow.reduced_set import GradientSettings, SelectionSettings
 
 # --- rows of many kinds ---
 
@@ -196,7 +190,10 @@ EXAMPLES = {
     "Forgetron": (lambda: KernelPerceptron(policy="forgetron", budget=9).fit(SINGLE, KIND), SINGLE),
     "Stoptron": (lambda: KernelPerceptron(policy="stop", budget=9).fit(IRIS, KIND), IRIS),
     "Projectron": (lambda: KernelPerceptron(policy="projectron", gamma=0.5, eta=0.1).fit(IRIS, KIND), IRIS),
-    "ProjectronPlusPlus": (lambda: KernelPerceptron(policy="projectron++", gamma=0.5, eta=0.1).fit(SPARSE, WORDS), SPARSE),
+    "ProjectronPlusPlus": (
+        lambda: KernelPerceptron(policy="projectron++", gamma=0.5, eta=0.1).fit(SPARSE, WORDS),
+        SPARSE,
+    ),
     "PerceptronTreeClassifier": (
         lambda: PerceptronTreeClassifier(budget=6, gamma=2.0, random_state=0).fit(FRAME, WORDS),
         FRAME,

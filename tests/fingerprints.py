@@ -19,8 +19,9 @@ from sklearn.base import BaseEstimator
 
 import svmarrow
 from examples import EXAMPLES, answers, public
-from svmarrow import GradientSettings, KernelExpansion, compress, compression_path
+from svmarrow import KernelExpansion, compress, compression_path
 from svmarrow.multiclass import Code
+from svmarrow.reduced_set import GradientSettings
 
 #: Parts that are about the machine or about threads.
 _APART = {"seconds", "kernel_values", "cache_hits", "cache_misses", "n_jobs"} | {

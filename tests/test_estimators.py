@@ -18,32 +18,28 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    Forgetron,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    Stoptron,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+)
+from svmarrow.online import KernelPerceptron
 
 # The checks compare a weighted fit with a fit on repeated rows to seven digits. Estimators with TIGHT pass;
 # defaults cannot, and single-precision kernel rows give six. tests/contract/test_weights.py has them all.

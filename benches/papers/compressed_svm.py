@@ -37,7 +37,8 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from svmarrow import SVC, GradientSettings, ReducedSet, quantize, compress, compression_path
+from svmarrow import SVC, ReducedSet, compress, compression_path, quantize
+from svmarrow.reduced_set import GradientSettings
 
 if TYPE_CHECKING:
     import argparse

@@ -26,17 +26,8 @@ import scipy.sparse as sp
 from common import Report, Rows, arguments, load, run, seconds
 from joblib import Parallel, delayed
 
-from svmarrow import (
-    SVC,
-    BudgetPerceptron,
-    Forgetron,
-    KernelPerceptron,
-    PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
-    Stoptron,
-    compress,
-)
+from svmarrow import SVC, PerceptronTreeClassifier, compress
+from svmarrow.online import KernelPerceptron
 
 if TYPE_CHECKING:
     import argparse

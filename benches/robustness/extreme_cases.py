@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow import GradientSettings
+from svmarrow.reduced_set import GradientSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

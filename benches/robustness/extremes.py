@@ -57,7 +57,7 @@ from extreme_cases import (
 from reports import keep
 
 import svmarrow
-from svmarrow import KernelExpansion, quantize, compress, compression_path
+from svmarrow import KernelExpansion, compress, compression_path, quantize
 
 #: Seconds of a processor after which a case has no end.
 LIMIT = 30.0
@@ -144,12 +144,14 @@ def _run(case: Case) -> dict[str, Any] | None:
     if case.work in ("ExactCascade", "CalibratedCascade", "CodedClassifier", "Bagged"):
         inside = svmarrow.SVC(**case.parameters, n_jobs=1)
         made = {
-            "ExactCascade": lambda: svmarrow.ExactCascade(inside, n_jobs=1),
-            "CalibratedCascade": lambda: svmarrow.CalibratedCascade(
+            "ExactCascade": lambda: svmarrow.cascade.ExactCascade(inside, n_jobs=1),
+            "CalibratedCascade": lambda: svmarrow.cascade.CalibratedCascade(
                 inside, [2, 5], epsilon=0.4, calibration=0.4, random_state=0, n_jobs=1
             ),
             "CodedClassifier": lambda: svmarrow.CodedClassifier(inside, "ovr", random_state=0, n_jobs=1),
-            "Bagged": lambda: svmarrow.BaggedKernelClassifier(inside, 2, random_state=0, n_jobs=1),
+            "Bagged": lambda: svmarrow.least_squares.BaggedKernelClassifier(
+                inside, 2, random_state=0, n_jobs=1
+            ),
         }[case.work]()
         return _numbers(made.fit(X, LABELS), X)
     model, X = _fitted(case, X)

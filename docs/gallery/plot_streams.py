@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
 
-from svmarrow import BudgetPerceptron, Forgetron, KernelPerceptron, Stoptron
+from svmarrow.online import KernelPerceptron
 
 X, y = make_moons(8000, noise=0.15, random_state=0)
 y[4000:] = 1 - y[4000:]

@@ -15,7 +15,8 @@ from sklearn.model_selection import cross_val_score
 
 import reference
 import svmarrow
-from svmarrow import SVC, CalibratedCascade, ExactCascade, KernelExpansion, compress, compression_path
+from svmarrow import SVC, KernelExpansion, compress, compression_path
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cascade.calibrated import first_sequence, points, rows_needed, upper_bound
 from svmarrow.cascade.stages import Work, cheapest, ladder
 from svmarrow.models.classifier import ExpansionClassifier

@@ -15,8 +15,6 @@ from interruption import interrupted, posix
 from svmarrow import (
     SVC,
     SVCCV,
-    ExactCascade,
-    ExpansionClassifier,
     KernelExpansion,
     KMPClassifier,
     PerceptronTreeClassifier,
@@ -24,9 +22,11 @@ from svmarrow import (
     compression_path,
     load,
 )
+from svmarrow.cascade import ExactCascade
 from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.io import load_libsvm_model, save_libsvm_model, save_svmlight
+from svmarrow.models import ExpansionClassifier
 
 # A wide terminal without colours: messages stay on their lines.
 runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})

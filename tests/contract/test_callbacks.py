@@ -17,16 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 import svmarrow
 from everything import EVERY, FINISHED, KIND, X, target
-from svmarrow import (
-    SVC,
-    BaggedKernelClassifier,
-    CodedClassifier,
-    KernelPerceptron,
-    KMPClassifier,
-    KMPRegressor,
-    LowRankSVC,
-    ReducedSet,
-)
+from svmarrow import SVC, CodedClassifier, KMPClassifier, KMPRegressor, LowRankSVC, ReducedSet
+from svmarrow.least_squares import BaggedKernelClassifier
+from svmarrow.online import KernelPerceptron
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
 

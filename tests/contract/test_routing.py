@@ -24,17 +24,9 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
@@ -42,6 +34,15 @@ from svmarrow import (
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
+)
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
 )
 
 X, KIND = load_iris(return_X_y=True)

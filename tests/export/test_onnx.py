@@ -22,9 +22,10 @@ from sklearn.preprocessing import (
 )
 
 import svmarrow
-from svmarrow import ExpansionClassifier, ExpansionRegressor, KernelExpansion
+from svmarrow import KernelExpansion
 from svmarrow._support.codes import CODES, DECODERS
 from svmarrow.export import to_onnx
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
 
 onnx = pytest.importorskip("onnx")

@@ -20,17 +20,15 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from svmarrow import (
     SVC,
     SVR,
-    ExpansionClassifier,
-    ExpansionDetector,
-    ExpansionRegressor,
     KernelExpansion,
     OneClassSVM,
+    as_expansion,
     compress,
     compression_path,
     io,
     load,
 )
-from svmarrow.interop import as_expansion
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 

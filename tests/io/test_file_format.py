@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import svmarrow
-from svmarrow import KernelExpansion, quantize, compress
+from svmarrow import KernelExpansion, compress, quantize
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "file-format.md"
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from svmarrow import BudgetPerceptron, Forgetron, KernelPerceptron, PerceptronTreeClassifier, Projectron
+from svmarrow import PerceptronTreeClassifier
 from svmarrow._support.rows import rows_of
+from svmarrow.online import KernelPerceptron
 
 _LEARNERS = [
     KernelPerceptron(kernel="linear"),
@@ -48,7 +49,14 @@ def test_what_is_not_refused_is_finite(learner: Any, scale: float) -> None:
 
 
 _SHAPES = {
-    "rbf": (2, (KernelPerceptron(), KernelPerceptron(policy="projectron", eta=0.2), KernelPerceptron(policy="tightest", budget=20))),
+    "rbf": (
+        2,
+        (
+            KernelPerceptron(),
+            KernelPerceptron(policy="projectron", eta=0.2),
+            KernelPerceptron(policy="tightest", budget=20),
+        ),
+    ),
     "laplacian": (1, (KernelPerceptron(), KernelPerceptron(policy="forgetron", budget=20))),
     "chi2": (1, (KernelPerceptron(policy="margin", budget=20),)),
     "poly": (2, (KernelPerceptron(),)),
@@ -97,7 +105,9 @@ def test_offsets_cost_no_digit_that_the_rows_have(learner: Any) -> None:
     assert np.array_equal(here.mistake_rows_, there.mistake_rows_)
 
 
-@pytest.mark.parametrize("learner", [KernelPerceptron(), KernelPerceptron(policy="oldest", budget=64), *_TREES], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [KernelPerceptron(), KernelPerceptron(policy="oldest", budget=64), *_TREES], ids=repr
+)
 def test_a_stream_keeps_the_digits_of_rows_far_from_its_gamma(learner: Any) -> None:
     """They leave single precision where gamma is brought near 1; what is kept are the rows as given."""
     X, y = rows(np.float32)

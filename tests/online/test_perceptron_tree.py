@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import reference
-from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, Projectron, Stoptron, _core
+from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, _core
+from svmarrow.online import KernelPerceptron
 from svmarrow.online.tree import SPLITS
 
 

@@ -11,15 +11,9 @@ import pytest
 
 import svmarrow
 from interruption import posix, stops_at_once
-from svmarrow import (
-    SVC,
-    BudgetPerceptron,
-    KernelPerceptron,
-    PerceptronTreeClassifier,
-    ProjectronPlusPlus,
-    Stoptron,
-)
+from svmarrow import SVC, PerceptronTreeClassifier
 from svmarrow.exceptions import FormatError
+from svmarrow.online import KernelPerceptron
 
 MODELS = [
     KernelPerceptron(gamma=0.5, prediction="averaged"),
@@ -76,7 +70,12 @@ def test_passes_are_counted():
     model = KernelPerceptron(policy="stop", budget=9, n_epochs=3).fit(X, y)
     assert (model.n_epochs_, model.n_seen_) == (3, 3 * len(y))
     assert model.partial_fit(X, y).n_epochs_ == 3
-    assert KernelPerceptron(policy="stop", budget=9, n_epochs=3).partial_fit(X, y, classes=np.unique(y)).n_epochs_ == 0
+    assert (
+        KernelPerceptron(policy="stop", budget=9, n_epochs=3)
+        .partial_fit(X, y, classes=np.unique(y))
+        .n_epochs_
+        == 0
+    )
 
 
 def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
@@ -120,9 +119,10 @@ def change(path, changes):
 
 @pytest.fixture(params=["pool", "tree"])
 def saved(request, tmp_path):
-    kind = BudgetPerceptron if request.param == "pool" else PerceptronTreeClassifier
+    pool = KernelPerceptron(policy="oldest", gamma=0.5, budget=15)
+    model = pool if request.param == "pool" else PerceptronTreeClassifier(gamma=0.5, budget=15)
     path = tmp_path / "model"
-    svmarrow.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
+    svmarrow.save(model.fit(*rows()), path)
     return path
 
 
@@ -229,7 +229,10 @@ def test_repeated_rows_are_one_vector():
 
 def test_a_class_that_never_comes():
     X, y = rows()
-    for model in (KernelPerceptron(policy="stop", budget=100, gamma=0.5), PerceptronTreeClassifier(gamma=0.5, random_state=0)):
+    for model in (
+        KernelPerceptron(policy="stop", budget=100, gamma=0.5),
+        PerceptronTreeClassifier(gamma=0.5, random_state=0),
+    ):
         model.partial_fit(X, y, classes=[0, 1, 2, 3])
         assert 3 not in model.predict(X)
         with pytest.raises(ValueError, match="label 4"):
@@ -265,7 +268,9 @@ WORK = {
 @pytest.mark.parametrize("which", WORK)
 def test_control_c_stops_at_once(which):
     kept = stops_at_once(f"""
-        from svmarrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
+        from svmarrow import KernelExpansion, PerceptronTreeClassifier
+        from svmarrow.models import ExpansionClassifier
+        from svmarrow.online import KernelPerceptron
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200_000, 5))
         {WORK[which]}""")

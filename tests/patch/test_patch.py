@@ -24,7 +24,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import svmarrow
-from svmarrow.patch import FallbackWarning, drop_in
+from svmarrow.exceptions import FallbackWarning
+from svmarrow.patch import drop_in
 from svmarrow.patch.patching import REPLACED
 
 X, Y = load_iris(return_X_y=True)

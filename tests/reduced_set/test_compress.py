@@ -17,22 +17,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import (
-    SVC,
-    CompressionPath,
-    ExpansionClassifier,
-    ExpansionDetector,
-    ExpansionRegressor,
-    KernelExpansion,
-    ReducedSet,
-    _core,
-    compress,
-    compression_path,
-)
+from svmarrow import SVC, KernelExpansion, ReducedSet, _core, as_expansion, compress, compression_path
 from svmarrow._support import path as scoring
-from svmarrow.interop import as_expansion
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.reduced_set import CompressionPath, threshold
 from svmarrow.reduced_set import path as path_module
-from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.judge import in_order, sizes_to_look_at
 
 

@@ -10,19 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import reference
-from svmarrow import (
-    SVC,
-    SVR,
-    GradientPath,
-    ExpansionRegressor,
-    GradientSettings,
-    KernelExpansion,
-    OneClassSVM,
-    ReducedSet,
-    _core,
-    compress,
-    compression_path,
-)
+from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, ReducedSet, _core, compress, compression_path
+from svmarrow.models import ExpansionRegressor
+from svmarrow.reduced_set import GradientPath, GradientSettings
 
 QUICK = GradientSettings(steps=3000)
 make = partial(compress, method="gradient", random_state=0)

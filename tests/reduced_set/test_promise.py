@@ -6,8 +6,9 @@ from scipy.optimize import isotonic_regression
 from sklearn import svm as peer
 
 import svmarrow
-from svmarrow import SVC, SVR, GradientSettings, OneClassSVM, RLSRegressor, compress, compression_path
+from svmarrow import SVC, SVR, OneClassSVM, RLSRegressor, compress, compression_path
 from svmarrow.models import LossBound
+from svmarrow.reduced_set import GradientSettings
 from svmarrow.reduced_set.judge import (
     Demand,
     Descent,

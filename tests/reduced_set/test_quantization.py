@@ -10,8 +10,9 @@ from sklearn import svm as peer
 from sklearn.datasets import load_digits
 
 import svmarrow
-from svmarrow import SVC, ExpansionRegressor, KernelExpansion, quantize, compress
+from svmarrow import SVC, KernelExpansion, compress, quantize
 from svmarrow.exceptions import FormatError
+from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set.rounding import byte_coefficients
 
 

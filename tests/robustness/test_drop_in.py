@@ -24,7 +24,8 @@ from sklearn.utils import get_tags
 
 import svmarrow
 from svmarrow import RLSRegressor
-from svmarrow.patch import FallbackWarning, drop_in, machines, ridge
+from svmarrow.exceptions import FallbackWarning
+from svmarrow.patch import drop_in, machines, ridge
 
 X, Y = load_iris(return_X_y=True)
 KINDS = [machines.SVC, machines.NuSVC, machines.SVR, machines.NuSVR, machines.OneClassSVM, ridge.KernelRidge]
@@ -233,7 +234,7 @@ def test_the_regressor_of_frames_raises_no_warning_of_names():
         warnings.simplefilter("error")
         model = RLSRegressor().fit(frame, pd.Series(Y))
         model.predict(frame)
-        svmarrow.LowRankRLSRegressor(n_vectors=10).fit(frame, pd.Series(Y)).predict(frame)
+        svmarrow.least_squares.LowRankRLSRegressor(n_vectors=10).fit(frame, pd.Series(Y)).predict(frame)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         model.predict(X)
     for original in (OriginalKernelRidge, ridge.KernelRidge):

@@ -26,7 +26,8 @@ from sklearn.base import clone
 import svmarrow
 from examples import IRIS, KIND, answers, assert_same, parts, public
 from fingerprints import digest
-from svmarrow import SVC, CodedClassifier, ExactCascade, ReducedSet, RLSClassifier
+from svmarrow import SVC, CodedClassifier, ReducedSet, RLSClassifier
+from svmarrow.cascade import ExactCascade
 from svmarrow.online._stream import StreamClassifier
 
 ORDER = np.random.default_rng(0).permutation(150)
@@ -61,21 +62,27 @@ PLANS = {
     "RLSRegressor": Plan(
         svmarrow.RLSRegressor, {"alphas": [None, (0.1, 1.0)], "solver": ["cholesky"]}, numbers=True
     ),
-    "LinearRLSClassifier": Plan(svmarrow.LinearRLSClassifier, {"solver": ["cg", "primal", "dual"]}),
+    "LinearRLSClassifier": Plan(
+        svmarrow.least_squares.LinearRLSClassifier, {"solver": ["cg", "primal", "dual"]}
+    ),
     "LowRankRLSClassifier": Plan(
-        lambda: svmarrow.LowRankRLSClassifier(8, random_state=0), {"alpha": [0.1, 10.0], "n_jobs": [1, 2]}
+        lambda: svmarrow.least_squares.LowRankRLSClassifier(8, random_state=0),
+        {"alpha": [0.1, 10.0], "n_jobs": [1, 2]},
     ),
     "LowRankRLSRegressor": Plan(
-        lambda: svmarrow.LowRankRLSRegressor(8, random_state=0), {"alpha": [0.1, 10.0]}, numbers=True
+        lambda: svmarrow.least_squares.LowRankRLSRegressor(8, random_state=0),
+        {"alpha": [0.1, 10.0]},
+        numbers=True,
     ),
     "BaggedKernelClassifier": Plan(
-        lambda: svmarrow.BaggedKernelClassifier(SVC(), 2, random_state=0), {"n_estimators": [2, 3]}
+        lambda: svmarrow.least_squares.BaggedKernelClassifier(SVC(), 2, random_state=0),
+        {"n_estimators": [2, 3]},
     ),
     "KMPClassifier": Plan(lambda: svmarrow.KMPClassifier(5), {"n_vectors": [3, 5], "gamma": [0.3, "scale"]}),
     "KMPRegressor": Plan(
         lambda: svmarrow.KMPRegressor(5), {"variant": ["auto", "basic"], "n_vectors": [3]}, numbers=True
     ),
-    "KernelPerceptron": Plan(svmarrow.KernelPerceptron, STREAM | {"prediction": ["last", "averaged"]}),
+    "KernelPerceptron": Plan(svmarrow.online.KernelPerceptron, STREAM | {"prediction": ["last", "averaged"]}),
     "BudgetPerceptron": Plan(
         lambda: svmarrow.online.KernelPerceptron(policy="random", budget=8, random_state=3), STREAM
     ),

@@ -23,17 +23,9 @@ from svmarrow import (
     SVC,
     SVCCV,
     SVR,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    GradientSettings,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LowRankRLSClassifier,
     LowRankSVC,
     NuSVC,
     OneClassSVM,
@@ -45,13 +37,22 @@ from svmarrow import (
     compression_path,
     load,
     patch,
+    quantize,
     save,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cli.app import app
 from svmarrow.exceptions import SizeWarning
-from svmarrow.interop import save_libsvm_model
+from svmarrow.io import save_libsvm_model
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LowRankRLSClassifier,
+)
 from svmarrow.models import ExpansionClassifier
-from svmarrow.reduced_set import quantize
+from svmarrow.online import KernelPerceptron
+from svmarrow.reduced_set import GradientSettings
 from svmarrow.reduced_set.judge import paired_bound, weighted_bound
 
 QUICK = GradientSettings(steps=300)
@@ -390,7 +391,10 @@ def test_agreement_does_not_look_at_labels(method, full, plain):
             same = compress(model, X_LEARN, labels, **options)
             np.testing.assert_array_equal(same.decision_function(X_TEST), small.decision_function(X_TEST))
             held = compress(model, X_LEARN, labels, validation=(X[:500], labels[:500]), **options)
-            assert held.loss_bound_ == compress(model, X_LEARN, validation=(X[:500], None), **options).loss_bound_
+            assert (
+                held.loss_bound_
+                == compress(model, X_LEARN, validation=(X[:500], None), **options).loss_bound_
+            )
     with pytest.raises(ValueError, match="scoring='accuracy' is of no use with min_agreement alone"):
         compress(full, X_LEARN, Y_LEARN, scoring="accuracy", **options)
 

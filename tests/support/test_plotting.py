@@ -11,9 +11,10 @@ from matplotlib import pyplot as plt
 from sklearn import svm as peer
 from sklearn.datasets import make_blobs
 
-from svmarrow import SVC, SVR, DecisionVectorsDisplay, SizeAccuracyDisplay, compress, compression_path
+from svmarrow import SVC, SVR, compress, compression_path
 from svmarrow._support.plotting import image_axes
-from svmarrow.reduced_set import subsample_baseline
+from svmarrow.inspection import DecisionVectorsDisplay
+from svmarrow.reduced_set import SizeAccuracyDisplay, subsample_baseline
 
 mpl.use("Agg")
 

@@ -1,12 +1,12 @@
 """A kernel expansion with labels: the classifier that compression, model files and conversions give.
 
-The q outputs of the expansion are decoded as in `svmarrow.svm.SVC`:
+The q outputs of the expansion are decoded as in `svmarrow.SVC`:
 
 * ``"binary"``: one output, positive for the second class;
 * ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ...,
   positive for class a; the class with the most votes wins, ties go to the first;
 * ``"ovr"``: one output for each class; the largest wins;
-* ``"code"``: one output for each column of a code, decoded as `svmarrow.multiclass.CodedClassifier` does it.
+* ``"code"``: one output for each column of a code, decoded as `svmarrow.CodedClassifier` does it.
 
 It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
 """
@@ -93,7 +93,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     code : Code or array-like, default=None
         For ``decoding="code"``: the code.
     decoder : str, default=None
-        For ``decoding="code"``: the decoder's own name, see `svmarrow.multiclass.CodedClassifier`.
+        For ``decoding="code"``: the decoder's own name, see `svmarrow.CodedClassifier`.
     calibration : Calibration, default=None
         How outputs become probabilities. `calibrated` fits one; scikit-learn's ``SVC(probability=True)`` and
         ``CalibratedClassifierCV(ensemble=False)`` bring theirs. None has no `predict_proba`.

@@ -113,18 +113,19 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
 
     Notes
     -----
-    "unlimited" is algorithm 1 of Ukkonen and Arias (2010); averages and votes are those of Freund and Schapire,
-    Machine Learning 37, 1999. With more than two classes a mistake adds the sample to its class and subtracts
-    it from the best other one (Crammer and Singer, JMLR 3, 2003). A sample costs one kernel value for each
-    vector.
+    "unlimited" is algorithm 1 of Ukkonen and Arias (2010); averages and votes are those of Freund and
+    Schapire, Machine Learning 37, 1999. With more than two classes a mistake adds the sample to its class and
+    subtracts it from the best other one (Crammer and Singer, JMLR 3, 2003). A sample costs one kernel value
+    for each vector.
 
-    "stop" is the baseline of Ukkonen and Arias (2010), section 5; mistakes are still counted after it stopped.
-    "margin": Crammer, Kandola and Singer, NIPS 16, 2004. "random": Cavallanti, Cesa-Bianchi and Gentile,
-    Machine Learning 69, 2007. "tightest": Weston, Bordes and Bottou, AISTATS 2005. A mistake with m vectors
-    costs O(m) more kernel values for "margin", and O(m^2) additions and m^2 numbers for "tightest".
+    "stop" is the baseline of Ukkonen and Arias (2010), section 5; mistakes are still counted after it
+    stopped. "margin": Crammer, Kandola and Singer, NIPS 16, 2004. "random": Cavallanti, Cesa-Bianchi and
+    Gentile, Machine Learning 69, 2007. "tightest": Weston, Bordes and Bottou, AISTATS 2005. A mistake with m
+    vectors costs O(m) more kernel values for "margin", and O(m^2) additions and m^2 numbers for "tightest".
 
     "forgetron": the self-tuned Forgetron of Dekel, Shalev-Shwartz and Singer, SIAM Journal on Computing 37,
-    2008. Its bound on the number of mistakes holds for k(x, x) <= 1: the kernels "rbf", "laplacian" and "chi2".
+    2008. Its bound on the number of mistakes holds for k(x, x) <= 1: the kernels "rbf", "laplacian" and
+    "chi2".
 
     "projectron" and "projectron++": Orabona, Keshet and Caputo, JMLR 10, 2009. Kernel values are computed in
     double precision, and a factor of their matrix is stored: m^2 numbers for m vectors, and O(m^2) work at a

@@ -11,6 +11,7 @@ import numpy as np
 from svmarrow._support.atomic import consistent
 from svmarrow._support.rows import weights_differ
 from svmarrow._support.warn import warn_caller
+from svmarrow.exceptions import FallbackWarning
 from svmarrow.interop.convert import CONVERTERS
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["EXTRAS", "DropIn", "FallbackWarning", "like"]
+__all__ = ["EXTRAS", "DropIn", "like"]
 
 #: Attributes of a fit by svmarrow that scikit-learn's class does not have, all others are its own.
 EXTRAS = ("certificate_", "expansion_")
@@ -27,13 +28,6 @@ EXTRAS = ("certificate_", "expansion_")
 _REPORTED: set[tuple[str, str]] = set()
 #: Numbers, and lists of them: they do not distinguish reasons.
 _NUMBERS = re.compile(r"[\[(]*-?\d[\d.e+\-,\s\[\]()]*")
-
-
-class FallbackWarning(UserWarning):
-    """svmarrow could not do what was asked for, scikit-learn's original class has done it.
-
-    A reason is reported once in a process, whatever the numbers in it.
-    """
 
 
 def like(original: Any) -> Callable[[Any], Any]:

@@ -88,10 +88,10 @@ def compress(
     """Approximate a fitted kernel machine by one with fewer vectors.
 
     ``compress(model, X, y)`` gives the smallest model that loses at most 0.003 of the full one's accuracy on
-    rows held out for it, and promises how much it may lose on others: its ``loss_bound_``. Or say what it must
-    be able to do, with `max_loss` or `min_agreement`, or what it may cost, with `n_vectors`, `max_bytes` or
-    `max_microseconds`; of demands on both sides all hold. All machines of a multiclass model are approximated
-    together over one pool of vectors.
+    rows held out for it, and promises how much it may lose on others: its ``loss_bound_``. Or say what it
+    must be able to do, with `max_loss` or `min_agreement`, or what it may cost, with `n_vectors`, `max_bytes`
+    or `max_microseconds`; of demands on both sides all hold. All machines of a multiclass model are
+    approximated together over one pool of vectors.
 
     The weights of a model are kept. If classes or rows had weights in training (``class_weight``,
     ``sample_weight``), thresholds stay as they are, vectors learn from the model and not from labels, and the
@@ -100,7 +100,7 @@ def compress(
     Parameters
     ----------
     model : object
-        Anything that `svmarrow.interop.as_expansion` takes: a fitted estimator of svmarrow, a fitted
+        Anything that `svmarrow.as_expansion` takes: a fitted estimator of svmarrow, a fitted
         kernel machine of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion` and
         what is made of one.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
@@ -199,10 +199,10 @@ def compress(
     Returns
     -------
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
-        A model of the kind of `model`, ready to predict, with a ``loss_bound_`` (`svmarrow.models.LossBound`); a
-        `KernelExpansion` of a bare one, which has no place for a promise. Where no smaller model meets the
-        demands of ``"auto"``, the full one. A model that gives all rows that judge one class, as the full one
-        does not, meets no demand.
+        A model of the kind of `model`, ready to predict, with a ``loss_bound_``
+        (`svmarrow.models.LossBound`); a `KernelExpansion` of a bare one, which has no place for a promise.
+        Where no smaller model meets the demands of ``"auto"``, the full one. A model that gives all rows that
+        judge one class, as the full one does not, meets no demand.
 
     Raises
     ------
@@ -270,7 +270,8 @@ def compress(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from svmarrow import SVC, GradientSettings, compress
+    >>> from svmarrow import SVC, compress
+    >>> from svmarrow.reduced_set import GradientSettings
     >>> from sklearn.utils import shuffle
     >>> X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:800], y[:800])

@@ -41,7 +41,8 @@ class GradientPath(ReducedPath):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from svmarrow import SVC, GradientSettings, compression_path
+    >>> from svmarrow import SVC, compression_path
+    >>> from svmarrow.reduced_set import GradientSettings
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> svc = SVC().fit(X[:300], y[:300])

@@ -117,7 +117,7 @@ def quantize(
     --------
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow import SVC, compress
-    >>> from svmarrow.reduced_set import quantize
+    >>> from svmarrow import quantize
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
     >>> small = compress(svc, X[:1000], y[:1000], n_vectors=100, method="pursuit")

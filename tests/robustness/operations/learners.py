@@ -13,33 +13,29 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    Forgetron,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    Stoptron,
 )
-from svmarrow.least_squares import fit_targets
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+    fit_targets,
+)
+from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import estimate_memory
 
 
@@ -259,7 +255,9 @@ def _perceptrons() -> None:
         )
     learner("Forgetron", KernelPerceptron(policy="forgetron", budget=4000), "plain two", 40_000, **both)
     learner("Projectron", KernelPerceptron(policy="projectron", eta=0.3), "plain two", 30_000, **both)
-    learner("ProjectronPlusPlus", KernelPerceptron(policy="projectron++", eta=0.3), "plain two", 30_000, **both)
+    learner(
+        "ProjectronPlusPlus", KernelPerceptron(policy="projectron++", eta=0.3), "plain two", 30_000, **both
+    )
     for split in ("wpq", "zpq", "bal-opts", "rndw-opts", "ent-inds", "went-opts"):
         model = PerceptronTreeClassifier(split=split, budget=50, random_state=0)
         learner(f"PerceptronTreeClassifier {split}", model, "plain two", 40_000, 1000, **both)

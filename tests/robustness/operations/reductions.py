@@ -10,20 +10,17 @@ from robustness.operations.kinds import Run, Settings, data, operation
 from svmarrow import (
     SVC,
     SVR,
-    CalibratedCascade,
-    ExactCascade,
-    ExpansionClassifier,
-    GradientSettings,
     KernelExpansion,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSRegressor,
-    SelectionSettings,
-    quantize,
     compress,
     compression_path,
+    quantize,
 )
-from svmarrow.reduced_set import subsample_baseline
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.models import ExpansionClassifier
+from svmarrow.reduced_set import GradientSettings, SelectionSettings, subsample_baseline
 
 
 def machine(
