@@ -183,14 +183,20 @@ EXAMPLES = {
         SPARSE,
     ),
     "KernelPerceptron voted": (lambda: KernelPerceptron(gamma=0.5, prediction="voted").fit(TWO, SIDES), TWO),
-    "BudgetPerceptron": (
+    "KernelPerceptron random": (
         lambda: KernelPerceptron(policy="random", budget=9, gamma=0.5, random_state=3).fit(TWO, SIDE),
         TWO,
     ),
-    "Forgetron": (lambda: KernelPerceptron(policy="forgetron", budget=9).fit(SINGLE, KIND), SINGLE),
-    "Stoptron": (lambda: KernelPerceptron(policy="stop", budget=9).fit(IRIS, KIND), IRIS),
-    "Projectron": (lambda: KernelPerceptron(policy="projectron", gamma=0.5, eta=0.1).fit(IRIS, KIND), IRIS),
-    "ProjectronPlusPlus": (
+    "KernelPerceptron forgetron": (
+        lambda: KernelPerceptron(policy="forgetron", budget=9).fit(SINGLE, KIND),
+        SINGLE,
+    ),
+    "KernelPerceptron stop": (lambda: KernelPerceptron(policy="stop", budget=9).fit(IRIS, KIND), IRIS),
+    "KernelPerceptron projectron": (
+        lambda: KernelPerceptron(policy="projectron", gamma=0.5, eta=0.1).fit(IRIS, KIND),
+        IRIS,
+    ),
+    "KernelPerceptron projectron++": (
         lambda: KernelPerceptron(policy="projectron++", gamma=0.5, eta=0.1).fit(SPARSE, WORDS),
         SPARSE,
     ),

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-import svmarrow
+from public import PUBLIC
 from svmarrow import (
     SVC,
     SVCCV,
@@ -270,7 +270,7 @@ def test_weights_arrive_in_a_stack(estimator):
 
 
 def test_every_estimator_that_takes_weights_is_here():
-    public = {getattr(svmarrow, name) for name in svmarrow.__all__}
+    public = {PUBLIC[name] for name in PUBLIC}
     estimators = {kind for kind in public if hasattr(kind, "get_params")}
     takes = {kind for kind in estimators if has_fit_parameter(kind, "sample_weight")}
     assert takes == {type(one) for one in PLAIN} | {kind for kind, _, _ in META}

@@ -118,7 +118,7 @@ def test_a_stream_keeps_the_digits_of_rows_far_from_its_gamma(learner: Any) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux's /proc")
-@pytest.mark.parametrize("learner", ["KernelPerceptron()", "BudgetPerceptron(budget=200)"])
+@pytest.mark.parametrize("learner", ["KernelPerceptron()", "KernelPerceptron(policy='oldest', budget=200)"])
 def test_memory_follows_entries_and_not_columns(learner: str) -> None:
     program = f"""
 import numpy as np, scipy.sparse as sp

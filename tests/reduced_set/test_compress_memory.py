@@ -72,7 +72,7 @@ _WORK = {
     ),
     "projectron": (
         "X = random.standard_normal((3500, 10))\\ny = random.integers(0, 2, 3500)",
-        "Projectron(eta=0.0, gamma=1.0).fit(X, y)",
+        "KernelPerceptron(policy='projectron', eta=0.0, gamma=1.0).fit(X, y)",
     ),
 }
 

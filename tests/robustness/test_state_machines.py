@@ -83,13 +83,19 @@ PLANS = {
         lambda: svmarrow.KMPRegressor(5), {"variant": ["auto", "basic"], "n_vectors": [3]}, numbers=True
     ),
     "KernelPerceptron": Plan(svmarrow.online.KernelPerceptron, STREAM | {"prediction": ["last", "averaged"]}),
-    "BudgetPerceptron": Plan(
+    "KernelPerceptron random": Plan(
         lambda: svmarrow.online.KernelPerceptron(policy="random", budget=8, random_state=3), STREAM
     ),
-    "Forgetron": Plan(lambda: svmarrow.online.KernelPerceptron(policy="forgetron", budget=8), STREAM),
-    "Stoptron": Plan(lambda: svmarrow.online.KernelPerceptron(policy="stop", budget=8), STREAM),
-    "Projectron": Plan(svmarrow.Projectron, STREAM | {"eta": [0.05, 0.5]}),
-    "ProjectronPlusPlus": Plan(svmarrow.ProjectronPlusPlus, STREAM),
+    "KernelPerceptron forgetron": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="forgetron", budget=8), STREAM
+    ),
+    "KernelPerceptron stop": Plan(lambda: svmarrow.online.KernelPerceptron(policy="stop", budget=8), STREAM),
+    "KernelPerceptron projectron": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="projectron"), STREAM | {"eta": [0.05, 0.5]}
+    ),
+    "KernelPerceptron projectron++": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="projectron++"), STREAM
+    ),
     "PerceptronTreeClassifier": Plan(
         lambda: svmarrow.PerceptronTreeClassifier(budget=6, gamma=2.0, random_state=0), {"n_epochs": [1, 2]}
     ),

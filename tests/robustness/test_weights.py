@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-import svmarrow
+from public import PUBLIC
 from svmarrow import (
     SVC,
     SVCCV,
@@ -620,7 +620,7 @@ def test_searches_judge_by_the_weights_of_the_classes():
 def test_every_learner_with_weights_is_looked_at():
     """A classifier that takes weights and becomes an expansion must say whether it was given some."""
     known = {type(WEIGHTED[name]()).__name__ for name in WEIGHTED if "peer" not in name and name != "patched"}
-    for name, kind in vars(svmarrow).items():
+    for name, kind in PUBLIC.items():
         if not inspect.isclass(kind) or not hasattr(kind, "as_expansion") or not hasattr(kind, "fit"):
             continue
         takes = "class_weight" in inspect.signature(kind).parameters

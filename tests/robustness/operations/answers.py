@@ -173,7 +173,7 @@ _predictions(
     4,
 )
 _predictions(
-    "BudgetPerceptron",
+    "KernelPerceptron oldest",
     20_000,
     _fitted(KernelPerceptron(policy="oldest", budget=2000), "plain two"),
     "plain two",

@@ -243,20 +243,38 @@ def _perceptrons() -> None:
         )
     learner("KernelPerceptron ten classes", KernelPerceptron(), "plain ten", 12_000, **both)
     learner("KernelPerceptron sparse", KernelPerceptron(kernel="poly"), "sparse two", 15_000, **both)
-    learner("Stoptron", KernelPerceptron(policy="stop", budget=4000), "plain two", 60_000, **both)
+    learner(
+        "KernelPerceptron stop", KernelPerceptron(policy="stop", budget=4000), "plain two", 60_000, **both
+    )
     for removal in ("oldest", "margin", "random", "tightest"):
         model = KernelPerceptron(policy=removal, budget=1500, random_state=0)
         learner(
-            f"BudgetPerceptron {removal}",
+            f"KernelPerceptron {removal}",
             model,
             "plain two",
             12_000 if removal == "tightest" else 60_000,
             **both,
         )
-    learner("Forgetron", KernelPerceptron(policy="forgetron", budget=4000), "plain two", 40_000, **both)
-    learner("Projectron", KernelPerceptron(policy="projectron", eta=0.3), "plain two", 30_000, **both)
     learner(
-        "ProjectronPlusPlus", KernelPerceptron(policy="projectron++", eta=0.3), "plain two", 30_000, **both
+        "KernelPerceptron forgetron",
+        KernelPerceptron(policy="forgetron", budget=4000),
+        "plain two",
+        40_000,
+        **both,
+    )
+    learner(
+        "KernelPerceptron projectron",
+        KernelPerceptron(policy="projectron", eta=0.3),
+        "plain two",
+        30_000,
+        **both,
+    )
+    learner(
+        "KernelPerceptron projectron++",
+        KernelPerceptron(policy="projectron++", eta=0.3),
+        "plain two",
+        30_000,
+        **both,
     )
     for split in ("wpq", "zpq", "bal-opts", "rndw-opts", "ent-inds", "went-opts"):
         model = PerceptronTreeClassifier(split=split, budget=50, random_state=0)
