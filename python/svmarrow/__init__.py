@@ -12,10 +12,11 @@ The names here are those of a first week. Everything else has its home in a subm
 True
 """
 
-import importlib as _importlib
 from importlib.metadata import version as _version
-from typing import Any as _Any
 
+from svmarrow import cascade as cascade
+from svmarrow import export as export
+from svmarrow import inspection as inspection
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io.model import load, save
@@ -64,16 +65,3 @@ __all__ = [
 ]
 
 __version__ = _version("svmarrow")
-
-#: Submodules that are imported when they are first used.
-_SUBMODULES = frozenset({"cascade", "dask", "export", "inspection"})
-
-
-def __getattr__(name: str) -> _Any:
-    if name in _SUBMODULES:
-        return _importlib.import_module(f"svmarrow.{name}")
-    raise AttributeError(f"module 'svmarrow' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})

@@ -28,6 +28,7 @@ from examples import (
     ordinary,
     public,
 )
+from public import PUBLIC
 from svmarrow import (
     SVC,
     CodedClassifier,
@@ -85,7 +86,7 @@ CANNOT_LEARN_ON = {"LowRankRLSRegressor", "PerceptronTreeClassifier of pairs"}
     [
         name
         for name in EXAMPLES
-        if hasattr(getattr(svmarrow, name.split()[0]), "partial_fit") and name not in CANNOT_LEARN_ON
+        if hasattr(PUBLIC[name.split()[0]], "partial_fit") and name not in CANNOT_LEARN_ON
     ],
 )
 def test_a_stream_goes_on_bit_for_bit(name, tmp_path):

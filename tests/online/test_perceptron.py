@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -31,11 +32,11 @@ ONLINE = [
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="rndw-rnds", random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, prediction="averaged", random_state=1),
 ]
-BUDGETED = [model for model in ONLINE if "budget" in model.get_params()]
+BUDGETED = [model for model in ONLINE if model.budget is not None]
 
 
 def name(model):
-    extra = [str(v) for k, v in model.get_params().items() if k in ("removal", "split") or v == "averaged"]
+    extra = [str(v) for k, v in model.get_params().items() if k in ("policy", "split") or v == "averaged"]
     return "-".join([type(model).__name__, *extra])
 
 
@@ -102,7 +103,7 @@ class Naive:
         return np.array(margins)
 
     def run(self):
-        policy = getattr(self.model, "removal", type(self.model).__name__.lower())
+        policy = self.model.policy
         for t, label in enumerate(self.labels):
             scores = self.scores(t)
             margin, rival = self.margin(scores, label)
@@ -110,15 +111,15 @@ class Naive:
             if mistake:
                 self.mistakes.append(t)
             if policy.startswith("projectron"):
-                self.project(t, label, rival, margin, policy.endswith("plus"))
+                self.project(t, label, rival, margin, policy.endswith("++"))
                 continue
             if not mistake:
                 continue
-            if policy == "kernelperceptron" or len(self.rows) < self.model.budget:
+            if policy == "unlimited" or len(self.rows) < self.model.budget:
                 self.rows.append(t)
                 self.B.append(self.step(label, rival))
                 continue
-            if policy == "stoptron":
+            if policy == "stop":
                 continue
             new = self.step(label, rival)
             if policy == "forgetron":
@@ -167,9 +168,7 @@ class Naive:
         self.B = [b + step * w * new for b, w in zip(self.B, d, strict=True)]
 
 
-NAIVE = [
-    m for m in ONLINE if not isinstance(m, PerceptronTreeClassifier) and getattr(m, "removal", "") != "random"
-]
+NAIVE = [m for m in ONLINE if not isinstance(m, PerceptronTreeClassifier) and m.policy != "random"]
 
 
 @pytest.mark.parametrize("which", ["moons", "iris", "cancer"])
@@ -219,6 +218,49 @@ def test_budgets_hold(model, budget, datasets):
         assert model.expansion_.n_vectors == budget
     with pytest.raises(ValueError, match="budget="):
         fresh(model, budget=0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"policy": "oldest"}, "budget=None is not allowed: it must be an integer of at least 1"),
+        ({"policy": "forgetron"}, "budget=None is not allowed"),
+        ({"budget": 10}, "budget=10 is not allowed: it must be None for policy='unlimited'"),
+        ({"policy": "projectron", "budget": 10}, "budget=10 is not allowed: it must be None"),
+        ({"policy": "projectron++", "eta": 0.0}, "eta=0.0 is not allowed: it must be above 0"),
+        ({"policy": "stop", "budget": 5, "prediction": "voted"}, "prediction='voted' is not allowed"),
+        ({"policy": "newest", "budget": 5}, "policy='newest' is not allowed"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(parameters, message, datasets):
+    X, y = datasets["iris"]
+    model = KernelPerceptron(**parameters)
+    for call in (
+        lambda: model.fit(X, y),
+        lambda: model.partial_fit(X, y, classes=[0, 1, 2]),
+        lambda: model.estimate_memory(X),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call()
+    assert not hasattr(model, "expansion_")
+
+
+@pytest.mark.parametrize("other", [m for m in NAIVE if m.policy != "unlimited"], ids=name)
+def test_the_policy_of_a_stream_does_not_change_its_past(other, datasets):
+    """A stream goes on under another policy as far as its state allows, or the change is refused."""
+    X, y = shuffled(datasets, "moons")
+    model = KernelPerceptron(gamma=GAMMA).fit(X[:100], y[:100])
+    before = model.expansion_
+    model.set_params(policy=other.policy, budget=None if other.budget is None else 500)
+    try:
+        model.partial_fit(X[100:], y[100:])
+    except ValueError as error:
+        assert re.search("policy|state|scores|matrix", str(error))  # noqa: PT017
+        assert model.expansion_ is before
+    else:
+        assert model.n_seen_ == len(y)
+        if other.budget is not None:
+            assert model.expansion_.n_vectors <= 500
 
 
 def test_a_budget_may_grow_but_not_shrink(datasets):

@@ -82,7 +82,7 @@ def test_bare_expansions_are_drawn_by_r2(path, cancer):
 def test_without_matplotlib_the_message_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from svmarrow import SizeAccuracyDisplay\n"
+        "from svmarrow.reduced_set import SizeAccuracyDisplay\n"
         "try:\n    SizeAccuracyDisplay([1], [0.5]).plot()\n"
         "except ImportError as error:\n    print(error)"
     )
