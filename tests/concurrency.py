@@ -30,7 +30,7 @@ from svmarrow import SVC, CodedClassifier, RLSClassifier
 #: The first example of each class.
 NAMES = list({name.split()[0]: name for name in reversed(EXAMPLES)}.values())
 #: Those that draw from NumPy's generator of the whole process, which threads share.
-DRAWN = {"CalibratedCascade", "ConstructionPath"}
+DRAWN = {"CalibratedCascade", "GradientPath"}
 ROUNDS = 3
 
 

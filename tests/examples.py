@@ -20,42 +20,36 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    ExpansionDetector,
-    ExpansionRegressor,
-    Forgetron,
-    GradientSettings,
     KernelExpansion,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    SelectionSettings,
-    Stoptron,
-    compact,
     compress,
     compression_path,
+    quantize,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.exceptions import ConvergenceWarning
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+)
+from svmarrow.models import ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import Code
+from svmarrow.online import KernelPerceptron
+from svmarrow.reduced_set import GradientSettings, SelectionSettings
 
 # --- rows of many kinds ---
 
@@ -189,14 +183,23 @@ EXAMPLES = {
         SPARSE,
     ),
     "KernelPerceptron voted": (lambda: KernelPerceptron(gamma=0.5, prediction="voted").fit(TWO, SIDES), TWO),
-    "BudgetPerceptron": (
-        lambda: BudgetPerceptron(budget=9, gamma=0.5, removal="random", random_state=3).fit(TWO, SIDE),
+    "KernelPerceptron random": (
+        lambda: KernelPerceptron(policy="random", budget=9, gamma=0.5, random_state=3).fit(TWO, SIDE),
         TWO,
     ),
-    "Forgetron": (lambda: Forgetron(budget=9).fit(SINGLE, KIND), SINGLE),
-    "Stoptron": (lambda: Stoptron(budget=9).fit(IRIS, KIND), IRIS),
-    "Projectron": (lambda: Projectron(gamma=0.5, eta=0.1).fit(IRIS, KIND), IRIS),
-    "ProjectronPlusPlus": (lambda: ProjectronPlusPlus(gamma=0.5, eta=0.1).fit(SPARSE, WORDS), SPARSE),
+    "KernelPerceptron forgetron": (
+        lambda: KernelPerceptron(policy="forgetron", budget=9).fit(SINGLE, KIND),
+        SINGLE,
+    ),
+    "KernelPerceptron stop": (lambda: KernelPerceptron(policy="stop", budget=9).fit(IRIS, KIND), IRIS),
+    "KernelPerceptron projectron": (
+        lambda: KernelPerceptron(policy="projectron", gamma=0.5, eta=0.1).fit(IRIS, KIND),
+        IRIS,
+    ),
+    "KernelPerceptron projectron++": (
+        lambda: KernelPerceptron(policy="projectron++", gamma=0.5, eta=0.1).fit(SPARSE, WORDS),
+        SPARSE,
+    ),
     "PerceptronTreeClassifier": (
         lambda: PerceptronTreeClassifier(budget=6, gamma=2.0, random_state=0).fit(FRAME, WORDS),
         FRAME,
@@ -228,7 +231,7 @@ EXAMPLES = {
     "CompressionPath tuned": (lambda: compression_path(ordinary(), X=IRIS, y=KIND), IRIS),
     "CompressionPath basic": (lambda: compression_path(SVR().fit(SPARSE, NUMBERS), method="basic"), SPARSE),
     "CompressionPath l1": (lambda: compression_path(OneClassSVM().fit(IRIS), method="l1"), IRIS),
-    "ConstructionPath": (
+    "GradientPath": (
         lambda: compression_path(ordinary(), n_vectors=4, method="gradient", X=IRIS, settings=STEPS),
         IRIS,
     ),
@@ -257,7 +260,7 @@ EXAMPLES = {
     "KernelExpansion": (lambda: ordinary().expansion_, IRIS),
     "KernelExpansion constant": (lambda: KernelExpansion(np.empty((0, 4)), np.empty((0, 2)), [1, 2.5]), IRIS),
     "KernelExpansion bytes": (
-        lambda: compact(ordinary().expansion_, coefficients="uint8").model,
+        lambda: quantize(ordinary().expansion_, coefficients="uint8").model,
         IRIS,
     ),
     "ExpansionClassifier": (_tuned, IRIS),
@@ -265,7 +268,7 @@ EXAMPLES = {
         lambda: CodedClassifier(SVC(), code="dense", random_state=0).fit(FRAME, WORDS).as_expansion(),
         FRAME,
     ),
-    "ExpansionClassifier compact": (lambda: compact(_tuned(), coefficients="uint8").model, IRIS),
+    "ExpansionClassifier quantized": (lambda: quantize(_tuned(), coefficients="uint8").model, IRIS),
     "ExpansionRegressor": (lambda: ExpansionRegressor(SVR().fit(IRIS, NUMBERS).expansion_, flat=False), IRIS),
     "ExpansionDetector": (
         lambda: ExpansionDetector(OneClassSVM().fit(IRIS).expansion_, feature_names=list("abcd"), n_jobs=1),

@@ -19,8 +19,10 @@ from sklearn.base import BaseEstimator
 
 import svmarrow
 from examples import EXAMPLES, answers, public
-from svmarrow import GradientSettings, KernelExpansion, compress, compression_path
+from public import PUBLIC
+from svmarrow import KernelExpansion, compress, compression_path
 from svmarrow.multiclass import Code
+from svmarrow.reduced_set import GradientSettings
 
 #: Parts that are about the machine or about threads.
 _APART = {"seconds", "kernel_values", "cache_hits", "cache_misses", "n_jobs"} | {
@@ -30,8 +32,8 @@ _APART = {"seconds", "kernel_values", "cache_hits", "cache_misses", "n_jobs"} | 
 
 def set_default_jobs(n_jobs):
     """Makes ``n_jobs`` the default of every public class and function that has it."""
-    for name in svmarrow.__all__:
-        thing = getattr(svmarrow, name)
+    for name in PUBLIC:
+        thing = PUBLIC[name]
         if inspect.ismodule(thing):
             continue
         function = thing.__init__ if inspect.isclass(thing) else thing
@@ -103,7 +105,7 @@ def _of(name, X=WIDE, y=LABELS, inside=None, **parameters):
 
     def fit():
         own = parameters if inside is None else {"estimator": inside()} | parameters
-        return getattr(svmarrow, name)(**own).fit(X, y), X[::7]
+        return PUBLIC[name](**own).fit(X, y), X[::7]
 
     return fit
 
@@ -141,8 +143,8 @@ LARGE = {
     "KMPClassifier logistic": _of("KMPClassifier", SPARSE, n_vectors=12, loss="logistic"),
     "KMPRegressor": _of("KMPRegressor", y=TARGETS, n_vectors=40, precision="double"),
     "KernelPerceptron": _of("KernelPerceptron", prediction="averaged"),
-    "ProjectronPlusPlus": _of("ProjectronPlusPlus", SPARSE, gamma=0.01),
-    "BudgetPerceptron": _of("BudgetPerceptron", budget=60, removal="margin", random_state=0),
+    "KernelPerceptron projectron++": _of("KernelPerceptron", SPARSE, policy="projectron++", gamma=0.01),
+    "KernelPerceptron margin": _of("KernelPerceptron", policy="margin", budget=60, random_state=0),
     "PerceptronTreeClassifier": _of("PerceptronTreeClassifier", budget=40, n_epochs=3, random_state=0),
     "CodedClassifier": _of(
         "CodedClassifier", inside=svmarrow.SVC, code="sparse", n_draws=500, random_state=0

@@ -12,38 +12,34 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import svmarrow
+from public import PUBLIC
 from svmarrow import (
     SVC,
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    Forgetron,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    Stoptron,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+)
+from svmarrow.online import KernelPerceptron
 
 # The checks compare a weighted fit with a fit on repeated rows to seven digits. Estimators with TIGHT pass;
 # defaults cannot, and single-precision kernel rows give six. tests/contract/test_weights.py has them all.
@@ -121,11 +117,11 @@ CONTRACT = [
     (KernelPerceptron(), {}),
     (KernelPerceptron(prediction="averaged"), {}),
     (KernelPerceptron(prediction="voted"), {}),
-    (Stoptron(), {}),
-    (BudgetPerceptron(removal="tightest"), {}),
-    (Forgetron(), {}),
-    (Projectron(), {}),
-    (ProjectronPlusPlus(), {}),
+    (KernelPerceptron(policy="stop", budget=100), {}),
+    (KernelPerceptron(policy="tightest", budget=100), {}),
+    (KernelPerceptron(policy="forgetron", budget=100), {}),
+    (KernelPerceptron(policy="projectron"), {}),
+    (KernelPerceptron(policy="projectron++"), {}),
     (PerceptronTreeClassifier(), {}),
     (PerceptronTreeClassifier(split="zpq", budget=5), {}),
     (PerceptronTreeClassifier(budget=5, prediction="averaged"), {}),
@@ -170,7 +166,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def test_every_public_estimator_is_checked():
-    public = {name for name in svmarrow.__all__ if hasattr(getattr(svmarrow, name), "get_params")}
+    public = {name for name in PUBLIC if hasattr(PUBLIC[name], "get_params")}
     assert public == {type(estimator).__name__ for estimator, _ in CONTRACT} | FINISHED
 
 

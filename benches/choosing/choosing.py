@@ -111,12 +111,14 @@ def classifiers(C, gamma, alpha, kernel):
         "LowRankSVC, 500": (s.LowRankSVC(500, C=C, random_state=0, **own, **one), False),
         "RLSClassifier": (s.RLSClassifier(alpha, **own, **one), True),
         "LowRankRLSClassifier, 500": (
-            s.LowRankRLSClassifier(500, alpha=alpha, random_state=0, **own, **one),
+            s.least_squares.LowRankRLSClassifier(500, alpha=alpha, random_state=0, **own, **one),
             False,
         ),
-        "LinearRLSClassifier": (s.LinearRLSClassifier(1.0, **one), False),
+        "LinearRLSClassifier": (s.least_squares.LinearRLSClassifier(1.0, **one), False),
         "BaggedKernelClassifier": (
-            s.BaggedKernelClassifier(s.RLSClassifier(alpha, **own, **one), 10, random_state=0, **one),
+            s.least_squares.BaggedKernelClassifier(
+                s.RLSClassifier(alpha, **own, **one), 10, random_state=0, **one
+            ),
             False,
         ),
         "KMPClassifier, 100": (s.KMPClassifier(100, random_state=0, **own, **one), False),
@@ -132,17 +134,18 @@ def classifiers(C, gamma, alpha, kernel):
             False,
         ),
         "CalibratedCascade": (
-            s.CalibratedCascade(s.SVC(C=C, multi_class="ovr", **own, **one), random_state=0, **one),
+            s.cascade.CalibratedCascade(s.SVC(C=C, multi_class="ovr", **own, **one), random_state=0, **one),
             False,
         ),
-        "ExactCascade": (s.ExactCascade(s.SVC(C=C, **own, **one), **one), False),
-        "KernelPerceptron": (s.KernelPerceptron(prediction="averaged", **own, **one), False),
+        "ExactCascade": (s.cascade.ExactCascade(s.SVC(C=C, **own, **one), **one), False),
+        "KernelPerceptron": (s.online.KernelPerceptron(prediction="averaged", **own, **one), False),
         "PerceptronTreeClassifier": (s.PerceptronTreeClassifier(random_state=0, **own, **one), False),
     }
-    for name in ("Stoptron", "BudgetPerceptron", "Forgetron"):
-        found[f"{name}, 500"] = (getattr(s, name)(budget=500, **own, **one), False)
-    for name in ("Projectron", "ProjectronPlusPlus"):
-        found[name] = (getattr(s, name)(**own, **one), False)
+    for policy in ("stop", "oldest", "forgetron"):
+        learner = s.online.KernelPerceptron(policy=policy, budget=500, **own, **one)
+        found[f"KernelPerceptron, {policy}, 500"] = (learner, False)
+    for policy in ("projectron", "projectron++"):
+        found[f"KernelPerceptron, {policy}"] = (s.online.KernelPerceptron(policy=policy, **own, **one), False)
     return found
 
 
@@ -153,12 +156,14 @@ def regressors(C, gamma, alpha, kernel):
         "NuSVR": (s.NuSVR(C=C, **own, **one), False),
         "RLSRegressor": (s.RLSRegressor(alpha, **own, **one), True),
         "LowRankRLSRegressor, 500": (
-            s.LowRankRLSRegressor(500, alpha=alpha, random_state=0, **own, **one),
+            s.least_squares.LowRankRLSRegressor(500, alpha=alpha, random_state=0, **own, **one),
             False,
         ),
-        "LinearRLSRegressor": (s.LinearRLSRegressor(1.0, **one), False),
+        "LinearRLSRegressor": (s.least_squares.LinearRLSRegressor(1.0, **one), False),
         "BaggedKernelRegressor": (
-            s.BaggedKernelRegressor(s.RLSRegressor(alpha, **own, **one), 10, random_state=0, **one),
+            s.least_squares.BaggedKernelRegressor(
+                s.RLSRegressor(alpha, **own, **one), 10, random_state=0, **one
+            ),
             False,
         ),
         "KMPRegressor, 100": (s.KMPRegressor(100, random_state=0, **own, **one), False),

@@ -66,7 +66,8 @@ def pieces(folder):
 
 def logistic(folder, points):
     """Low rank with the logistic loss: steps on the first pieces, the last on all."""
-    from svmarrow import ExpansionClassifier, LowRankRLSRegressor
+    from svmarrow.least_squares import LowRankRLSRegressor
+    from svmarrow.models import ExpansionClassifier
 
     first = next(pieces(folder))[0]
     chosen = np.random.default_rng(0).choice(len(first), points, replace=False)
@@ -86,7 +87,7 @@ def learn(kind, folder, points):
     if kind == "low rank, logistic":
         model = logistic(folder, points)
     elif kind == "low rank":
-        from svmarrow import LowRankRLSClassifier
+        from svmarrow.least_squares import LowRankRLSClassifier
 
         model = LowRankRLSClassifier(points, alpha=1.0, gamma=GAMMA, random_state=0, n_jobs=1)
         for X, y in pieces(folder):

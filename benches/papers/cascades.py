@@ -1,10 +1,10 @@
 """Cascades on every classification set: what a compressed model may answer in the full model's place.
 
-Three tables. *Exact*: the small model answers where its label is certain, see `svmarrow.ExactCascade`;
-disagreements are counted over all test rows in double and in single precision and must be 0. *How far
-certainty reaches*: the share of rows that t vectors certify, whatever it costs. *Calibrated*: the switch-over
-point is set on half of the test rows for at most 1 % of other labels with confidence 95 %, see
-`svmarrow.CalibratedCascade`, and checked on the other half.
+Three tables. *Exact*: the small model answers where its label is certain, see
+`svmarrow.cascade.ExactCascade`; disagreements are counted over all test rows in double and in single
+precision and must be 0. *How far certainty reaches*: the share of rows that t vectors certify, whatever it
+costs. *Calibrated*: the switch-over point is set on half of the test rows for at most 1 % of other labels
+with confidence 95 %, see `svmarrow.cascade.CalibratedCascade`, and checked on the other half.
 
 Parameters are those of the papers or of common use; nothing is chosen on test rows. At most 8,000 rows are
 trained on (`--rows`), and at most 10,000 are tested. Times are medians of three predictions of at least
@@ -24,8 +24,9 @@ from common import DataMissingError, Report, arguments, load, no_sets, run, spli
 from scipy.optimize import nnls
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from svmarrow import SVC, CalibratedCascade, ExactCascade, compression_path
+from svmarrow import SVC, compression_path
 from svmarrow._support.rows import core_rows
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cascade.stages import Work
 
 if TYPE_CHECKING:

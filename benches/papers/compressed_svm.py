@@ -37,7 +37,8 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from svmarrow import SVC, GradientSettings, ReducedSet, compact, compress, compression_path
+from svmarrow import SVC, ReducedSet, compress, compression_path, quantize
+from svmarrow.reduced_set import GradientSettings
 
 if TYPE_CHECKING:
     import argparse
@@ -277,7 +278,7 @@ def in_bytes(report: Report, options: argparse.Namespace) -> None:
     for name, size in (("usps", 50), ("letter", 100), ("ijcnn1", 50)):
         data, full = rows(name, quick), machine(name, "ovr", quick)
         made, _ = default(name, size, quick)
-        result = compact(made, X=data.X_test, y=data.y_test)
+        result = quantize(made, X=data.X_test, y=data.y_test)
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / str(at) for at in range(3)]
             for file, model in zip(files, (full, made, result.model), strict=True):
@@ -323,7 +324,7 @@ def in_room(report: Report, options: argparse.Namespace) -> None:
             settings=few(quick),
             n_jobs=options.jobs,
         )
-        packed = compact(small, dtype="int8", X=data.X, n_jobs=options.jobs).model
+        packed = quantize(small, dtype="int8", X=data.X, n_jobs=options.jobs).model
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "model"
             held = []

@@ -29,8 +29,8 @@ from compressed_svm import BLUE, GREEN, GREY, MACHINES, RED, error, few, rows
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from svmarrow import SVC, KernelExpansion, SelectionSettings, _core, compress, compression_path
-from svmarrow.interop import as_expansion
+from svmarrow import SVC, KernelExpansion, _core, as_expansion, compress, compression_path
+from svmarrow.reduced_set import SelectionSettings
 
 if TYPE_CHECKING:
     import argparse

@@ -35,7 +35,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from svmarrow import SVC, KMPClassifier, KMPRegressor, LowRankRLSClassifier, _core
+from svmarrow import SVC, KMPClassifier, KMPRegressor, _core
+from svmarrow.least_squares import LowRankRLSClassifier
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from common import Report, arguments, load, run

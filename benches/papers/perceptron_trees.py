@@ -26,17 +26,8 @@ import scipy.sparse as sp
 from common import Report, Rows, arguments, load, run, seconds
 from joblib import Parallel, delayed
 
-from svmarrow import (
-    SVC,
-    BudgetPerceptron,
-    Forgetron,
-    KernelPerceptron,
-    PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
-    Stoptron,
-    compress,
-)
+from svmarrow import SVC, PerceptronTreeClassifier, compress
+from svmarrow.online import KernelPerceptron
 
 if TYPE_CHECKING:
     import argparse
@@ -121,10 +112,10 @@ def in_parallel(work: Any, runs: int, prefer: str = "threads") -> list[Any]:
 def split_once(data: Rows, gamma: float, seed: int) -> dict[str, np.ndarray]:
     """Average cumulative error along the test rows of each split, for one permutation."""
     order = np.random.default_rng(seed).permutation(len(data.y))
-    begin = Stoptron(budget=BUDGET + 1, gamma=gamma).fit(data.X[order], data.y[order])
+    begin = KernelPerceptron(policy="stop", budget=BUDGET + 1, gamma=gamma).fit(data.X[order], data.y[order])
     end = int(begin.mistake_rows_[BUDGET]) + 1
     rows, labels = data.X[order[:end]], data.y[order[:end]]
-    models: dict[str, Any] = {"stoptron": Stoptron(budget=BUDGET, gamma=gamma)}
+    models: dict[str, Any] = {"stoptron": KernelPerceptron(policy="stop", budget=BUDGET, gamma=gamma)}
     models |= {split: tree(gamma, seed, split, 2) for split in SPLITS}
     curves = {}
     for name, model in models.items():
@@ -195,16 +186,16 @@ def rivals(gamma: float, seed: int, few: dict[str, int]) -> dict[str, Any]:
     both = {"budget": BUDGET, "gamma": gamma}
     methods: dict[str, Any] = {
         "perceptron": KernelPerceptron(gamma=gamma),
-        "stoptron": Stoptron(**both),
-        "forgetron": Forgetron(**both),
+        "stoptron": KernelPerceptron(policy="stop", **both),
+        "forgetron": KernelPerceptron(policy="forgetron", **both),
     }
     for removal in ("oldest", "margin", "random", "tightest"):
-        methods[f"remove {removal}"] = BudgetPerceptron(removal=removal, random_state=seed, **both)
+        methods[f"remove {removal}"] = KernelPerceptron(policy=removal, random_state=seed, **both)
     for eta in ETAS:
-        methods[f"projectron {eta}"] = Projectron(eta=eta, gamma=gamma)
+        methods[f"projectron {eta}"] = KernelPerceptron(policy="projectron", eta=eta, gamma=gamma)
         # Projectron++ costs the square of its vectors at nearly every row: minutes where eta keeps thousands.
         if eta > 0.3:
-            methods[f"projectron++ {eta}"] = ProjectronPlusPlus(eta=eta, gamma=gamma)
+            methods[f"projectron++ {eta}"] = KernelPerceptron(policy="projectron++", eta=eta, gamma=gamma)
     methods |= {split: tree(gamma, seed, split) for split in SPLITS}
     return {name: model for name, model in methods.items() if seed < few.get(name, seed + 1)}
 

@@ -23,7 +23,8 @@ from common import Report, Rows, arguments, plain_ticks, run
 from perceptron_numpy import Tree, Variant
 from perceptron_trees import BUDGET, SETS, in_parallel, prepared, tree
 
-from svmarrow import KernelPerceptron, PerceptronTreeClassifier, Projectron
+from svmarrow import PerceptronTreeClassifier
+from svmarrow.online import KernelPerceptron
 
 if TYPE_CHECKING:
     import argparse
@@ -244,7 +245,9 @@ def projecting(report: Report, options: argparse.Namespace) -> None:
         data, gamma, _ = prepared(name, 2000 if options.quick else None)
         models = contenders(0.0, 0.1, 0.2, 0.3, 0.5)
         if name == SET:
-            models["projectron 0.2"] = lambda gamma, _: Projectron(eta=0.2, gamma=gamma)
+            models["projectron 0.2"] = lambda gamma, _: KernelPerceptron(
+                policy="projectron", eta=0.2, gamma=gamma
+            )
         for label, make in models.items():
             found = []
             for seed in range(runs):

@@ -6,7 +6,7 @@ Data: every set of ``SVMARROW_DATA`` (or ``../shared/data`` beside the repositor
 rows to train on, rows to judge, rows to test, drawn anew from all rows of the set; dense columns are
 standardised by the training rows. An SVC, one-vs-rest where there are several classes, or an SVR, is
 compressed by ``compress(model, X, y, validation=(X_valid, y_valid))`` with no other setting than the seed.
-The promise holds where the loss on the test rows, which nothing has seen, is at most ``promise_.upper``.
+The promise holds where the loss on the test rows, which nothing has seen, is at most ``loss_bound_.upper``.
 
 ``--rows`` caps the training rows (and the judging rows at twice that), ``--splits`` the splits, ``--sets``
 names sets. Runs that the file of ``--json`` has are not made again. One split of 600 rows takes some five
@@ -82,7 +82,7 @@ def outcome(full: Any, learn: Any, judge: Any, test: Any, seed: int, jobs: int) 
     small = compress(full, *learn, validation=judge, random_state=seed, n_jobs=jobs)
     seconds = time.perf_counter() - began
     told = Judge(as_expansion(full), *test, n_jobs=jobs)
-    promise, loss = small.promise_, told.loss(told.of_model(small))
+    promise, loss = small.loss_bound_, told.loss(told.of_model(small))
     T, t = test
     return {
         "full score": float(full.score(T, t)),

@@ -22,7 +22,8 @@ from common import Report, arguments, load, plain_ticks, run
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, SVR, BaggedKernelRegressor, CodedClassifier, RLSClassifier, RLSRegressor
+from svmarrow import SVC, SVR, CodedClassifier, RLSClassifier, RLSRegressor
+from svmarrow.least_squares import BaggedKernelRegressor
 from svmarrow.multiclass import bounds
 
 if TYPE_CHECKING:

@@ -39,8 +39,9 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCo
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, CodedClassifier, LinearRLSClassifier, RLSClassifier
+from svmarrow import SVC, CodedClassifier, RLSClassifier
 from svmarrow._support.decoding import code_class_indices
+from svmarrow.least_squares import LinearRLSClassifier
 from svmarrow.multiclass import BinaryErrorDisplay, Code, OverlapDisplay, bounds, make_code
 
 if TYPE_CHECKING:

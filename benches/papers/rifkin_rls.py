@@ -29,14 +29,12 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
-from svmarrow import (
-    SVC,
+from svmarrow import SVC, CodedClassifier, RLSClassifier
+from svmarrow.least_squares import (
     BaggedKernelClassifier,
-    CodedClassifier,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
-    RLSClassifier,
 )
 from svmarrow.multiclass import Code, make_code
 

@@ -31,8 +31,9 @@ from rifkin_rows import adult, four, scaled
 from sklearn import svm
 from sklearn.metrics import roc_auc_score
 
-from svmarrow import SVC, LowRankRLSClassifier, LowRankSVC, compress
+from svmarrow import SVC, LowRankSVC, compress
 from svmarrow.io.svmlight import save_svmlight
+from svmarrow.least_squares import LowRankRLSClassifier
 
 if TYPE_CHECKING:
     import argparse

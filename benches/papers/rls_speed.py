@@ -22,8 +22,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 
-from svmarrow import LinearRLSClassifier, LowRankRLSClassifier
-from svmarrow.least_squares import fit_targets
+from svmarrow.least_squares import LinearRLSClassifier, LowRankRLSClassifier, fit_targets
 
 if TYPE_CHECKING:
     import argparse

@@ -18,10 +18,9 @@ from common import Report, arguments, load, plain_ticks, run, seconds
 from sklearn.kernel_ridge import KernelRidge
 from tr132_two_class import axes, figure1, two_class
 
-from svmarrow import SVC, KernelExpansion, RLSRegressor, SelectionSettings, compression_path
+from svmarrow import SVC, KernelExpansion, RLSRegressor, as_expansion, compression_path
 from svmarrow._support.decoding import label_indices
-from svmarrow.interop import as_expansion
-from svmarrow.reduced_set import threshold
+from svmarrow.reduced_set import SelectionSettings, threshold
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from common import Report, Rows, load, plain_ticks, processor_times, splits
 
-from svmarrow import SVC, SelectionSettings, compression_path
+from svmarrow import SVC, compression_path
+from svmarrow.reduced_set import SelectionSettings
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow import GradientSettings
+from svmarrow.reduced_set import GradientSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -220,11 +220,11 @@ KERNEL_LEARNERS: dict[str, dict[str, Any]] = {
     "KMPClassifier": {"n_vectors": 6},
     "KMPRegressor": {"n_vectors": 6},
     "KernelPerceptron": {},
-    "BudgetPerceptron": {"budget": 8, "random_state": 0},
-    "Forgetron": {"budget": 8},
-    "Stoptron": {"budget": 8},
-    "Projectron": {},
-    "ProjectronPlusPlus": {},
+    "KernelPerceptron oldest": {"policy": "oldest", "budget": 8, "random_state": 0},
+    "KernelPerceptron forgetron": {"policy": "forgetron", "budget": 8},
+    "KernelPerceptron stop": {"policy": "stop", "budget": 8},
+    "KernelPerceptron projectron": {"policy": "projectron"},
+    "KernelPerceptron projectron++": {"policy": "projectron++"},
     "PerceptronTreeClassifier": {"budget": 8, "random_state": 0},
 }
 #: Searches, which have gammas of their own.
@@ -242,7 +242,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("KMPRegressor", {"variant": "basic"}), ("KMPRegressor", {"variant": "backfit"})),
     *(("KMPRegressor", {"precision": "double"}), ("KMPClassifier", {"loss": "squared_hinge"})),
     *(("KernelPerceptron", {"prediction": "averaged"}), ("KernelPerceptron", {"prediction": "voted"})),
-    *(("BudgetPerceptron", {"removal": "margin"}), ("BudgetPerceptron", {"removal": "tightest"})),
+    *(("KernelPerceptron oldest", {"policy": policy}) for policy in ("margin", "tightest")),
     *(("PerceptronTreeClassifier", {"split": "zpq"}), ("LowRankSVC", {"selection": "kmeans"})),
 )
 LINEAR_LEARNERS: tuple[tuple[str, dict[str, Any]], ...] = tuple(
@@ -293,8 +293,8 @@ OWN_PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
     "LinearRLSClassifier": tuple({"alpha": a} for a in _SIZES),
     "LinearRLSRegressor": tuple({"alpha": a, "solver": s} for a in _SIZES for s in ("primal", "dual", "cg")),
     "KMPRegressor": tuple({"loss": "huber", "delta": d} for d in _SIZES),
-    "Projectron": tuple({"eta": e} for e in _SIZES),
-    "ProjectronPlusPlus": tuple({"eta": e} for e in _SIZES),
+    "KernelPerceptron projectron": tuple({"eta": e} for e in _SIZES),
+    "KernelPerceptron projectron++": tuple({"eta": e} for e in _SIZES),
 }
 WEIGHTS: dict[str, Any] = {
     "half of them 0": np.arange(N) // 3 % 2 * 1.0,

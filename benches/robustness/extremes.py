@@ -57,7 +57,7 @@ from extreme_cases import (
 from reports import keep
 
 import svmarrow
-from svmarrow import KernelExpansion, compact, compress, compression_path
+from svmarrow import KernelExpansion, compress, compression_path, quantize
 
 #: Seconds of a processor after which a case has no end.
 LIMIT = 30.0
@@ -113,11 +113,17 @@ def outcome(case: Case) -> tuple[str, str]:
     return ("warned", said[0]) if told else ("answer", "")
 
 
+def _public(name: str) -> Any:
+    """Return a class by its bare name, from the module that is its home."""
+    homes = (svmarrow, svmarrow.least_squares, svmarrow.online)
+    return next(getattr(home, name) for home in homes if hasattr(home, name))
+
+
 def _fitted(case: Case, X: Any) -> Any:
     parameters = dict(case.parameters)
     if case.function is not None:
         parameters["kernel"] = FUNCTIONS[case.function]
-    learner = getattr(svmarrow, case.learner)(**parameters, n_jobs=1)
+    learner = _public(case.learner.split()[0])(**parameters, n_jobs=1)
     numbers = case.learner.endswith(("Regressor", "SVR"))
     y = (TARGETS if case.targets is None else AIMS[case.targets]) if numbers else LABELS
     if case.matrix is not None:
@@ -144,17 +150,19 @@ def _run(case: Case) -> dict[str, Any] | None:
     if case.work in ("ExactCascade", "CalibratedCascade", "CodedClassifier", "Bagged"):
         inside = svmarrow.SVC(**case.parameters, n_jobs=1)
         made = {
-            "ExactCascade": lambda: svmarrow.ExactCascade(inside, n_jobs=1),
-            "CalibratedCascade": lambda: svmarrow.CalibratedCascade(
+            "ExactCascade": lambda: svmarrow.cascade.ExactCascade(inside, n_jobs=1),
+            "CalibratedCascade": lambda: svmarrow.cascade.CalibratedCascade(
                 inside, [2, 5], epsilon=0.4, calibration=0.4, random_state=0, n_jobs=1
             ),
             "CodedClassifier": lambda: svmarrow.CodedClassifier(inside, "ovr", random_state=0, n_jobs=1),
-            "Bagged": lambda: svmarrow.BaggedKernelClassifier(inside, 2, random_state=0, n_jobs=1),
+            "Bagged": lambda: svmarrow.least_squares.BaggedKernelClassifier(
+                inside, 2, random_state=0, n_jobs=1
+            ),
         }[case.work]()
         return _numbers(made.fit(X, LABELS), X)
     model, X = _fitted(case, X)
     if case.work == "compact":
-        return _numbers(compact(model).model, X)
+        return _numbers(quantize(model).model, X)
     if case.work in METHODS:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
         reduced = compress(model, X if case.work == "gradient" else None, n_vectors=6, **options)

@@ -30,8 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from reports import keep
 
 import svmarrow
-from svmarrow import ExpansionRegressor, KernelExpansion
+from svmarrow import KernelExpansion
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
+from svmarrow.models import ExpansionRegressor
 
 ROWS, COLUMNS = 4000, 20
 

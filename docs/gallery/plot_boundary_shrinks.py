@@ -9,7 +9,8 @@ one run has all sizes. The grey line is the full machine's boundary.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
-from svmarrow import SVC, DecisionVectorsDisplay, compression_path
+from svmarrow import SVC, compression_path
+from svmarrow.inspection import DecisionVectorsDisplay
 
 X, y = make_moons(500, noise=0.18, random_state=0)
 svc = SVC(C=10, gamma=2).fit(X, y)

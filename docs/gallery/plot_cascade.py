@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
 
-from svmarrow import SVC, ExactCascade
+from svmarrow import SVC
+from svmarrow.cascade import ExactCascade
 
 X, y = make_moons(3000, noise=0.22, random_state=0)
 cascade = ExactCascade(SVC(C=1, gamma=0.5), stages=[8, 12, 20, 40]).fit(X, y)

@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from svmarrow import SVC, GradientSettings, compress
+from svmarrow import SVC, compress
+from svmarrow.reduced_set import GradientSettings
 
 X, y = load_digits(return_X_y=True)
 X = X / 16

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from svmarrow import SVC, GradientSettings, compression_path
-from svmarrow.reduced_set import subsample_baseline
+from svmarrow import SVC, compression_path
+from svmarrow.reduced_set import GradientSettings, subsample_baseline
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.5, random_state=0)

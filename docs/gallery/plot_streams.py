@@ -11,15 +11,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
 
-from svmarrow import BudgetPerceptron, Forgetron, KernelPerceptron, Stoptron
+from svmarrow.online import KernelPerceptron
 
 X, y = make_moons(8000, noise=0.15, random_state=0)
 y[4000:] = 1 - y[4000:]
 learners = {
     "KernelPerceptron": KernelPerceptron(gamma=2),
-    "Stoptron, 60": Stoptron(budget=60, gamma=2),
-    "BudgetPerceptron, 60": BudgetPerceptron(budget=60, gamma=2, removal="oldest"),
-    "Forgetron, 60": Forgetron(budget=60, gamma=2),
+    "stop, 60": KernelPerceptron(policy="stop", budget=60, gamma=2),
+    "oldest, 60": KernelPerceptron(policy="oldest", budget=60, gamma=2),
+    "forgetron, 60": KernelPerceptron(policy="forgetron", budget=60, gamma=2),
 }
 fig, ax = plt.subplots(figsize=(9, 4.6), layout="constrained")
 for (name, model), colour in zip(learners.items(), ("#888888", "#e3a531", "#12355b", "#c1272d"), strict=True):

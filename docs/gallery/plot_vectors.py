@@ -10,7 +10,8 @@ which they are.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
-from svmarrow import SVC, DecisionVectorsDisplay
+from svmarrow import SVC
+from svmarrow.inspection import DecisionVectorsDisplay
 
 X, y = make_moons(600, noise=0.2, random_state=0)
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")

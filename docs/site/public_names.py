@@ -24,10 +24,8 @@ MODULES = (
     "svmarrow.cascade",
     "svmarrow.dask",
     "svmarrow.exceptions",
-    "svmarrow.expansion",
     "svmarrow.export",
     "svmarrow.inspection",
-    "svmarrow.interop",
     "svmarrow.io",
     "svmarrow.least_squares",
     "svmarrow.matching_pursuit",
@@ -35,8 +33,7 @@ MODULES = (
     "svmarrow.models",
     "svmarrow.multiclass",
     "svmarrow.multiclass.bounds",
-    "svmarrow.patch",
-    "svmarrow.perceptron",
+    "svmarrow.online",
     "svmarrow.reduced_set",
     "svmarrow.svm",
 )
@@ -63,7 +60,7 @@ SECTIONS = (
         "C and gamma by cross-validation",
         "A grid over folds as one job.",
         "tuning",
-        _names("svmarrow", "SVCCV SVRCV GridScoresDisplay"),
+        _names("svmarrow", "SVCCV SVRCV") + _names("svmarrow.model_selection", "GridScoresDisplay"),
     ),
     Section(
         "Least squares",
@@ -71,16 +68,20 @@ SECTIONS = (
         "least-squares",
         _names(
             "svmarrow",
-            "RLSClassifier RLSRegressor LowRankRLSClassifier LowRankRLSRegressor LinearRLSClassifier "
-            "LinearRLSRegressor BaggedKernelClassifier BaggedKernelRegressor",
+            "RLSClassifier RLSRegressor",
         )
-        + _names("svmarrow.least_squares", "fit_targets TargetFit"),
+        + _names(
+            "svmarrow.least_squares",
+            "LowRankRLSClassifier LowRankRLSRegressor LinearRLSClassifier LinearRLSRegressor "
+            "BaggedKernelClassifier BaggedKernelRegressor fit_targets TargetFit",
+        ),
     ),
     Section(
         "Few functions from the start",
         "Kernel matching pursuit.",
         "few-functions",
-        _names("svmarrow", "KMPClassifier KMPRegressor MatchingPath"),
+        _names("svmarrow", "KMPClassifier KMPRegressor")
+        + _names("svmarrow.matching_pursuit", "MatchingPath"),
     ),
     Section(
         "Several classes",
@@ -102,42 +103,39 @@ SECTIONS = (
         "Shrinking",
         "From many vectors to few.",
         "shrinking",
-        _names(
-            "svmarrow",
-            "compress compression_path compact ReducedSet CompressionPath ConstructionPath GradientSettings "
-            "SelectionSettings SizeAccuracyDisplay DecisionVectorsDisplay",
+        _names("svmarrow", "compress compression_path quantize ReducedSet")
+        + _names(
+            "svmarrow.reduced_set",
+            "CompressionPath GradientPath GradientSettings SelectionSettings SizeAccuracyDisplay "
+            "Quantization estimate_memory subsample_baseline",
         )
-        + _names("svmarrow.reduced_set", "Compaction estimate_memory subsample_baseline")
-        + _names("svmarrow.models", "Calibration Promise"),
+        + _names("svmarrow.models", "Calibration LossBound"),
     ),
     Section(
         "Answers that are safe",
         "A small model in front, the full one behind it.",
         "certified-answers",
-        _names("svmarrow", "ExactCascade CalibratedCascade") + _names("svmarrow.cascade", "CascadeReport"),
+        _names("svmarrow.cascade", "ExactCascade CalibratedCascade CascadeReport"),
     ),
     Section(
         "Models",
         "What all fits end in, and what compression and files give back.",
         "shrinking",
-        _names(
-            "svmarrow",
-            "KernelExpansion ExpansionClassifier ExpansionRegressor ExpansionDetector as_expansion",
-        ),
+        _names("svmarrow", "KernelExpansion as_expansion")
+        + _names("svmarrow.models", "ExpansionClassifier ExpansionRegressor ExpansionDetector"),
     ),
     Section(
         "Explanations",
         "What each feature adds to a prediction.",
         "explaining",
-        _names("svmarrow.inspection", "shapley_values ShapleyValues ShapleyDisplay"),
+        _names("svmarrow.inspection", "shapley_values ShapleyValues ShapleyDisplay DecisionVectorsDisplay"),
     ),
     Section(
         "Files",
         "Models and data, written and read.",
         "files",
         _names("svmarrow", "save load")
-        + _names("svmarrow.interop", "save_libsvm_model load_libsvm_model")
-        + _names("svmarrow.io", "info save_svmlight load_svmlight"),
+        + _names("svmarrow.io", "info save_libsvm_model load_libsvm_model save_svmlight load_svmlight"),
     ),
     Section(
         "Serving without Python",
@@ -149,11 +147,7 @@ SECTIONS = (
         "Streams",
         "Online learners, with and without a budget.",
         "streams",
-        _names(
-            "svmarrow",
-            "KernelPerceptron Stoptron BudgetPerceptron Forgetron Projectron ProjectronPlusPlus "
-            "PerceptronTreeClassifier",
-        ),
+        _names("svmarrow.online", "KernelPerceptron") + _names("svmarrow", "PerceptronTreeClassifier"),
     ),
     Section(
         "Beyond one machine",
@@ -170,20 +164,21 @@ SECTIONS = (
         "In the place of scikit-learn's",
         "Programs keep their imports.",
         "drop-in",
-        _names("svmarrow", "patch_sklearn unpatch_sklearn") + _names("svmarrow.patch", "HandedOver"),
+        _names("svmarrow", "patch_sklearn unpatch_sklearn"),
     ),
     Section(
         "Errors and warnings",
         "What is raised beside Python's own `ValueError`, `TypeError`, `OSError` and `MemoryError`.",
         "files",
         _names(
-            "svmarrow.exceptions", "ConvergenceWarning FormatError InternalError NotFittedError SizeWarning"
+            "svmarrow.exceptions",
+            "ConvergenceWarning FallbackWarning FormatError InternalError NotFittedError SizeWarning",
         ),
     ),
 )
 
 #: Public names that are modules; the sections above have what is in them.
-IN_SECTIONS = ("svmarrow.export", "svmarrow.multiclass.bounds")
+IN_SECTIONS = ("svmarrow.multiclass.bounds",)
 
 
 def thing(name: str) -> Any:

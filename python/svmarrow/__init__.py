@@ -1,4 +1,9 @@
-"""Support vectors down to the marrow: kernel machines trained exact and fast, then shrunk, then served.
+"""Kernel machines trained exactly and fast, compressed to few vectors, and served at the speed of what is
+left.
+
+The names here are those of a first week. Everything else has its home in a submodule: `cascade`, `dask`,
+`exceptions`, `export`, `inspection`, `io`, `least_squares`, `matching_pursuit`, `model_selection`, `models`,
+`multiclass`, `online`, `reduced_set`, `svm`.
 
 >>> from sklearn.datasets import load_iris
 >>> from svmarrow import SVC
@@ -9,99 +14,52 @@ True
 
 from importlib.metadata import version as _version
 
-from svmarrow import export
-from svmarrow._support.boundary import DecisionVectorsDisplay
-from svmarrow._support.grid_scores import GridScoresDisplay
-from svmarrow._support.size_accuracy import SizeAccuracyDisplay
-from svmarrow.cascade import CalibratedCascade, ExactCascade
-from svmarrow.expansion import KernelExpansion
-from svmarrow.interop import as_expansion
-from svmarrow.io import load, save
-from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
-    RLSClassifier,
-    RLSRegressor,
-)
-from svmarrow.matching_pursuit import KMPClassifier, KMPRegressor, MatchingPath
-from svmarrow.model_selection import SVCCV, SVRCV
-from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
-from svmarrow.multiclass import CodedClassifier
-from svmarrow.patch import patch_sklearn, unpatch_sklearn
-from svmarrow.perceptron import (
-    BudgetPerceptron,
-    Forgetron,
-    KernelPerceptron,
-    PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
-    Stoptron,
-)
-from svmarrow.reduced_set import (
-    CompressionPath,
-    ConstructionPath,
-    GradientSettings,
-    ReducedSet,
-    SelectionSettings,
-    compact,
-    compress,
-    compression_path,
-)
-from svmarrow.svm import SVC, SVR, LowRankSVC, NuSVC, NuSVR, OneClassSVM
+from svmarrow import cascade as cascade
+from svmarrow import export as export
+from svmarrow import inspection as inspection
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.convert import as_expansion
+from svmarrow.io.model import load, save
+from svmarrow.least_squares.classification import RLSClassifier
+from svmarrow.least_squares.regression import RLSRegressor
+from svmarrow.matching_pursuit.classification import KMPClassifier
+from svmarrow.matching_pursuit.regression import KMPRegressor
+from svmarrow.model_selection.classification import SVCCV
+from svmarrow.model_selection.regression import SVRCV
+from svmarrow.multiclass.classifier import CodedClassifier
+from svmarrow.online.tree import PerceptronTreeClassifier
+from svmarrow.patch.patching import patch_sklearn, unpatch_sklearn
+from svmarrow.reduced_set.compression import compress, compression_path
+from svmarrow.reduced_set.estimator import ReducedSet
+from svmarrow.reduced_set.quantization import quantize
+from svmarrow.svm.classification import SVC, NuSVC
+from svmarrow.svm.low_rank import LowRankSVC
+from svmarrow.svm.one_class import OneClassSVM
+from svmarrow.svm.regression import SVR, NuSVR
 
 __all__ = [
     "SVC",
     "SVCCV",
     "SVR",
     "SVRCV",
-    "BaggedKernelClassifier",
-    "BaggedKernelRegressor",
-    "BudgetPerceptron",
-    "CalibratedCascade",
     "CodedClassifier",
-    "CompressionPath",
-    "ConstructionPath",
-    "DecisionVectorsDisplay",
-    "ExactCascade",
-    "ExpansionClassifier",
-    "ExpansionDetector",
-    "ExpansionRegressor",
-    "Forgetron",
-    "GradientSettings",
-    "GridScoresDisplay",
     "KMPClassifier",
     "KMPRegressor",
     "KernelExpansion",
-    "KernelPerceptron",
-    "LinearRLSClassifier",
-    "LinearRLSRegressor",
-    "LowRankRLSClassifier",
-    "LowRankRLSRegressor",
     "LowRankSVC",
-    "MatchingPath",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
     "PerceptronTreeClassifier",
-    "Projectron",
-    "ProjectronPlusPlus",
     "RLSClassifier",
     "RLSRegressor",
     "ReducedSet",
-    "SelectionSettings",
-    "SizeAccuracyDisplay",
-    "Stoptron",
     "as_expansion",
-    "compact",
     "compress",
     "compression_path",
-    "export",
     "load",
     "patch_sklearn",
+    "quantize",
     "save",
     "unpatch_sklearn",
 ]

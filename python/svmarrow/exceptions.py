@@ -7,7 +7,21 @@ here.
 
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-__all__ = ["ConvergenceWarning", "FormatError", "InternalError", "NotFittedError", "SizeWarning"]
+__all__ = [
+    "ConvergenceWarning",
+    "FallbackWarning",
+    "FormatError",
+    "InternalError",
+    "NotFittedError",
+    "SizeWarning",
+]
+
+
+class FallbackWarning(UserWarning):
+    """svmarrow does not support a request to a patched class, and scikit-learn's original class handled it.
+
+    A reason is reported once in a process, regardless of the numbers in it.
+    """
 
 
 class FormatError(ValueError):

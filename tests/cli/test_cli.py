@@ -15,8 +15,6 @@ from interruption import interrupted, posix
 from svmarrow import (
     SVC,
     SVCCV,
-    ExactCascade,
-    ExpansionClassifier,
     KernelExpansion,
     KMPClassifier,
     PerceptronTreeClassifier,
@@ -24,9 +22,11 @@ from svmarrow import (
     compression_path,
     load,
 )
+from svmarrow.cascade import ExactCascade
 from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.io import load_libsvm_model, save_libsvm_model, save_svmlight
+from svmarrow.models import ExpansionClassifier
 
 # A wide terminal without colours: messages stay on their lines.
 runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
@@ -160,18 +160,18 @@ def test_compress_by_itself_promises_and_draws(tmp_path):
     text = run(*arguments, "--max-loss", "0.05", "-n", "20").stdout
     small = load(out)
     assert small.expansion_.n_vectors <= 20 < full.expansion_.n_vectors
-    assert str(small.promise_) in " ".join(text.split())
-    assert (small.promise_.asked, small.promise_.rows) == (0.05, 200)
+    assert str(small.loss_bound_) in " ".join(text.split())
+    assert (small.loss_bound_.asked, small.loss_bound_.rows) == (0.05, 200)
     assert "error on" not in text
     text = run(*arguments, "-n", "4", "--validation", tmp_path / "test.csv", "--curve", curve).stdout
     assert "vectors to 4 in" in text
-    assert load(out).promise_.rows == 200
+    assert load(out).loss_bound_.rows == 200
     assert curve.read_bytes().startswith(b"\x89PNG")
     # Nothing but rows that judge: the loss that Python takes, too.
     run(*arguments[:4], "-n", "6", "--validation", tmp_path / "test.csv", "-m", "pursuit")
-    assert load(out).promise_.asked is None
+    assert load(out).loss_bound_.asked is None
     run(*arguments[:4], "--validation", tmp_path / "test.csv", "-m", "pursuit")
-    assert load(out).promise_.asked == 0.003
+    assert load(out).loss_bound_.asked == 0.003
 
 
 def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(folder):

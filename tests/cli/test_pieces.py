@@ -11,12 +11,13 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from svmarrow import SVC, SVR, LowRankRLSClassifier, load, save
+from svmarrow import SVC, SVR, load, save
 from svmarrow.cli import pieces
 from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.cli.pieces import read_pieces, sample, survey
 from svmarrow.io import save_libsvm_model, save_svmlight
+from svmarrow.least_squares import LowRankRLSClassifier
 
 runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
 FILES = [

@@ -17,16 +17,10 @@ from sklearn.preprocessing import StandardScaler
 
 import svmarrow
 from everything import EVERY, FINISHED, KIND, X, target
-from svmarrow import (
-    SVC,
-    BaggedKernelClassifier,
-    CodedClassifier,
-    KernelPerceptron,
-    KMPClassifier,
-    KMPRegressor,
-    LowRankSVC,
-    ReducedSet,
-)
+from public import PUBLIC
+from svmarrow import SVC, CodedClassifier, KMPClassifier, KMPRegressor, LowRankSVC, ReducedSet
+from svmarrow.least_squares import BaggedKernelClassifier
+from svmarrow.online import KernelPerceptron
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
 
@@ -90,7 +84,7 @@ def test_every_fit_is_told_and_leaves_no_trace(estimator):
 
 
 def test_all_public_estimators_are_here():
-    public = {name for name in svmarrow.__all__ if hasattr(getattr(svmarrow, name), "get_params")}
+    public = {name for name in PUBLIC if hasattr(PUBLIC[name], "get_params")}
     assert public == {type(estimator).__name__ for estimator in EVERY} | FINISHED
 
 

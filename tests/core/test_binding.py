@@ -16,9 +16,10 @@ import pytest
 import scipy.sparse as sp
 
 from interruption import posix, stops_at_once
-from svmarrow import SVC, KernelExpansion, SelectionSettings, _core
+from svmarrow import SVC, KernelExpansion, _core
 from svmarrow._support import rows
 from svmarrow._support.rows import as_rows, canonical, core_rows
+from svmarrow.reduced_set import SelectionSettings
 from svmarrow.reduced_set.selection import as_arguments
 
 RBF = ("rbf", 0.5, 0.0, 3)

@@ -12,21 +12,18 @@ import pytest
 import scipy.sparse as sp
 
 import svmarrow
-from svmarrow import (
-    SVC,
-    SVR,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
-    RLSClassifier,
-    RLSRegressor,
-)
+from svmarrow import SVC, SVR, RLSClassifier, RLSRegressor
 from svmarrow.dask import (
     DaskBaggedKernelClassifier,
     DaskBaggedKernelRegressor,
     DaskLowRankRLSClassifier,
     DaskLowRankRLSRegressor,
+)
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
 )
 
 OPTIONS = [

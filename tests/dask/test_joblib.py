@@ -8,14 +8,8 @@ import pytest
 from distributed import get_task_stream
 from sklearn.model_selection import GridSearchCV
 
-from svmarrow import (
-    SVC,
-    SVCCV,
-    SVRCV,
-    BaggedKernelClassifier,
-    CodedClassifier,
-    RLSClassifier,
-)
+from svmarrow import SVC, SVCCV, SVRCV, CodedClassifier, RLSClassifier
+from svmarrow.least_squares import BaggedKernelClassifier
 
 
 def searched(model):

@@ -15,20 +15,20 @@ import scipy.sparse as sp
 from svmarrow import (
     SVC,
     SVR,
-    CalibratedCascade,
     CodedClassifier,
-    KernelPerceptron,
     KMPRegressor,
-    LowRankRLSClassifier,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSClassifier,
     compress,
 )
+from svmarrow.cascade import CalibratedCascade
 from svmarrow.dask import DaskSVC, decision_function, predict
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.prediction import served
+from svmarrow.least_squares import LowRankRLSClassifier
+from svmarrow.online import KernelPerceptron
 
 MODELS = [
     SVC(C=5.0),

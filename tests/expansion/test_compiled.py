@@ -52,7 +52,7 @@ def test_every_decoder(datasets, rng, decoder):
             rng.normal(size=(5, 3)), rng.normal(size=(5, code.n_columns)), rng.normal(size=code.n_columns)
         )
         labels = ["w", "x", "y", "z"][:n_classes]
-        model = svmarrow.ExpansionClassifier(expansion, labels, "code", code=code, decoder=decoder)
+        model = svmarrow.models.ExpansionClassifier(expansion, labels, "code", code=code, decoder=decoder)
         judge(model, rng.normal(size=(20, 3)))
 
 
@@ -63,7 +63,7 @@ def test_every_kind_of_model(datasets, diabetes):
         svmarrow.RLSClassifier(),
         svmarrow.ReducedSet(svmarrow.SVC(), n_vectors=10),
         svmarrow.CodedClassifier(svmarrow.SVC()),
-        svmarrow.Forgetron(budget=20),
+        svmarrow.online.KernelPerceptron(policy="forgetron", budget=20),
         svmarrow.OneClassSVM(),
     ):
         judge(model.fit(X, y), X[:20])
@@ -105,4 +105,4 @@ def test_it_pickles_and_says_what_is_wrong(datasets):
     with pytest.raises(TypeError, match="Python function"):
         svmarrow.SVC(kernel=lambda a, b: a @ b.T).fit(X, y).compiled()
     with pytest.raises(TypeError, match="not a kernel expansion"):
-        svmarrow.KernelPerceptron(prediction="voted").fit(X, y).compiled()
+        svmarrow.online.KernelPerceptron(prediction="voted").fit(X, y).compiled()

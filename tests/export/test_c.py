@@ -15,9 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, RobustScaler, StandardScaler
 
 import svmarrow
-from svmarrow import ExpansionClassifier, ExpansionRegressor, KernelExpansion
+from svmarrow import KernelExpansion
 from svmarrow._support.codes import DECODERS
 from svmarrow.export import to_c
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
 
 KERNELS = {

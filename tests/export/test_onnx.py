@@ -22,9 +22,10 @@ from sklearn.preprocessing import (
 )
 
 import svmarrow
-from svmarrow import ExpansionClassifier, ExpansionRegressor, KernelExpansion
+from svmarrow import KernelExpansion
 from svmarrow._support.codes import CODES, DECODERS
 from svmarrow.export import to_onnx
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
 
 onnx = pytest.importorskip("onnx")
@@ -193,7 +194,7 @@ def test_other_peoples_models_and_any_estimator(datasets):
         svmarrow.NuSVC(nu=0.2),
         svmarrow.RLSClassifier(),
         svmarrow.ReducedSet(svmarrow.SVC(), n_vectors=10),
-        svmarrow.Forgetron(budget=100),
+        svmarrow.online.KernelPerceptron(policy="forgetron", budget=100),
         peer.SVC(),
         KernelRidge(kernel="rbf"),
         svmarrow.CodedClassifier(svmarrow.SVC(), "ovr"),

@@ -19,11 +19,11 @@ from sklearn.utils import shuffle
 from typer.testing import CliRunner
 
 import svmarrow
-from svmarrow import ExpansionClassifier, KernelExpansion
+from svmarrow import KernelExpansion
 from svmarrow.cli.app import app
 from svmarrow.export import to_c, to_onnx
 from svmarrow.io import info
-from svmarrow.models import Calibration
+from svmarrow.models import Calibration, ExpansionClassifier
 from svmarrow.multiclass import make_code
 from svmarrow.patch import machines
 

@@ -20,17 +20,16 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from svmarrow import (
     SVC,
     SVR,
-    ExpansionClassifier,
-    ExpansionDetector,
-    ExpansionRegressor,
     KernelExpansion,
     OneClassSVM,
+    as_expansion,
     compress,
     compression_path,
     io,
     load,
+    save,
 )
-from svmarrow.interop import as_expansion
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -192,7 +191,7 @@ def test_other_kinds(iris, diabetes, tmp_path):
     X, y = iris
     svc = SVC(gamma=0.3).fit(X, y)
     assert (as_expansion(FrozenEstimator(svc)).predict(X) == svc.predict(X)).all()
-    io.save(svc, tmp_path / "model.safetensors")
+    save(svc, tmp_path / "model.safetensors")
     assert (as_expansion(tmp_path / "model.safetensors").predict(X) == svc.predict(X)).all()
     whole = SVC(gamma=0.3).fit(X, y == "a")
     numbers = SVC(gamma=0.3).fit(X, (y == "a").astype(int))

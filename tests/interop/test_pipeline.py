@@ -82,7 +82,11 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
     for options in (
         {"method": "pursuit"},
         {"method": "pursuit", "candidates": "rows"},
-        {"method": "gradient", "settings": svmarrow.GradientSettings(steps=50), "random_state": 0},
+        {
+            "method": "gradient",
+            "settings": svmarrow.reduced_set.GradientSettings(steps=50),
+            "random_state": 0,
+        },
     ):
         small = compress(pipeline, X[:400], Y[:400], n_vectors=9, **options)
         inner = compress(pipeline[-1], rows[:400], Y[:400], n_vectors=9, **options)
@@ -101,7 +105,7 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
 def test_regressors_compress_behind_their_steps():
     target = X[:, 0] + np.sin(X[:, 1])
     pipeline = make_pipeline(StandardScaler(), SVR(C=5)).fit(X[:400, 1:], target[:400])
-    settings = svmarrow.GradientSettings(steps=300)
+    settings = svmarrow.reduced_set.GradientSettings(steps=300)
     made = compress(pipeline, X[:400, 1:], n_vectors=20, method="gradient", settings=settings, random_state=0)
     assert made.score(X[400:, 1:], target[400:]) > 0.5
 

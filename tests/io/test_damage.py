@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 import svmarrow
-from svmarrow import SVC, KernelExpansion, LowRankRLSClassifier, PerceptronTreeClassifier
+from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.exceptions import FormatError
 from svmarrow.io import load_svmlight
+from svmarrow.least_squares import LowRankRLSClassifier
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,7 +115,7 @@ def test_threads_of_a_stranger_cost_nothing(tmp_path):
 def test_names_of_columns_are_strings(tmp_path):
     expansion = KernelExpansion(np.eye(2), np.ones((2, 1)), np.zeros(1), "linear")
     with pytest.raises(ValueError, match="feature_names="):
-        svmarrow.ExpansionDetector(expansion, feature_names=["a", {}]).save(tmp_path / "model")
+        svmarrow.models.ExpansionDetector(expansion, feature_names=["a", {}]).save(tmp_path / "model")
 
 
 def test_a_description_of_empty_lists_is_refused_before_it_takes_memory(tmp_path):

@@ -36,7 +36,9 @@ def model(rows, value):
 
 WRITERS = {
     "model": lambda path, rows: model(rows, 0.5).save(path),
-    "LIBSVM model": lambda path, rows: save_libsvm_model(svmarrow.ExpansionRegressor(model(rows, 0.5)), path),
+    "LIBSVM model": lambda path, rows: save_libsvm_model(
+        svmarrow.models.ExpansionRegressor(model(rows, 0.5)), path
+    ),
     "svmlight": lambda path, rows: save_svmlight(np.full((rows, 20), 0.5), np.ones(rows), path),
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import svmarrow
-from svmarrow import KernelExpansion, compact, compress
+from svmarrow import KernelExpansion, compress, quantize
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "file-format.md"
 
@@ -39,9 +39,9 @@ def test_the_program_reads_every_form(digits, outputs, multi_class, tmp_path):
     for name, model in {
         "full": svc,
         "small": small,
-        "single": compact(small, coefficients="same").model,
-        "codes": compact(svc, X=X).model,
-        "bytes": compact(small, dtype="int8", X=X).model,
+        "single": quantize(small, coefficients="same").model,
+        "codes": quantize(svc, X=X).model,
+        "bytes": quantize(small, dtype="int8", X=X).model,
     }.items():
         file = tmp_path / f"{name}.safetensors"
         svmarrow.save(model, file)

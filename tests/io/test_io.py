@@ -15,12 +15,9 @@ from scipy import sparse
 from sklearn import svm as peer
 
 import svmarrow
-from svmarrow import SVC, ExpansionClassifier, KernelExpansion, compress
+from svmarrow import SVC, KernelExpansion, compress, load, save
 from svmarrow.exceptions import ConvergenceWarning, FormatError, NotFittedError, SizeWarning
-from svmarrow.io import (
-    load,
-    save,
-)
+from svmarrow.models import ExpansionClassifier
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +338,8 @@ SAVE_WITH_LIMIT = """
 import resource, signal, sys
 import numpy as np
 from svmarrow import KernelExpansion
-from svmarrow.io import save, save_libsvm_model, save_svmlight
+from svmarrow import save
+from svmarrow.io import save_libsvm_model, save_svmlight
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 X = np.random.default_rng(0).normal(size=(1000, 100))

@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn import svm as peer
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from svmarrow import SVC, ExpansionClassifier, ExpansionRegressor, KernelExpansion, compress
+from svmarrow import SVC, KernelExpansion, compress
 from svmarrow.exceptions import FormatError
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 
 # --- LIBSVM's model text ---
 

@@ -12,16 +12,12 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 
 from reference import kernel as kernel_matrix
 from reference import least_squares, refits
-from svmarrow import (
-    SVC,
+from svmarrow import SVC, RLSClassifier, RLSRegressor, compress, load
+from svmarrow.least_squares import (
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
-    RLSClassifier,
-    RLSRegressor,
-    compress,
-    load,
 )
 
 SPEC = ("rbf", 0.3, 0.0, 3)

@@ -12,7 +12,8 @@ from sklearn.linear_model import RidgeClassifier
 
 from reference import kernel as kernel_matrix
 from reference import least_squares, rectangle
-from svmarrow import LowRankRLSClassifier, LowRankRLSRegressor, RLSRegressor, compress
+from svmarrow import RLSRegressor, compress
+from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 
 SPEC = ("rbf", 0.3, 0.0, 3)
 

@@ -7,15 +7,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from svmarrow import (
+from svmarrow import RLSClassifier, RLSRegressor
+from svmarrow.least_squares import (
     BaggedKernelClassifier,
     BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
     LowRankRLSRegressor,
-    RLSClassifier,
-    RLSRegressor,
 )
 
 N = 48

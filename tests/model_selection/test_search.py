@@ -34,7 +34,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import svmarrow
-from svmarrow import SVC, SVCCV, SVR, SVRCV, GridScoresDisplay
+from svmarrow import SVC, SVCCV, SVR, SVRCV
+from svmarrow.model_selection import GridScoresDisplay
 from svmarrow.model_selection._racing import survivors
 
 IRIS, KIND = load_iris(return_X_y=True)

@@ -28,8 +28,6 @@ from coded_cases import NAMES, codes, refits
 from svmarrow import (
     SVC,
     CodedClassifier,
-    GradientSettings,
-    KernelPerceptron,
     KMPClassifier,
     LowRankSVC,
     NuSVC,
@@ -40,6 +38,8 @@ from svmarrow import (
 from svmarrow.least_squares import fit_targets
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.multiclass import bounds, make_code
+from svmarrow.online import KernelPerceptron
+from svmarrow.reduced_set import GradientSettings
 
 Peer = sklearn.svm.SVC
 

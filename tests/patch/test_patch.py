@@ -24,7 +24,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import svmarrow
-from svmarrow.patch import HandedOver, drop_in
+from svmarrow.exceptions import FallbackWarning
+from svmarrow.patch import drop_in
 from svmarrow.patch.patching import REPLACED
 
 X, Y = load_iris(return_X_y=True)
@@ -122,7 +123,7 @@ def test_grids_pipelines_and_subclasses(patched):
             self.more = more
 
     assert Own(C=2.0, more=3).fit(X, Y).score(X, Y) > 0.95
-    with pytest.warns(HandedOver):
+    with pytest.warns(FallbackWarning):
         assert not hasattr(Own(more=3).fit(X, Y, np.where(Y == 2, 0.0, 1.0)), "certificate_")
     search = GridSearchCV(make_pipeline(StandardScaler(), sklearn.svm.SVC()), {"svc__C": [1.0, 10.0]}, cv=3)
     assert search.fit(X, Y).score(X, Y) > 0.95
@@ -149,9 +150,9 @@ def test_other_processes_need_no_patch(patched):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_svmarrow_refuses_the_original_does_and_a_warning_says_why(patched):
     svc = sklearn.svm.SVC(max_iter=0)
-    with pytest.warns(HandedOver, match="max_iter=0 is not allowed") as told:
+    with pytest.warns(FallbackWarning, match="max_iter=0 is not allowed") as told:
         svc.fit(X, Y)
-    assert [one.category for one in told].count(HandedOver) == 1
+    assert [one.category for one in told].count(FallbackWarning) == 1
     with pytest.warns(ConvergenceWarning):
         original = svc._original(max_iter=0).fit(X, Y)
     for name in ("support_", "dual_coef_", "intercept_", "n_support_", "n_iter_", "classes_"):
@@ -165,7 +166,7 @@ def test_what_svmarrow_refuses_the_original_does_and_a_warning_says_why(patched)
 
 
 def test_a_ridge_with_a_kernel_of_scikit_learns_own(patched):
-    with pytest.warns(HandedOver, match="kernel='cosine' is not allowed"):
+    with pytest.warns(FallbackWarning, match="kernel='cosine' is not allowed"):
         ridge = sklearn.kernel_ridge.KernelRidge(kernel="cosine").fit(X, Y)
     np.testing.assert_array_equal(ridge.predict(X), ridge._original(kernel="cosine").fit(X, Y).predict(X))
 

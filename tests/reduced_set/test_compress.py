@@ -17,22 +17,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import (
-    SVC,
-    CompressionPath,
-    ExpansionClassifier,
-    ExpansionDetector,
-    ExpansionRegressor,
-    KernelExpansion,
-    ReducedSet,
-    _core,
-    compress,
-    compression_path,
-)
+from svmarrow import SVC, KernelExpansion, ReducedSet, _core, as_expansion, compress, compression_path
 from svmarrow._support import path as scoring
-from svmarrow.interop import as_expansion
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.reduced_set import CompressionPath, threshold
 from svmarrow.reduced_set import path as path_module
-from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.judge import in_order, sizes_to_look_at
 
 
@@ -216,7 +205,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     losses = np.array(in_order((full - scores[looked - 1]).tolist()))
     assert (losses[looked >= size] <= 0.01 + 1e-9).all()
     assert losses[looked < size][0] > 0.01
-    promise = small.promise_
+    promise = small.loss_bound_
     assert promise.loss == pytest.approx(full - scores[size - 1])
     assert (promise.rows, promise.confidence, promise.asked) == (len(y_test), 0.95, 0.01)
     assert promise.upper > promise.loss
@@ -243,7 +232,7 @@ def test_a_target_gives_the_smallest_model_that_meets_it(cancer_svc, cancer):
     with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*larger n_vectors or demand less"):
         compress(cancer_svc, X, y, n_vectors=1, max_loss=0, validation=held, method="pursuit")
     strict = compress(cancer_svc, X, y, max_loss=0.08, validation=held, method="pursuit", strict=True)
-    assert strict.promise_.kept
+    assert strict.loss_bound_.kept
     assert strict.expansion_.n_vectors >= path.select(*held, max_loss=0.08).expansion_.n_vectors
 
 

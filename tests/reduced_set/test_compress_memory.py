@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from svmarrow import GradientSettings, KernelExpansion, KMPRegressor, SelectionSettings, _core, compress
+from svmarrow import KernelExpansion, KMPRegressor, _core, compress
 from svmarrow.matching_pursuit._memory import dictionary_bytes
-from svmarrow.reduced_set import estimate_memory
+from svmarrow.reduced_set import GradientSettings, SelectionSettings, estimate_memory
 
 
 def machine(m: int, d: int = 20, q: int = 1) -> KernelExpansion:
@@ -25,8 +25,11 @@ import resource, sys, warnings
 import numpy as np
 warnings.simplefilter("ignore")
 import svmarrow
-from svmarrow import GradientSettings, KernelExpansion, KMPRegressor, PerceptronTreeClassifier
-from svmarrow import Projectron, SelectionSettings, compress, compression_path
+from svmarrow import KMPRegressor, KernelExpansion, PerceptronTreeClassifier
+from svmarrow.reduced_set import GradientSettings
+from svmarrow import compress, compression_path
+from svmarrow.online import KernelPerceptron
+from svmarrow.reduced_set import SelectionSettings
 random = np.random.default_rng(0)
 def machine(m, d=20, q=1):
     Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
@@ -69,7 +72,7 @@ _WORK = {
     ),
     "projectron": (
         "X = random.standard_normal((3500, 10))\\ny = random.integers(0, 2, 3500)",
-        "Projectron(eta=0.0, gamma=1.0).fit(X, y)",
+        "KernelPerceptron(policy='projectron', eta=0.0, gamma=1.0).fit(X, y)",
     ),
 }
 

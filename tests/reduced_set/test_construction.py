@@ -10,19 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import reference
-from svmarrow import (
-    SVC,
-    SVR,
-    ConstructionPath,
-    ExpansionRegressor,
-    GradientSettings,
-    KernelExpansion,
-    OneClassSVM,
-    ReducedSet,
-    _core,
-    compress,
-    compression_path,
-)
+from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, ReducedSet, _core, compress, compression_path
+from svmarrow.models import ExpansionRegressor
+from svmarrow.reduced_set import GradientPath, GradientSettings
 
 QUICK = GradientSettings(steps=3000)
 make = partial(compress, method="gradient", random_state=0)
@@ -273,7 +263,7 @@ def test_one_run_gives_every_size(digits_svc, pixels):
     X, y, X_test, y_test = pixels
     settings = GradientSettings(steps=1500)
     path = grow(digits_svc, n_vectors=40, X=X, y=y, settings=settings)
-    assert isinstance(path, ConstructionPath)
+    assert isinstance(path, GradientPath)
     assert list(path.sizes) == [10, 20, 40]
     assert len(path) == 3
     assert path.order is None

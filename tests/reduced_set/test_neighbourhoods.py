@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, SVR, GradientSettings, KernelExpansion, compress
+from svmarrow import SVC, SVR, KernelExpansion, compress
 from svmarrow.exceptions import SizeWarning
+from svmarrow.reduced_set import GradientSettings
 from svmarrow.reduced_set.neighbourhoods import NEAR, SAMPLE, neighbourhoods
 
 

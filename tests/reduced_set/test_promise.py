@@ -6,8 +6,9 @@ from scipy.optimize import isotonic_regression
 from sklearn import svm as peer
 
 import svmarrow
-from svmarrow import SVC, SVR, GradientSettings, OneClassSVM, RLSRegressor, compress, compression_path
-from svmarrow.models import Promise
+from svmarrow import SVC, SVR, OneClassSVM, RLSRegressor, compress, compression_path
+from svmarrow.models import LossBound
+from svmarrow.reduced_set import GradientSettings
 from svmarrow.reduced_set.judge import (
     Demand,
     Descent,
@@ -145,7 +146,7 @@ def test_the_better_teacher_is_found(rings):
         judging = (learn, rings[1][1])
         small = compress(svc, X, flipped, validation=judging, settings=settings, random_state=0)
         losses.append(small.expansion_.n_vectors)
-        assert svc.score(other, truth) - small.score(other, truth) <= small.promise_.upper
+        assert svc.score(other, truth) - small.score(other, truth) <= small.loss_bound_.upper
     assert losses[0] <= losses[1]
 
 
@@ -153,7 +154,7 @@ def test_one_call_promises_what_other_rows_keep(rings, tmp_path):
     (X, y), (learn, labels), (other, truth) = rings
     svc = SVC(C=10, gamma=2.0).fit(X, y)
     small = compress(svc, learn, labels, settings=FEW, random_state=0)
-    promise = small.promise_
+    promise = small.loss_bound_
     assert small.expansion_.n_vectors <= svc.expansion_.n_vectors / 5
     assert (promise.rows, promise.measure, promise.asked) == (600, "accuracy", 0.003)
     assert promise.loss <= 0.003 < promise.upper < 0.05
@@ -163,15 +164,15 @@ def test_one_call_promises_what_other_rows_keep(rings, tmp_path):
     again = compress(svc, learn, labels, settings=FEW, random_state=0, n_jobs=1)
     assert again.expansion_ == small.expansion_
     small.save(tmp_path / "small")
-    assert svmarrow.load(tmp_path / "small").promise_ == promise
+    assert svmarrow.load(tmp_path / "small").loss_bound_ == promise
     # A promise asked for in earnest takes more vectors; where these rows cannot give it, the full model.
     strict = compress(svc, learn, labels, max_loss=0.02, strict=True, settings=FEW, random_state=0)
-    assert strict.promise_.kept
-    assert strict.promise_.upper <= 0.02
+    assert strict.loss_bound_.kept
+    assert strict.loss_bound_.upper <= 0.02
     few = learn[:60], labels[:60]
     full = compress(svc, X, y, validation=few, strict=True, settings=FEW, random_state=0)
     assert full.expansion_ == svc.expansion_
-    assert full.promise_.loss == 0.0
+    assert full.loss_bound_.loss == 0.0
     with pytest.raises(ValueError, match="is not reached within max_bytes=100"):
         compress(svc, learn, labels, max_loss=0.0, max_bytes=100, settings=FEW, random_state=0)
 
@@ -196,8 +197,8 @@ def test_without_labels_the_promise_is_of_agreement(rings):
     (X, y), (learn, _), (other, _) = rings
     svc = SVC(C=10, gamma=2.0).fit(X, y)
     small = compress(svc, learn, min_agreement=0.98, settings=FEW, random_state=0)
-    assert small.promise_.measure == "agreement"
-    assert (small.predict(other) != svc.predict(other)).mean() <= small.promise_.upper
+    assert small.loss_bound_.measure == "agreement"
+    assert (small.predict(other) != svc.predict(other)).mean() <= small.loss_bound_.upper
 
 
 def test_a_size_gets_the_best_of_its_models(rings):
@@ -205,14 +206,14 @@ def test_a_size_gets_the_best_of_its_models(rings):
     svc = peer.SVC(C=10, gamma=2.0).fit(X, y)
     small = compress(svc, X, y, n_vectors=12, validation=(learn, labels), settings=FEW, random_state=0)
     assert small.expansion_.n_vectors == 12
-    assert small.promise_.asked is None
+    assert small.loss_bound_.asked is None
     for options in ({"method": "pursuit"}, {"method": "gradient", "settings": FEW, "random_state": 0}):
         single = compress(svc, X, y, n_vectors=12, validation=(learn, labels), **options)
-        assert small.promise_.loss <= single.promise_.loss + 1e-12
+        assert small.loss_bound_.loss <= single.loss_bound_.loss + 1e-12
     limited = compress(svc, learn, labels, max_bytes=700, settings=FEW, random_state=0)
     assert limited.expansion_.nbytes <= 700
-    assert compress(svc, n_vectors=5).promise_ == Promise(None, None, 0.95, 0, "accuracy")
-    assert compress(svc, X, y, n_vectors=5, method="pursuit").promise_.upper is None
+    assert compress(svc, n_vectors=5).loss_bound_ == LossBound(None, None, 0.95, 0, "accuracy")
+    assert compress(svc, X, y, n_vectors=5, method="pursuit").loss_bound_.upper is None
 
 
 def test_numbers_and_detectors_are_promised_too(diabetes):
@@ -224,11 +225,11 @@ def test_numbers_and_detectors_are_promised_too(diabetes):
     own = compression_path(svr, X[:200])
     assert own[5].predict(X[:200]).mean() == pytest.approx(svr.predict(X[:200]).mean())
     small = compress(svr, X[200:], y[200:], max_loss=0.02, settings=FEW, random_state=0)
-    assert small.promise_.measure == "r2"
+    assert small.loss_bound_.measure == "r2"
     assert small.expansion_.n_vectors < svr.expansion_.n_vectors
     detector = OneClassSVM(nu=0.2, gamma=0.1).fit(X[:200])
     few = compress(detector, X[200:], min_agreement=0.9, settings=FEW, random_state=0)
-    assert few.promise_.loss <= 0.1
+    assert few.loss_bound_.loss <= 0.1
     inside = detector.predict(X[200:])
     assert compress(detector, X[200:], inside, n_vectors=8, method="pursuit").score_samples(X).shape == (
         len(X),

@@ -6,15 +6,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from reference import greedy, kernel
-from svmarrow import (
-    SVC,
-    ExactCascade,
-    KernelExpansion,
-    ReducedSet,
-    SelectionSettings,
-    compress,
-    compression_path,
-)
+from svmarrow import SVC, KernelExpansion, ReducedSet, compress, compression_path
+from svmarrow.cascade import ExactCascade
+from svmarrow.reduced_set import SelectionSettings
 
 RBF = ("rbf", 0.3, 0.0, 3)
 METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars")

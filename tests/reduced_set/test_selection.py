@@ -6,7 +6,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import lars_path
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, KernelExpansion, SelectionSettings, compress, compression_path
+from svmarrow import SVC, KernelExpansion, compress, compression_path
+from svmarrow.reduced_set import SelectionSettings
 
 
 @pytest.fixture(scope="module")

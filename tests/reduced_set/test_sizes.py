@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import isotonic_regression
 
-from svmarrow import SVC, SVR, CompressionPath, compression_path
-from svmarrow.reduced_set import cost
+from svmarrow import SVC, SVR, compression_path
+from svmarrow.reduced_set import CompressionPath, cost
 from svmarrow.reduced_set.judge import sizes_to_look_at
 
 

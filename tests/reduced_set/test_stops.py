@@ -14,7 +14,8 @@ from svmarrow import KernelExpansion, compress, compression_path
 
 _SETUP = """
 import warnings
-from svmarrow import GradientSettings, KernelExpansion, _core, compress
+from svmarrow import KernelExpansion, _core, compress
+from svmarrow.reduced_set import GradientSettings
 warnings.simplefilter("ignore")
 random = np.random.default_rng(0)
 def machine(m, d, q=1):

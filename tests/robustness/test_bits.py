@@ -14,6 +14,7 @@ import pytest
 
 import svmarrow
 from fingerprints import NAMES, set_default_jobs
+from public import PUBLIC
 from svmarrow import _core
 
 PROGRAM = Path(__file__).resolve().parents[1] / "fingerprints.py"
@@ -60,9 +61,7 @@ def test_the_instruction_sets_are_different_programs(found):
 
 def test_the_number_of_threads_reaches_every_learner():
     """Else the processes above would all do the same."""
-    learners = [
-        getattr(svmarrow, name) for name in svmarrow.__all__ if hasattr(getattr(svmarrow, name), "fit")
-    ]
+    learners = [PUBLIC[name] for name in PUBLIC if hasattr(PUBLIC[name], "fit")]
     try:
         set_default_jobs(3)
         assert {inspect.signature(learner).parameters["n_jobs"].default for learner in learners} == {3}

@@ -21,8 +21,8 @@ import svmarrow
 from concurrency import WAYS
 from everything import EVERY, KIND, X, target
 from fingerprints import digest
-from svmarrow import KernelPerceptron
 from svmarrow._support.blas import one_blas_thread, product
+from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
 
 PROGRAM = Path(__file__).resolve().parents[1] / "concurrency.py"

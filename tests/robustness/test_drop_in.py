@@ -24,7 +24,8 @@ from sklearn.utils import get_tags
 
 import svmarrow
 from svmarrow import RLSRegressor
-from svmarrow.patch import HandedOver, drop_in, machines, ridge
+from svmarrow.exceptions import FallbackWarning
+from svmarrow.patch import drop_in, machines, ridge
 
 X, Y = load_iris(return_X_y=True)
 KINDS = [machines.SVC, machines.NuSVC, machines.SVR, machines.NuSVR, machines.OneClassSVM, ridge.KernelRidge]
@@ -233,7 +234,7 @@ def test_the_regressor_of_frames_raises_no_warning_of_names():
         warnings.simplefilter("error")
         model = RLSRegressor().fit(frame, pd.Series(Y))
         model.predict(frame)
-        svmarrow.LowRankRLSRegressor(n_vectors=10).fit(frame, pd.Series(Y)).predict(frame)
+        svmarrow.least_squares.LowRankRLSRegressor(n_vectors=10).fit(frame, pd.Series(Y)).predict(frame)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         model.predict(X)
     for original in (OriginalKernelRidge, ridge.KernelRidge):
@@ -249,7 +250,7 @@ def test_a_reason_is_reported_once():
             machines.SVC(max_iter=0).fit(X[rows], Y[rows])
             ridge.KernelRidge(kernel="cosine", gamma=1.0 / size).fit(X[rows], Y[rows])
             ridge.KernelRidge(alpha=np.full(1, 1.0 / size)).fit(X[rows], Y[rows])
-    handed = [str(one.message) for one in seen if one.category is HandedOver]
+    handed = [str(one.message) for one in seen if one.category is FallbackWarning]
     assert len(handed) == 3
     assert [re.sub(r"'s.*", "", text) for text in handed] == ["scikit-learn"] * 3
 
@@ -257,8 +258,8 @@ def test_a_reason_is_reported_once():
 def test_a_warning_that_is_an_error_stays_one():
     for _ in range(2):
         with warnings.catch_warnings():
-            warnings.simplefilter("error", HandedOver)
-            with pytest.raises(HandedOver, match="kernel='cosine'"):
+            warnings.simplefilter("error", FallbackWarning)
+            with pytest.raises(FallbackWarning, match="kernel='cosine'"):
                 ridge.KernelRidge(kernel="cosine").fit(X, Y)
 
 

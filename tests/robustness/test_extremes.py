@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import svmarrow
+from public import PUBLIC
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "robustness" / "extremes.py"
 #: One case of so many; without a divisor in common with the lengths of the lists of cases.
@@ -44,9 +44,9 @@ def test_extreme_numbers_end_in_an_answer_or_in_words(part):
 
 
 def test_every_learner_and_every_way_of_reduction_is_among_the_cases():
-    names = {case.learner for case in EXTREMES.cases()}
+    names = {case.learner.split()[0] for case in EXTREMES.cases()}
     ways = {case.work for case in EXTREMES.cases()}
-    learners = {name for name in svmarrow.__all__ if hasattr(getattr(svmarrow, name), "fit")}
+    learners = {name for name in PUBLIC if hasattr(PUBLIC[name], "fit")}
     wrapped = {"BaggedKernelClassifier", "BaggedKernelRegressor", "CodedClassifier", "ReducedSet"}
     assert {name for name in learners if not name.startswith("Expansion")} <= names | wrapped | ways
     assert set(EXTREMES.METHODS) <= ways
@@ -74,13 +74,13 @@ LEARNERS = {
     "LowRankRLSClassifier": {"n_vectors": 12, "random_state": 0},
     "KMPClassifier": {"n_vectors": 6},
     "KernelPerceptron": {},
-    "Projectron": {},
+    "KernelPerceptron projectron": {"policy": "projectron"},
     "PerceptronTreeClassifier": {"budget": 8, "random_state": 0},
 }
 
 
 def decisions(name, X, **kernel):
-    model = getattr(svmarrow, name)(**LEARNERS[name], **kernel)
+    model = PUBLIC[name.split()[0]](**LEARNERS[name], **kernel)
     model.fit(X, np.sin(np.arange(60.0)) if name.endswith(("SVR", "Regressor")) else SIDES)
     return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
 

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from everything import EVERY, X, target
-from svmarrow import SVC, KernelPerceptron
+from svmarrow import SVC
+from svmarrow.online import KernelPerceptron
 
 
 class Hostile:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import svmarrow
+from public import IMPORTS, PUBLIC
 from svmarrow import _core
-from svmarrow.perceptron import _memory
+from svmarrow.online import _memory
 
 #: What is fitted, on how many rows and columns.
 CASES = {
@@ -36,11 +36,11 @@ CASES = {
     "CodedClassifier(SVC(C=1.0, gamma=0.5), 'ovo')": (12_000, 200),
     # Rows so far from each other that nearly each is a mistake.
     "KernelPerceptron(gamma=30.0)": (3000, 1600),
-    "Stoptron(budget=1800, gamma=30.0)": (3200, 2500),
-    "Forgetron(budget=1800, gamma=30.0)": (3200, 2500),
-    "BudgetPerceptron(budget=2500, removal='tightest', gamma=30.0)": (2600, 50),
-    "Projectron(gamma=30.0)": (3000, 40),
-    "ProjectronPlusPlus(gamma=30.0, n_epochs=2)": (2500, 40),
+    "KernelPerceptron(policy='stop', budget=1800, gamma=30.0)": (3200, 2500),
+    "KernelPerceptron(policy='forgetron', budget=1800, gamma=30.0)": (3200, 2500),
+    "KernelPerceptron(policy='tightest', budget=2500, gamma=30.0)": (2600, 50),
+    "KernelPerceptron(policy='projectron', gamma=30.0)": (3000, 40),
+    "KernelPerceptron(policy='projectron++', gamma=30.0, n_epochs=2)": (2500, 40),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, random_state=0)": (2000, 1500),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, split='ent-rnds', random_state=0)": (2000, 1500),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, eta=0.05, random_state=0)": (2000, 1500),
@@ -61,7 +61,7 @@ _MEASURED = """
 import sys, warnings
 import numpy as np
 warnings.simplefilter("ignore")
-from svmarrow import *
+{imports}
 def peak():
     status = open("/proc/self/status").read()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
@@ -83,7 +83,7 @@ print(peak() - before, model.estimate_memory(X, y))
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux's /proc")
 @pytest.mark.parametrize("model", CASES)
 def test_the_estimate_is_no_less_than_the_peak_and_not_many_times_more(model: str) -> None:
-    program = _MEASURED.format(model=model, size=CASES[model])
+    program = _MEASURED.format(imports=IMPORTS, model=model, size=CASES[model])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     measured, estimate = (int(number) for number in done.stdout.split())
@@ -98,7 +98,7 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(
     n, d = CASES[model]
     X = np.random.default_rng(0).standard_normal((n, d))
     y = np.sign(X[:, 0])
-    estimator = eval(model, vars(svmarrow).copy())
+    estimator = eval(model, dict(PUBLIC))
     needed = estimator.estimate_memory(X, y)
     assert needed > 64e6, "too small to be looked at"
     monkeypatch.setattr(_core, "available_memory", lambda: 1_000_000)
@@ -115,7 +115,7 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(
     "model",
     [
         "KernelPerceptron(gamma=0.1)",
-        "Projectron(gamma=0.1)",
+        "KernelPerceptron(policy='projectron', gamma=0.1)",
         "PerceptronTreeClassifier(budget=20, gamma=0.1, random_state=0)",
     ],
 )
@@ -128,7 +128,7 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
     X = random.standard_normal((600, 6))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     rows = sp.csr_array(X) if sparse else X
-    whole = eval(model, vars(svmarrow).copy()).fit(rows, y)
+    whole = eval(model, dict(PUBLIC)).fit(rows, y)
     needed = whole.estimate_memory(rows, y)
     parts = []
 
@@ -145,7 +145,7 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
     monkeypatch.setattr(_memory, "SMALL", 0)
     monkeypatch.setattr(_memory, "FEWEST", 8)
     monkeypatch.setattr(_core, "available_memory", lambda: int(0.7 * needed))
-    cut = eval(model, vars(svmarrow).copy()).fit(rows, y)
+    cut = eval(model, dict(PUBLIC)).fit(rows, y)
     assert len(parts) > cut.n_epochs
     assert sum(parts) == 600 * cut.n_epochs
     assert np.array_equal(cut.mistake_rows_, whole.mistake_rows_)

@@ -12,9 +12,10 @@ from robustness.worker import Worker, lacks
 QUICK = [
     "SVC.fit", "SVC linear.fit", "SVC linear sparse.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit",
     "LowRankSVC random.fit",
-    "LowRankRLSClassifier rectangle.fit", "KMPRegressor prefit.fit", "KMPClassifier.fit", "Projectron.fit",
-    "PerceptronTreeClassifier wpq.fit", "CodedClassifier rls.fit", "compress pursuit", "compress rank",
-    "compress l0", "compress lars", "ExactCascade.from_path", "make_code dense",
+    "LowRankRLSClassifier rectangle.fit", "KMPRegressor prefit.fit", "KMPClassifier.fit",
+    "KernelPerceptron projectron.fit", "PerceptronTreeClassifier wpq.fit", "CodedClassifier rls.fit",
+    "compress pursuit",
+    "compress rank", "compress l0", "compress lars", "ExactCascade.from_path", "make_code dense",
     "KernelExpansion.decision_function many outputs", "load", "load_svmlight", "load_libsvm_model",
 ]  # fmt: skip
 #: Whose small blocks and whose threads once ended the process, or raised what does not say memory.

@@ -24,16 +24,9 @@ from svmarrow import (
     SVC,
     SVCCV,
     SVRCV,
-    BaggedKernelClassifier,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    GradientSettings,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
     LowRankSVC,
     NuSVC,
     OneClassSVM,
@@ -43,7 +36,11 @@ from svmarrow import (
     RLSRegressor,
 )
 from svmarrow._support.atomic import fitted_names, snapshot
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import BaggedKernelClassifier, LinearRLSRegressor, LowRankRLSClassifier
+from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
+from svmarrow.reduced_set import GradientSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

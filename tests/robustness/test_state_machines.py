@@ -26,8 +26,9 @@ from sklearn.base import clone
 import svmarrow
 from examples import IRIS, KIND, answers, assert_same, parts, public
 from fingerprints import digest
-from svmarrow import SVC, CodedClassifier, ExactCascade, ReducedSet, RLSClassifier
-from svmarrow.perceptron._stream import StreamClassifier
+from svmarrow import SVC, CodedClassifier, ReducedSet, RLSClassifier
+from svmarrow.cascade import ExactCascade
+from svmarrow.online._stream import StreamClassifier
 
 ORDER = np.random.default_rng(0).permutation(150)
 #: Pieces of a stream, three classes in each.
@@ -61,28 +62,40 @@ PLANS = {
     "RLSRegressor": Plan(
         svmarrow.RLSRegressor, {"alphas": [None, (0.1, 1.0)], "solver": ["cholesky"]}, numbers=True
     ),
-    "LinearRLSClassifier": Plan(svmarrow.LinearRLSClassifier, {"solver": ["cg", "primal", "dual"]}),
+    "LinearRLSClassifier": Plan(
+        svmarrow.least_squares.LinearRLSClassifier, {"solver": ["cg", "primal", "dual"]}
+    ),
     "LowRankRLSClassifier": Plan(
-        lambda: svmarrow.LowRankRLSClassifier(8, random_state=0), {"alpha": [0.1, 10.0], "n_jobs": [1, 2]}
+        lambda: svmarrow.least_squares.LowRankRLSClassifier(8, random_state=0),
+        {"alpha": [0.1, 10.0], "n_jobs": [1, 2]},
     ),
     "LowRankRLSRegressor": Plan(
-        lambda: svmarrow.LowRankRLSRegressor(8, random_state=0), {"alpha": [0.1, 10.0]}, numbers=True
+        lambda: svmarrow.least_squares.LowRankRLSRegressor(8, random_state=0),
+        {"alpha": [0.1, 10.0]},
+        numbers=True,
     ),
     "BaggedKernelClassifier": Plan(
-        lambda: svmarrow.BaggedKernelClassifier(SVC(), 2, random_state=0), {"n_estimators": [2, 3]}
+        lambda: svmarrow.least_squares.BaggedKernelClassifier(SVC(), 2, random_state=0),
+        {"n_estimators": [2, 3]},
     ),
     "KMPClassifier": Plan(lambda: svmarrow.KMPClassifier(5), {"n_vectors": [3, 5], "gamma": [0.3, "scale"]}),
     "KMPRegressor": Plan(
         lambda: svmarrow.KMPRegressor(5), {"variant": ["auto", "basic"], "n_vectors": [3]}, numbers=True
     ),
-    "KernelPerceptron": Plan(svmarrow.KernelPerceptron, STREAM | {"prediction": ["last", "averaged"]}),
-    "BudgetPerceptron": Plan(
-        lambda: svmarrow.BudgetPerceptron(budget=8, removal="random", random_state=3), STREAM
+    "KernelPerceptron": Plan(svmarrow.online.KernelPerceptron, STREAM | {"prediction": ["last", "averaged"]}),
+    "KernelPerceptron random": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="random", budget=8, random_state=3), STREAM
     ),
-    "Forgetron": Plan(lambda: svmarrow.Forgetron(budget=8), STREAM),
-    "Stoptron": Plan(lambda: svmarrow.Stoptron(budget=8), STREAM),
-    "Projectron": Plan(svmarrow.Projectron, STREAM | {"eta": [0.05, 0.5]}),
-    "ProjectronPlusPlus": Plan(svmarrow.ProjectronPlusPlus, STREAM),
+    "KernelPerceptron forgetron": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="forgetron", budget=8), STREAM
+    ),
+    "KernelPerceptron stop": Plan(lambda: svmarrow.online.KernelPerceptron(policy="stop", budget=8), STREAM),
+    "KernelPerceptron projectron": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="projectron"), STREAM | {"eta": [0.05, 0.5]}
+    ),
+    "KernelPerceptron projectron++": Plan(
+        lambda: svmarrow.online.KernelPerceptron(policy="projectron++"), STREAM
+    ),
     "PerceptronTreeClassifier": Plan(
         lambda: svmarrow.PerceptronTreeClassifier(budget=6, gamma=2.0, random_state=0), {"n_epochs": [1, 2]}
     ),

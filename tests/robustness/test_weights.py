@@ -18,22 +18,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-import svmarrow
+from public import PUBLIC
 from svmarrow import (
     SVC,
     SVCCV,
     SVR,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    GradientSettings,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LowRankRLSClassifier,
     LowRankSVC,
     NuSVC,
     OneClassSVM,
@@ -45,13 +37,22 @@ from svmarrow import (
     compression_path,
     load,
     patch,
+    quantize,
     save,
 )
+from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cli.app import app
 from svmarrow.exceptions import SizeWarning
-from svmarrow.interop import save_libsvm_model
+from svmarrow.io import save_libsvm_model
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LowRankRLSClassifier,
+)
 from svmarrow.models import ExpansionClassifier
-from svmarrow.reduced_set import compact
+from svmarrow.online import KernelPerceptron
+from svmarrow.reduced_set import GradientSettings
 from svmarrow.reduced_set.judge import paired_bound, weighted_bound
 
 QUICK = GradientSettings(steps=300)
@@ -181,7 +182,7 @@ def test_a_model_knows_its_weights_and_keeps_its_thresholds(name, tmp_path):
         assert path[size].weighted is True
     answers = compression_path(model, X, n_vectors=10)[len(path)]
     np.testing.assert_array_equal(answers.expansion_.intercepts, whole.expansion_.intercepts)
-    assert compact(model).model.weighted is True
+    assert quantize(model).model.weighted is True
 
 
 @pytest.mark.parametrize(
@@ -385,12 +386,15 @@ def test_agreement_does_not_look_at_labels(method, full, plain):
     options = {"min_agreement": 0.95, "method": method, "settings": settings, "random_state": 0}
     for model in (full, plain):
         small = compress(model, X_LEARN, **options)
-        assert small.promise_.measure == "agreement"
+        assert small.loss_bound_.measure == "agreement"
         for labels in (Y_LEARN, 1 - Y_LEARN):
             same = compress(model, X_LEARN, labels, **options)
             np.testing.assert_array_equal(same.decision_function(X_TEST), small.decision_function(X_TEST))
             held = compress(model, X_LEARN, labels, validation=(X[:500], labels[:500]), **options)
-            assert held.promise_ == compress(model, X_LEARN, validation=(X[:500], None), **options).promise_
+            assert (
+                held.loss_bound_
+                == compress(model, X_LEARN, validation=(X[:500], None), **options).loss_bound_
+            )
     with pytest.raises(ValueError, match="scoring='accuracy' is of no use with min_agreement alone"):
         compress(full, X_LEARN, Y_LEARN, scoring="accuracy", **options)
 
@@ -405,19 +409,19 @@ def test_the_loss_is_the_one_that_is_asked_for(full, plain):
 
     quick = {"n_vectors": 12, "method": "pursuit"}
     small = compress(full, validation=held, **quick)
-    assert small.promise_.measure == "balanced_accuracy"
-    assert small.promise_.loss == pytest.approx(loss(full, small, balanced_accuracy_score))
+    assert small.loss_bound_.measure == "balanced_accuracy"
+    assert small.loss_bound_.loss == pytest.approx(loss(full, small, balanced_accuracy_score))
     small = compress(full, validation=held, scoring="accuracy", **quick)
-    assert small.promise_.measure == "accuracy"
-    assert small.promise_.loss == pytest.approx(loss(full, small, accuracy_score))
+    assert small.loss_bound_.measure == "accuracy"
+    assert small.loss_bound_.loss == pytest.approx(loss(full, small, accuracy_score))
     small = compress(full, validation=(*held, weights), **quick)
-    assert small.promise_.measure == "accuracy"
-    assert small.promise_.loss == pytest.approx(loss(full, small, accuracy_score, sample_weight=weights))
+    assert small.loss_bound_.measure == "accuracy"
+    assert small.loss_bound_.loss == pytest.approx(loss(full, small, accuracy_score, sample_weight=weights))
     small = compress(full, validation=(*held, weights), scoring="balanced_accuracy", **quick)
     expected = loss(full, small, balanced_accuracy_score, sample_weight=weights)
-    assert small.promise_.loss == pytest.approx(expected)
+    assert small.loss_bound_.loss == pytest.approx(expected)
     small = compress(plain, validation=held, **quick)
-    assert small.promise_.measure == "accuracy"
+    assert small.loss_bound_.measure == "accuracy"
     for score in ("accuracy", "balanced_accuracy"):
         path = compression_path(plain, X, Y, n_vectors=30, scoring=score)
         of = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}[score]
@@ -429,16 +433,16 @@ def test_the_loss_is_the_one_that_is_asked_for(full, plain):
         assert whole == pytest.approx(expected)
     for options in ({}, {"n_vectors": 12}):
         quick = {"settings": QUICK, "random_state": 0, "scoring": "balanced_accuracy", **options}
-        assert compress(plain, X_LEARN, Y_LEARN, **quick).promise_.measure == "balanced_accuracy"
+        assert compress(plain, X_LEARN, Y_LEARN, **quick).loss_bound_.measure == "balanced_accuracy"
     # Weights of the rows are cut along with them.
     heavy = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=ROWS, method="pursuit")
-    assert heavy.promise_.rows == 500
+    assert heavy.loss_bound_.rows == 500
     again = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=4.0 * ROWS, method="pursuit")
-    assert again.promise_ == heavy.promise_
+    assert again.loss_bound_ == heavy.loss_bound_
     alike = compress(
         plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=np.full(1000, 3.0), method="pursuit"
     )
-    assert alike.promise_ == compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, method="pursuit").promise_
+    assert alike.loss_bound_ == compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, method="pursuit").loss_bound_
 
 
 def test_numbers_weigh_too():
@@ -447,10 +451,10 @@ def test_numbers_weigh_too():
     weights = 1.0 + 9.0 * (X[:, 2] > 0.5)
     small = compress(model, validation=(X, targets, weights), n_vectors=12, method="pursuit")
     scores = [r2_score(targets, one.predict(X), sample_weight=weights) for one in (model, small)]
-    assert small.promise_.loss == pytest.approx(scores[0] - scores[1])
+    assert small.loss_bound_.loss == pytest.approx(scores[0] - scores[1])
     for options in ({}, {"n_vectors": 12}):
         quick = {"settings": QUICK, "random_state": 0, "scoring": "mse", "sample_weight": weights, **options}
-        assert compress(model, X, targets, **quick).promise_.measure == "mse"
+        assert compress(model, X, targets, **quick).loss_bound_.measure == "mse"
     path = compression_path(model, X, targets, n_vectors=12, sample_weight=weights)
     missing = np.average(targets - path[12].predict(X), weights=weights)
     assert missing == pytest.approx(0.0, abs=1e-9)
@@ -616,7 +620,7 @@ def test_searches_judge_by_the_weights_of_the_classes():
 def test_every_learner_with_weights_is_looked_at():
     """A classifier that takes weights and becomes an expansion must say whether it was given some."""
     known = {type(WEIGHTED[name]()).__name__ for name in WEIGHTED if "peer" not in name and name != "patched"}
-    for name, kind in vars(svmarrow).items():
+    for name, kind in PUBLIC.items():
         if not inspect.isclass(kind) or not hasattr(kind, "as_expansion") or not hasattr(kind, "fit"):
             continue
         takes = "class_weight" in inspect.signature(kind).parameters

@@ -24,20 +24,24 @@ LEFT_OUT = {
 ONE_SENTENCE = {"PR01", "RT01"}
 OF_MEMBERS = {"EX01"}
 #: Classes that functions and fits give back: their fields or attributes are described instead of parameters.
-GIVEN_BACK = {"svmarrow.MatchingPath", "svmarrow.CompressionPath", "svmarrow.ConstructionPath"}
+GIVEN_BACK = {
+    "svmarrow.matching_pursuit.MatchingPath",
+    "svmarrow.reduced_set.CompressionPath",
+    "svmarrow.reduced_set.GradientPath",
+}
 #: Shown by the example of another name: the one that gives them back, or takes them, or undoes them.
 SHOWN_ELSEWHERE = {
-    "svmarrow.GradientSettings": "svmarrow.compress",
-    "svmarrow.SelectionSettings": "svmarrow.compress",
+    "svmarrow.reduced_set.GradientSettings": "svmarrow.compress",
+    "svmarrow.reduced_set.SelectionSettings": "svmarrow.compress",
     "svmarrow.load": "svmarrow.save",
     "svmarrow.unpatch_sklearn": "svmarrow.patch_sklearn",
-    "svmarrow.patch.HandedOver": "svmarrow.patch_sklearn",
+    "svmarrow.exceptions.FallbackWarning": "svmarrow.patch_sklearn",
     "svmarrow.io.save_svmlight": "svmarrow.io.load_svmlight",
-    "svmarrow.interop.save_libsvm_model": "svmarrow.as_expansion",
-    "svmarrow.interop.load_libsvm_model": "svmarrow.as_expansion",
+    "svmarrow.io.save_libsvm_model": "svmarrow.as_expansion",
+    "svmarrow.io.load_libsvm_model": "svmarrow.as_expansion",
     "svmarrow.export.register_skl2onnx": "svmarrow.export.to_onnx",
     "svmarrow.multiclass.binary_errors": "svmarrow.multiclass.BinaryErrorDisplay",
-    "svmarrow.reduced_set.subsample_baseline": "svmarrow.SizeAccuracyDisplay",
+    "svmarrow.reduced_set.subsample_baseline": "svmarrow.reduced_set.SizeAccuracyDisplay",
 }
 
 

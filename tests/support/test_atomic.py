@@ -12,15 +12,7 @@ from sklearn.base import BaseEstimator, clone
 import svmarrow
 import svmarrow.dask
 from everything import FINISHED
-from svmarrow import (
-    SVC,
-    SVR,
-    BudgetPerceptron,
-    CodedClassifier,
-    KMPClassifier,
-    LowRankRLSClassifier,
-    OneClassSVM,
-)
+from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
 from svmarrow._support.atomic import (
     Kept,
     atomic_fit,
@@ -30,6 +22,8 @@ from svmarrow._support.atomic import (
     forget,
     snapshot,
 )
+from svmarrow.least_squares import LowRankRLSClassifier
+from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
 
 
@@ -213,7 +207,7 @@ def _codes(function):
         SVR(),
         LowRankRLSClassifier(9),
         KMPClassifier(5),
-        BudgetPerceptron(),
+        KernelPerceptron(policy="oldest", budget=100),
         CodedClassifier(SVC()),
     ],
     ids=lambda model: type(model).__name__,

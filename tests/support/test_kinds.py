@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import svmarrow
 from examples import IRIS, KIND
+from public import PUBLIC
 from svmarrow import (
     SVC,
     SVR,
@@ -23,11 +23,7 @@ ORDINARY = {
     "ExactCascade": {"estimator": SVC()},
     "ReducedSet": {"estimator": SVC(), "n_vectors": 4},
 }
-LEARNERS = [
-    name
-    for name in svmarrow.__all__
-    if hasattr(getattr(svmarrow, name), "fit") and not name.startswith("Expansion")
-]
+LEARNERS = [name for name in PUBLIC if hasattr(PUBLIC[name], "fit") and not name.startswith("Expansion")]
 
 
 def collection(package, method, values):
@@ -47,7 +43,7 @@ def collection(package, method, values):
 
 
 def learner(name):
-    return getattr(svmarrow, name)(**ORDINARY.get(name, {}))
+    return PUBLIC[name](**ORDINARY.get(name, {}))
 
 
 def has_targets(name):

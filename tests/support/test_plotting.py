@@ -11,9 +11,10 @@ from matplotlib import pyplot as plt
 from sklearn import svm as peer
 from sklearn.datasets import make_blobs
 
-from svmarrow import SVC, SVR, DecisionVectorsDisplay, SizeAccuracyDisplay, compress, compression_path
+from svmarrow import SVC, SVR, compress, compression_path
 from svmarrow._support.plotting import image_axes
-from svmarrow.reduced_set import subsample_baseline
+from svmarrow.inspection import DecisionVectorsDisplay
+from svmarrow.reduced_set import SizeAccuracyDisplay, subsample_baseline
 
 mpl.use("Agg")
 
@@ -81,7 +82,7 @@ def test_bare_expansions_are_drawn_by_r2(path, cancer):
 def test_without_matplotlib_the_message_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from svmarrow import SizeAccuracyDisplay\n"
+        "from svmarrow.reduced_set import SizeAccuracyDisplay\n"
         "try:\n    SizeAccuracyDisplay([1], [0.5]).plot()\n"
         "except ImportError as error:\n    print(error)"
     )

@@ -17,18 +17,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import reference
 from interruption import posix, stops_at_once
-from svmarrow import (
-    SVC,
-    SVR,
-    ExpansionClassifier,
-    NuSVC,
-    NuSVR,
-    OneClassSVM,
-    _core,
-    compress,
-    io,
-    load,
-)
+from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, _core, compress, io, load
+from svmarrow.models import ExpansionClassifier
 from svmarrow.svm import _base
 
 KERNELS = [

@@ -65,7 +65,8 @@ class DecisionVectorsDisplay:
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import make_moons
-    >>> from svmarrow import SVC, DecisionVectorsDisplay, compress
+    >>> from svmarrow import SVC, compress
+    >>> from svmarrow.inspection import DecisionVectorsDisplay
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> svc = SVC(gamma=2).fit(X, y)
     >>> display = DecisionVectorsDisplay.from_estimator(compress(svc, n_vectors=6), X, y, full=svc)

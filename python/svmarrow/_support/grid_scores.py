@@ -52,7 +52,7 @@ class GridScoresDisplay:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from svmarrow import GridScoresDisplay
+    >>> from svmarrow.model_selection import GridScoresDisplay
     >>> display = GridScoresDisplay([[0.7, 0.9], [0.8, 0.6]], Cs=[1, 10], gammas=[0.1, 1], chosen=(10, 0.1))
     >>> display.plot().ax_.get_xlabel()
     'C'

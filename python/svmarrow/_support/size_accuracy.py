@@ -55,7 +55,7 @@ class SizeAccuracyDisplay:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from svmarrow import SizeAccuracyDisplay
+    >>> from svmarrow.reduced_set import SizeAccuracyDisplay
     >>> display = SizeAccuracyDisplay(
     ...     [1, 10, 100], [0.4, 0.9, 0.98], full_size=900, full_score=0.985, chosen=100
     ... )

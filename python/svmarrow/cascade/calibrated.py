@@ -139,7 +139,8 @@ class CalibratedCascade(Cascade):
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.utils import shuffle
-    >>> from svmarrow import SVC, CalibratedCascade, compress
+    >>> from svmarrow import SVC, compress
+    >>> from svmarrow.cascade import CalibratedCascade
     >>> X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:800], y[:800])
     >>> small = compress(svc, n_vectors=60)

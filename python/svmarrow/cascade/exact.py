@@ -125,7 +125,8 @@ class ExactCascade(Cascade):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from svmarrow import SVC, ExactCascade, compression_path
+    >>> from svmarrow import SVC, compression_path
+    >>> from svmarrow.cascade import ExactCascade
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> svc = SVC(C=100, gamma=0.001).fit(X[:400], y[:400])

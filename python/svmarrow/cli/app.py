@@ -299,8 +299,8 @@ def compress(
             path.plot(*judging, ax=axes, chosen=chosen)
         axes.figure.savefig(curve, dpi=160)
     say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
-    if small.promise_ is not None and small.promise_.rows:
-        say(str(small.promise_))
+    if small.loss_bound_ is not None and small.loss_bound_.rows:
+        say(str(small.loss_bound_))
     if errors is not None and isinstance(full, ExpansionRegressor):
         say(f"1 - R^2 on {validation}: {errors[0]:.4f} before, {errors[1]:.4f} after")
     elif errors is not None:

@@ -15,10 +15,10 @@ from sklearn import svm as peer_svm
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from svmarrow import SVC, GradientSettings, compression_path, load
+from svmarrow import SVC, compression_path, load
 from svmarrow._support.plotting import finish, image_axes
 from svmarrow.cli.report import describe_certificate, percent, say, seconds, size, size_table
-from svmarrow.reduced_set import subsample_baseline
+from svmarrow.reduced_set import GradientSettings, subsample_baseline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,7 +107,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         f"select    {chosen} vectors, as all larger sizes, lose at most {percent(max_loss)} of accuracy on "
         "the validation rows"
     )
-    promise = small.promise_
+    promise = small.loss_bound_
     if promise.upper is not None:
         say(
             f"promise   on other rows at most {percent(promise.upper)}, with confidence "

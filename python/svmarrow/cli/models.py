@@ -13,10 +13,10 @@ from svmarrow.cli.data import format_of, read_data
 from svmarrow.cli.pieces import has_index_zero, read_pieces
 from svmarrow.cli.rows import Data, DataOptions, with_columns
 from svmarrow.export import to_c, to_onnx
-from svmarrow.interop import as_expansion
+from svmarrow.interop.convert import as_expansion
 from svmarrow.interop.libsvm_reader import is_libsvm_model, model_and_base
-from svmarrow.io import load, load_libsvm_model, save_libsvm_model
-from svmarrow.io.model import save_as
+from svmarrow.io import load_libsvm_model, save_libsvm_model
+from svmarrow.io.model import load, save_as
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 

@@ -34,10 +34,12 @@ from svmarrow.cli.options import (
     refuse_ignored,
 )
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
-from svmarrow.interop import as_expansion
+from svmarrow.interop.convert import as_expansion
 from svmarrow.io.info import note_of_size
-from svmarrow.model_selection import SVCCV, SVRCV
-from svmarrow.svm import SVC, SVR
+from svmarrow.model_selection.classification import SVCCV
+from svmarrow.model_selection.regression import SVRCV
+from svmarrow.svm.classification import SVC
+from svmarrow.svm.regression import SVR
 
 __all__ = ["train"]
 

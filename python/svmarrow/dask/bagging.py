@@ -177,9 +177,9 @@ class DaskBaggedKernelClassifier(DaskClassifier, Bagging, BaggedKernelClassifier
     """Average of kernel classifiers on the partitions of a Dask collection, as one kernel expansion.
 
     Machines are trained where their rows lie. Parameters and attributes are those of
-    `svmarrow.BaggedKernelClassifier`, and these differ: "disjoint" parts are partitions, dealt to the
-    machines in turn, so that rows should be shuffled over them and ``n_estimators`` at most their number;
-    the machines take the threads of their workers, and ``n_jobs`` is not used in `fit`.
+    `svmarrow.least_squares.BaggedKernelClassifier`, and these differ: "disjoint" parts are partitions, dealt
+    to the machines in turn, so that rows should be shuffled over them and ``n_estimators`` at most their
+    number; the machines take the threads of their workers, and ``n_jobs`` is not used in `fit`.
 
     Attributes
     ----------
@@ -218,8 +218,8 @@ class DaskBaggedKernelClassifier(DaskClassifier, Bagging, BaggedKernelClassifier
 class DaskBaggedKernelRegressor(Bagging, BaggedKernelRegressor, stored=False):
     """Average of kernel regressors on the partitions of a Dask collection, as one kernel expansion.
 
-    Parameters and attributes are those of `svmarrow.BaggedKernelRegressor`, with the differences of
-    `DaskBaggedKernelClassifier`.
+    Parameters and attributes are those of `svmarrow.least_squares.BaggedKernelRegressor`, with the
+    differences of `DaskBaggedKernelClassifier`.
 
     Attributes
     ----------

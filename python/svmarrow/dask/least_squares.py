@@ -154,11 +154,12 @@ class Additive(DaskEstimator):
 class DaskLowRankRLSClassifier(DaskClassifier, Additive, LowRankRLSClassifier, stored=False):
     """Regularized least-squares classification with few points, over the partitions of a Dask collection.
 
-    The same model as `svmarrow.LowRankRLSClassifier` on all rows, up to the rounding of sums: the cost of a
-    row and the size of the model do not depend on the number of rows. Parameters and attributes are the
-    plain estimator's, and these differ: ``method`` is "rectangle", ``leave_one_out`` False; points are drawn
-    among all rows, for a ``selection`` other than "random" chosen from a sample of 20 rows for each point
-    (10,000 at least), or given; the tasks take the threads of their workers, ``n_jobs`` is the driver's.
+    The same model as `svmarrow.least_squares.LowRankRLSClassifier` on all rows, up to the rounding of sums:
+    the cost of a row and the size of the model do not depend on the number of rows. Parameters and attributes
+    are the plain estimator's, and these differ: ``method`` is "rectangle", ``leave_one_out`` False; points
+    are drawn among all rows, for a ``selection`` other than "random" chosen from a sample of 20 rows for each
+    point (10,000 at least), or given; the tasks take the threads of their workers, ``n_jobs`` is the
+    driver's.
 
     Attributes
     ----------
@@ -240,8 +241,8 @@ class DaskLowRankRLSClassifier(DaskClassifier, Additive, LowRankRLSClassifier, s
 class DaskLowRankRLSRegressor(Additive, LowRankRLSRegressor, stored=False):
     """Regularized least-squares regression with few points, over the partitions of a Dask collection.
 
-    The same model as `svmarrow.LowRankRLSRegressor` on all rows, up to the rounding of sums. Parameters and
-    attributes are the plain estimator's, with the differences of `DaskLowRankRLSClassifier`.
+    The same model as `svmarrow.least_squares.LowRankRLSRegressor` on all rows, up to the rounding of sums.
+    Parameters and attributes are the plain estimator's, with the differences of `DaskLowRankRLSClassifier`.
 
     Attributes
     ----------

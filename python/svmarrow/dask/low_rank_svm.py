@@ -26,7 +26,7 @@ from svmarrow.dask.parts import Part, labelled, spread_of
 from svmarrow.dask.points import points_of
 from svmarrow.dask.summary import gamma_of, offsets
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.svm import LowRankSVC
+from svmarrow.svm.low_rank import LowRankSVC
 
 if TYPE_CHECKING:
     from svmarrow.dask.cluster import Cluster

@@ -19,7 +19,7 @@ from svmarrow.dask.parts import labelled
 from svmarrow.dask.rounds import joined
 from svmarrow.dask.summary import gamma_of, offsets
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.svm import SVC
+from svmarrow.svm.classification import SVC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

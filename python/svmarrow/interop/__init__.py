@@ -1,7 +1,1 @@
-"""Kernel machines that others have trained, as expansions: scikit-learn's estimators, LIBSVM's files."""
-
-from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.libsvm_reader import load_libsvm_model
-from svmarrow.interop.libsvm_writer import save_libsvm_model
-
-__all__ = ["as_expansion", "load_libsvm_model", "save_libsvm_model"]
+"""Conversion of kernel machines trained elsewhere: scikit-learn's estimators and LIBSVM's files."""

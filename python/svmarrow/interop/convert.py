@@ -96,7 +96,7 @@ def as_expansion(model: Any) -> Any:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.svm import SVC
-    >>> from svmarrow.interop import as_expansion
+    >>> from svmarrow import as_expansion
     >>> X, y = load_iris(return_X_y=True)
     >>> svc = SVC().fit(X, y)
     >>> bool((as_expansion(svc).predict(X) == svc.predict(X)).all())

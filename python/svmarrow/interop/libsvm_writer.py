@@ -36,7 +36,7 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     model : object
-        Anything that `svmarrow.interop.as_expansion` takes. Labels must be whole numbers of at most 32
+        Anything that `svmarrow.as_expansion` takes. Labels must be whole numbers of at most 32
         bits. A model without labels needs one output and is written as ``epsilon_svr``, an outlier detector
         as ``one_class``.
     path : str or path-like

@@ -1,8 +1,8 @@
-"""Model files and data files.
+"""Data files, and model files of LIBSVM.
 
 | format | write | read | holds |
 |---|---|---|---|
-| safetensors | `save` | `load` | whatever svmarrow has fitted, exactly |
+| safetensors | `svmarrow.save` | `svmarrow.load` | whatever svmarrow has fitted, exactly |
 | LIBSVM model text | `save_libsvm_model` | `load_libsvm_model` | LIBSVM's kernels, integer labels |
 | svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
 
@@ -11,9 +11,9 @@ then refused, but it cannot run anything. Saving is all or nothing: when it fail
 was.
 """
 
-from svmarrow.interop import load_libsvm_model, save_libsvm_model
+from svmarrow.interop.libsvm_reader import load_libsvm_model
+from svmarrow.interop.libsvm_writer import save_libsvm_model
 from svmarrow.io.info import info
-from svmarrow.io.model import load, save
 from svmarrow.io.svmlight import load_svmlight, save_svmlight
 
-__all__ = ["info", "load", "load_libsvm_model", "load_svmlight", "save", "save_libsvm_model", "save_svmlight"]
+__all__ = ["info", "load_libsvm_model", "load_svmlight", "save_libsvm_model", "save_svmlight"]

@@ -2,7 +2,7 @@
 
 | estimator | system |
 |---|---|
-| `RLSClassifier`, `RLSRegressor` | (K + alpha I) c = y over all training rows, exact |
+| `svmarrow.RLSClassifier`, `svmarrow.RLSRegressor` | (K + alpha I) c = y over all training rows, exact |
 | `LinearRLSClassifier`, `LinearRLSRegressor` | the linear kernel: primal, dual or conjugate gradients |
 | `LowRankRLSClassifier`, `LowRankRLSRegressor` | coefficients at a few points: rectangle, subset, nystrom |
 | `BaggedKernelClassifier`, `BaggedKernelRegressor` | averages of machines on parts of the rows |
@@ -10,10 +10,8 @@
 """
 
 from svmarrow.least_squares.bagging import BaggedKernelClassifier, BaggedKernelRegressor
-from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.linear import LinearRLSClassifier, LinearRLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
-from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.least_squares.targets import TargetFit, fit_targets
 
 __all__ = [
@@ -23,8 +21,6 @@ __all__ = [
     "LinearRLSRegressor",
     "LowRankRLSClassifier",
     "LowRankRLSRegressor",
-    "RLSClassifier",
-    "RLSRegressor",
     "TargetFit",
     "fit_targets",
 ]

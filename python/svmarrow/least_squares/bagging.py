@@ -306,7 +306,8 @@ class BaggedKernelClassifier(LabelledOutputs, BaggedKernelMachine):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from svmarrow import BaggedKernelClassifier, RLSClassifier
+    >>> from svmarrow import RLSClassifier
+    >>> from svmarrow.least_squares import BaggedKernelClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> bagged = BaggedKernelClassifier(RLSClassifier(0.1), 4, random_state=0).fit(X[:1000], y[:1000])
     >>> bool(bagged.score(X[1000:], y[1000:]) > 0.9)
@@ -395,7 +396,8 @@ class BaggedKernelRegressor(NumberOutputs, BaggedKernelMachine):
     Examples
     --------
     >>> import numpy as np
-    >>> from svmarrow import BaggedKernelRegressor, RLSRegressor
+    >>> from svmarrow import RLSRegressor
+    >>> from svmarrow.least_squares import BaggedKernelRegressor
     >>> X = np.linspace(0, 6, 500)[:, None]
     >>> bagged = BaggedKernelRegressor(RLSRegressor(0.01), 5, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> bool(bagged.score(X, np.sin(X[:, 0])) > 0.999)

@@ -233,7 +233,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from svmarrow import LinearRLSClassifier
+    >>> from svmarrow.least_squares import LinearRLSClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LinearRLSClassifier(fit_intercept=True, leave_one_out=True).fit(X, y)
     >>> model.solver_, bool(model.loo_error_ < 0.06)
@@ -319,7 +319,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
 
     Examples
     --------
-    >>> from svmarrow import LinearRLSRegressor
+    >>> from svmarrow.least_squares import LinearRLSRegressor
     >>> model = LinearRLSRegressor(1e-9, fit_intercept=True).fit([[0.0], [1.0], [2.0]], [1, 3, 5])
     >>> model.predict([[3.0]]).round(6)
     array([7.])

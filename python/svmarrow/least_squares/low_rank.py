@@ -102,7 +102,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from svmarrow import LowRankRLSClassifier
+    >>> from svmarrow.least_squares import LowRankRLSClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> model = LowRankRLSClassifier(200, alpha=0.1, random_state=0).fit(X[:1000], y[:1000])
     >>> bool(model.score(X[1000:], y[1000:]) > 0.9)
@@ -275,7 +275,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     Examples
     --------
     >>> import numpy as np
-    >>> from svmarrow import LowRankRLSRegressor
+    >>> from svmarrow.least_squares import LowRankRLSRegressor
     >>> X = np.linspace(0, 6, 500)[:, None]
     >>> model = LowRankRLSRegressor(20, alpha=1e-3, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999)

@@ -15,8 +15,6 @@ size at which rows that were not trained on are predicted best.
 | `classification`, `regression` | the estimators |
 """
 
-from svmarrow.matching_pursuit.classification import KMPClassifier
 from svmarrow.matching_pursuit.path import MatchingPath
-from svmarrow.matching_pursuit.regression import KMPRegressor
 
-__all__ = ["KMPClassifier", "KMPRegressor", "MatchingPath"]
+__all__ = ["MatchingPath"]

@@ -2,11 +2,10 @@
 
 | estimator | chooses |
 |---|---|
-| `SVCCV` | C and gamma of `svmarrow.SVC` |
-| `SVRCV` | C and gamma of `svmarrow.SVR` |
+| `svmarrow.SVCCV` | C and gamma of `svmarrow.SVC` |
+| `svmarrow.SVRCV` | C and gamma of `svmarrow.SVR` |
 """
 
-from svmarrow.model_selection.classification import SVCCV
-from svmarrow.model_selection.regression import SVRCV
+from svmarrow._support.grid_scores import GridScoresDisplay
 
-__all__ = ["SVCCV", "SVRCV"]
+__all__ = ["GridScoresDisplay"]

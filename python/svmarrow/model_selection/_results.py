@@ -115,7 +115,7 @@ class Scored:
 
     @consistent
     def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
-        """Draw the scores over the grid, see `svmarrow.GridScoresDisplay`.
+        """Draw the scores over the grid, see `svmarrow.model_selection.GridScoresDisplay`.
 
         Parameters
         ----------

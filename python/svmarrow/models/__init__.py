@@ -6,7 +6,7 @@ They are what compression, model files and conversions give back, and what a fit
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.promise import Promise
+from svmarrow.models.loss_bound import LossBound
 from svmarrow.models.regressor import ExpansionRegressor
 
-__all__ = ["Calibration", "ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor", "Promise"]
+__all__ = ["Calibration", "ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor", "LossBound"]

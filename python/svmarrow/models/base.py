@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.promise import Promise
+    from svmarrow.models.loss_bound import LossBound
 
 __all__ = ["ExpansionModel"]
 
@@ -66,7 +66,7 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     weighted: bool | None
     n_jobs: int | None
     #: What is known of its loss against the model that it is a compression of, where it is one.
-    promise_: Promise | None = None
+    loss_bound_: LossBound | None = None
     _rules: ClassVar[Mapping[str, Rule]] = {
         "feature_names": either(none, Rule("a list of strings", _are_names)),
         "n_features": either(none, integer(least=0)),
@@ -134,8 +134,8 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         """The same model, of which it is known whether it was trained with weights."""
         kept = {name: getattr(self, name) for name in self._kept}
         other = type(self)(self.expansion, **{**kept, "weighted": weighted})
-        if self.promise_ is not None:
-            other.promise_ = self.promise_
+        if self.loss_bound_ is not None:
+            other.loss_bound_ = self.loss_bound_
         return other
 
     def with_preparation(

@@ -1,12 +1,12 @@
 """A kernel expansion with labels: the classifier that compression, model files and conversions give.
 
-The q outputs of the expansion are decoded as in `svmarrow.svm.SVC`:
+The q outputs of the expansion are decoded as in `svmarrow.SVC`:
 
 * ``"binary"``: one output, positive for the second class;
 * ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ...,
   positive for class a; the class with the most votes wins, ties go to the first;
 * ``"ovr"``: one output for each class; the largest wins;
-* ``"code"``: one output for each column of a code, decoded as `svmarrow.multiclass.CodedClassifier` does it.
+* ``"code"``: one output for each column of a code, decoded as `svmarrow.CodedClassifier` does it.
 
 It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
 """
@@ -93,7 +93,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     code : Code or array-like, default=None
         For ``decoding="code"``: the code.
     decoder : str, default=None
-        For ``decoding="code"``: the decoder's own name, see `svmarrow.multiclass.CodedClassifier`.
+        For ``decoding="code"``: the decoder's own name, see `svmarrow.CodedClassifier`.
     calibration : Calibration, default=None
         How outputs become probabilities. `calibrated` fits one; scikit-learn's ``SVC(probability=True)`` and
         ``CalibratedClassifierCV(ensemble=False)`` bring theirs. None has no `predict_proba`.
@@ -113,7 +113,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         Number of columns at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Column names, where they are known.
-    promise_ : Promise or None
+    loss_bound_ : LossBound or None
         What the model loses against the one that `compress` was given, where that judged it.
 
     Examples
@@ -285,8 +285,8 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         return self._with_promise(type(self)(self.expansion, **{**kept, "calibration": calibration}))
 
     def _with_promise(self, other: Self) -> Self:
-        if self.promise_ is not None:
-            other.promise_ = self.promise_
+        if self.loss_bound_ is not None:
+            other.loss_bound_ = self.loss_bound_
         return other
 
     def calibrated(

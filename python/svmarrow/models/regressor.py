@@ -54,7 +54,7 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         Number of columns at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Column names, where they are known.
-    promise_ : Promise or None
+    loss_bound_ : LossBound or None
         What the model loses against the one that `compress` was given, where that judged it.
 
     Examples

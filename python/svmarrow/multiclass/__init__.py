@@ -2,7 +2,7 @@
 
 | name | what |
 |---|---|
-| `CodedClassifier` | any binary classifier under any code, decoded in any way |
+| `svmarrow.CodedClassifier` | any binary classifier under any code, decoded in any way |
 | `Code`, `make_code` | codes, their distances, and how they are made |
 | `svmarrow.multiclass.bounds` | leave-one-out and stability bounds, each with its assumptions and equation |
 | `overlap_matrix`, `binary_errors`, `reverse_cumulative` | how alike codes err |
@@ -13,7 +13,6 @@ Source: R. Rifkin, "Everything Old Is New Again", MIT 2002, chapter 4 and sectio
 
 from svmarrow._support.codes import Code, make_code
 from svmarrow.multiclass import bounds
-from svmarrow.multiclass.classifier import CodedClassifier
 from svmarrow.multiclass.study import (
     BinaryErrorDisplay,
     OverlapDisplay,
@@ -25,7 +24,6 @@ from svmarrow.multiclass.study import (
 __all__ = [
     "BinaryErrorDisplay",
     "Code",
-    "CodedClassifier",
     "OverlapDisplay",
     "binary_errors",
     "bounds",

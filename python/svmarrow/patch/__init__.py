@@ -9,8 +9,3 @@
 
 A program that cannot be edited runs under ``python -m svmarrow.patch script.py``.
 """
-
-from svmarrow.patch.drop_in import HandedOver
-from svmarrow.patch.patching import patch_sklearn, unpatch_sklearn
-
-__all__ = ["HandedOver", "patch_sklearn", "unpatch_sklearn"]

@@ -11,6 +11,7 @@ import numpy as np
 from svmarrow._support.atomic import consistent
 from svmarrow._support.rows import weights_differ
 from svmarrow._support.warn import warn_caller
+from svmarrow.exceptions import FallbackWarning
 from svmarrow.interop.convert import CONVERTERS
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["EXTRAS", "DropIn", "HandedOver", "like"]
+__all__ = ["EXTRAS", "DropIn", "like"]
 
 #: Attributes of a fit by svmarrow that scikit-learn's class does not have, all others are its own.
 EXTRAS = ("certificate_", "expansion_")
@@ -27,13 +28,6 @@ EXTRAS = ("certificate_", "expansion_")
 _REPORTED: set[tuple[str, str]] = set()
 #: Numbers, and lists of them: they do not distinguish reasons.
 _NUMBERS = re.compile(r"[\[(]*-?\d[\d.e+\-,\s\[\]()]*")
-
-
-class HandedOver(UserWarning):
-    """svmarrow could not do what was asked for, scikit-learn's original class has done it.
-
-    A reason is reported once in a process, whatever the numbers in it.
-    """
 
 
 def like(original: Any) -> Callable[[Any], Any]:
@@ -105,7 +99,7 @@ class DropIn:
         key = name, _NUMBERS.sub("#", reason)
         if key not in _REPORTED:
             warn_caller(
-                f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", HandedOver
+                f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", FallbackWarning
             )
             # A warning that a filter has turned into an exception has not been reported.
             _REPORTED.add(key)

@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from svmarrow import svm
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.decoding import Decoding, class_indices, decision_values, pairs
 from svmarrow._support.rows import as_rows, select_rows, validated
@@ -23,6 +22,7 @@ from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.patch.drop_in import DropIn, like
 from svmarrow.patch.probability import deal, out_of_fold
+from svmarrow.svm import classification, one_class, regression
 from svmarrow.svm._fitted import feature_weights
 
 if TYPE_CHECKING:
@@ -59,23 +59,23 @@ class Trainer:
         )
 
 
-class SVCTrainer(Trainer, svm.SVC, stored=False):
+class SVCTrainer(Trainer, classification.SVC, stored=False):
     """Trains `SVC`."""
 
 
-class NuSVCTrainer(Trainer, svm.NuSVC, stored=False):
+class NuSVCTrainer(Trainer, classification.NuSVC, stored=False):
     """Trains `NuSVC`."""
 
 
-class SVRTrainer(Trainer, svm.SVR, stored=False):
+class SVRTrainer(Trainer, regression.SVR, stored=False):
     """Trains `SVR`."""
 
 
-class NuSVRTrainer(Trainer, svm.NuSVR, stored=False):
+class NuSVRTrainer(Trainer, regression.NuSVR, stored=False):
     """Trains `NuSVR`."""
 
 
-class OneClassSVMTrainer(Trainer, svm.OneClassSVM, stored=False):
+class OneClassSVMTrainer(Trainer, one_class.OneClassSVM, stored=False):
     """Trains `OneClassSVM`."""
 
 

@@ -25,8 +25,8 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> None:
     `sklearn.svm.SVC` and the others are then subclasses of scikit-learn's with the same parameters,
     attributes and methods that train and predict with svmarrow. A fit adds `expansion_` and, for machines
     with support vectors, `certificate_`. What svmarrow cannot do, scikit-learn's original does, and a warning
-    (`svmarrow.patch.HandedOver`) gives the reason, once for each reason. Names that were imported before stay
-    as they are.
+    (`svmarrow.exceptions.FallbackWarning`) gives the reason, once for each reason. Names that were imported
+    before stay as they are.
 
     Parameters
     ----------

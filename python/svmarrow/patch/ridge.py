@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import Rule, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
-from svmarrow.least_squares import RLSRegressor
+from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.patch.drop_in import DropIn, like
 

@@ -6,8 +6,8 @@
 | `path` | every size of a greedy compression |
 | `selection` | settings of the methods that look at the whole kernel matrix |
 | `construction` | new vectors, moved by their gradient |
-| `made_path` | the sizes of one construction |
-| `compact` | single precision vectors and coefficients of one byte, with their measured cost |
+| `gradient_path` | the sizes of one construction |
+| `quantization` | single precision vectors and coefficients of one byte, with their measured cost |
 | `compression` | `compress` and `compression_path`, the doors to all |
 | `task` | what they are asked for, and the path that answers it |
 | `automatic` | ``method="auto"``: several ways, judged on rows held out |
@@ -20,26 +20,22 @@
 | `estimator` | `ReducedSet`, compression inside pipelines and grid searches |
 """
 
+from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 from svmarrow.reduced_set.baseline import subsample_baseline
-from svmarrow.reduced_set.compact import Compaction, compact
-from svmarrow.reduced_set.compression import compress, compression_path
 from svmarrow.reduced_set.construction import GradientSettings
-from svmarrow.reduced_set.estimator import ReducedSet
-from svmarrow.reduced_set.made_path import ConstructionPath
+from svmarrow.reduced_set.gradient_path import GradientPath
 from svmarrow.reduced_set.memory import estimate_memory
 from svmarrow.reduced_set.path import CompressionPath
+from svmarrow.reduced_set.quantization import Quantization
 from svmarrow.reduced_set.selection import SelectionSettings
 
 __all__ = [
-    "Compaction",
     "CompressionPath",
-    "ConstructionPath",
+    "GradientPath",
     "GradientSettings",
-    "ReducedSet",
+    "Quantization",
     "SelectionSettings",
-    "compact",
-    "compress",
-    "compression_path",
+    "SizeAccuracyDisplay",
     "estimate_memory",
     "subsample_baseline",
 ]

@@ -13,7 +13,7 @@ from svmarrow._support.parameters import Rule, check, either, integer, none, one
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.promise import Promise
+from svmarrow.models.loss_bound import LossBound
 from svmarrow.reduced_set.automatic import announcement, best_of_size, smallest
 from svmarrow.reduced_set.judge import Judge
 from svmarrow.reduced_set.neighbourhoods import tell_of_few
@@ -89,10 +89,10 @@ def compress(
     """Approximate a fitted kernel machine by one with fewer vectors.
 
     ``compress(model, X, y)`` gives the smallest model that loses at most 0.003 of the full one's accuracy on
-    rows held out for it, and promises how much it may lose on others: its ``promise_``. Or say what it must
-    be able to do, with `max_loss` or `min_agreement`, or what it may cost, with `n_vectors`, `max_bytes` or
-    `max_microseconds`; of demands on both sides all hold. All machines of a multiclass model are approximated
-    together over one pool of vectors.
+    rows held out for it, and promises how much it may lose on others: its ``loss_bound_``. Or say what it
+    must be able to do, with `max_loss` or `min_agreement`, or what it may cost, with `n_vectors`, `max_bytes`
+    or `max_microseconds`; of demands on both sides all hold. All machines of a multiclass model are
+    approximated together over one pool of vectors.
 
     The weights of a model are kept. If classes or rows had weights in training (``class_weight``,
     ``sample_weight``), thresholds stay as they are, vectors learn from the model and not from labels, and the
@@ -101,7 +101,7 @@ def compress(
     Parameters
     ----------
     model : object
-        Anything that `svmarrow.interop.as_expansion` takes: a fitted estimator of svmarrow, a fitted
+        Anything that `svmarrow.as_expansion` takes: a fitted estimator of svmarrow, a fitted
         kernel machine of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion` and
         what is made of one.
     X : {array-like, sparse matrix} of shape (n, n_features), default=None
@@ -132,7 +132,7 @@ def compress(
     max_microseconds : float, default=None
         Most microseconds a row, see `CompressionPath.select`.
     confidence : float, default=0.95
-        How sure the promise is: ``promise_.upper`` is kept but for a share of 1 - confidence of all calls,
+        How sure the promise is: ``loss_bound_.upper`` is kept but for a share of 1 - confidence of all calls,
         however many sizes were looked at.
     strict : bool, default=False
         Whether the promise must keep to `max_loss` or `min_agreement`. Else the loss as measured must, at
@@ -201,10 +201,10 @@ def compress(
     Returns
     -------
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
-        A model of the kind of `model`, ready to predict, with a ``promise_`` (`svmarrow.models.Promise`); a
-        `KernelExpansion` of a bare one, which has no place for a promise. Where no smaller model meets the
-        demands of ``"auto"``, the full one. A model that gives all rows that judge one class, as the full one
-        does not, meets no demand.
+        A model of the kind of `model`, ready to predict, with a ``loss_bound_``
+        (`svmarrow.models.LossBound`); a `KernelExpansion` of a bare one, which has no place for a promise.
+        Where no smaller model meets the demands of ``"auto"``, the full one. A model that gives all rows that
+        judge one class, as the full one does not, meets no demand.
 
     Raises
     ------
@@ -272,7 +272,8 @@ def compress(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from svmarrow import SVC, GradientSettings, compress
+    >>> from svmarrow import SVC, compress
+    >>> from svmarrow.reduced_set import GradientSettings
     >>> from sklearn.utils import shuffle
     >>> X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:800], y[:800])
@@ -281,15 +282,15 @@ def compress(
 
     >>> quick = GradientSettings(steps=1000)
     >>> small = compress(svc, X[800:1600], y[800:1600], max_loss=0.01, settings=quick, random_state=0)
-    >>> small.expansion_.n_vectors < svc.expansion_.n_vectors, small.promise_.rows
+    >>> small.expansion_.n_vectors < svc.expansion_.n_vectors, small.loss_bound_.rows
     (True, 400)
-    >>> svc.score(X[1600:], y[1600:]) - small.score(X[1600:], y[1600:]) <= small.promise_.upper
+    >>> svc.score(X[1600:], y[1600:]) - small.score(X[1600:], y[1600:]) <= small.loss_bound_.upper
     True
 
     A hundred of its vectors:
 
     >>> small = compress(svc, n_vectors=100)
-    >>> small.expansion_.n_vectors, str(small.promise_)
+    >>> small.expansion_.n_vectors, str(small.loss_bound_)
     (100, 'nothing is promised: no rows have judged')
     """
     if isinstance(X, Integral):
@@ -422,7 +423,7 @@ def _of_one_method(
         raise ValueError("max_microseconds needs X: rows to measure the time of")
     small = path[path.within(timed, **limits)[0]]
     if judging is None:
-        return promised(small, Promise(None, None, confidence, 0, "accuracy"))
+        return promised(small, LossBound(None, None, confidence, 0, "accuracy"))
     judge = Judge(path.model, judging.X, judging.y, about["scoring"], task.n_jobs, judging.weights)
     return promised(small, judge.promise_of(small, confidence))
 
@@ -471,7 +472,7 @@ def compression_path(
 
     Returns
     -------
-    CompressionPath or ConstructionPath
+    CompressionPath or GradientPath
         ``path[s]`` is the model with s vectors; the latter for ``"gradient"``.
 
     Raises

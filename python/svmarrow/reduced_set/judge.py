@@ -52,7 +52,7 @@ from scipy.special import ndtri
 from svmarrow._support.path import scoring_chunks
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.promise import Promise
+from svmarrow.models.loss_bound import LossBound
 from svmarrow.reduced_set.score import Score, decides, default_scoring, rows_for, without_kind
 
 if TYPE_CHECKING:
@@ -243,12 +243,12 @@ class Judge:
 
     def promise(
         self, merits: NDArray[np.float64], confidence: float, asked: float | None = None, tests: float = 1
-    ) -> Promise:
+    ) -> LossBound:
         """What is known of a model that was found by so many tests side by side."""
         upper = self.bound(merits, (1.0 - confidence) / tests)
-        return Promise(self.loss(merits), upper, confidence, self.n, self.measure, asked)
+        return LossBound(self.loss(merits), upper, confidence, self.n, self.measure, asked)
 
-    def promise_of(self, model: Any, confidence: float, tests: float = 1) -> Promise:
+    def promise_of(self, model: Any, confidence: float, tests: float = 1) -> LossBound:
         """What is known of a model whose size was fixed, even where it gives all rows one class."""
         return self.promise(self.of_model(model, constant=True), confidence, tests=tests)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.promise import Promise
+    from svmarrow.models.loss_bound import LossBound
 
 __all__ = ["SELECTION_RULES", "ReducedPath", "demands_of", "promised"]
 
@@ -50,10 +50,10 @@ SELECTION_RULES = {
 }
 
 
-def promised(model: Any, promise: Promise) -> Any:
+def promised(model: Any, promise: LossBound) -> Any:
     """The model with its promise; a bare expansion has no place for one."""
     if isinstance(model, ExpansionModel):
-        model.promise_ = promise
+        model.loss_bound_ = promise
     return model
 
 
@@ -281,7 +281,7 @@ class ReducedPath(SizePath):
         largest on, sizes a tenth smaller each are judged on the rows, both models on each row, until one
         loses too much beyond doubt; a size that loses more than smaller ones is taken together with them
         (isotonic regression), so that no lucky or unlucky size decides. What is promised of other rows is
-        the ``promise_`` of the model. With limits only (`max_bytes`, `max_microseconds`) the largest size
+        the ``loss_bound_`` of the model. With limits only (`max_bytes`, `max_microseconds`) the largest size
         within them, or if `y` is given the one that scores best. With neither, ``max_loss=0.003``. A size
         that gives all rows one class where the full model does not is never good enough.
 
@@ -316,8 +316,8 @@ class ReducedPath(SizePath):
         Returns
         -------
         ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
-            The model, as ``path[size]`` gives it; all but the last with a ``promise_``, see
-            `svmarrow.models.Promise`.
+            The model, as ``path[size]`` gives it; all but the last with a ``loss_bound_``, see
+            `svmarrow.models.LossBound`.
 
         Raises
         ------

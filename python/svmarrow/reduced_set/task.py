@@ -31,7 +31,7 @@ from svmarrow.interop.convert import as_expansion, without_manners
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
-from svmarrow.reduced_set.made_path import ConstructionPath
+from svmarrow.reduced_set.gradient_path import GradientPath
 from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
 from svmarrow.reduced_set.path import CompressionPath
 from svmarrow.reduced_set.score import (
@@ -121,7 +121,7 @@ def pursuit_of(task: Task, progress: ProgressCallback | None, *, every_size: boo
         return path_of(task._replace(settings=settings), progress, every_size=every_size)
 
 
-def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_size: bool) -> ConstructionPath:
+def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_size: bool) -> GradientPath:
     if task.n_vectors is None:
         raise ValueError("method='gradient' makes vectors: give n_vectors, the largest number of them")
     if task.candidates != "vectors":
@@ -187,7 +187,7 @@ def _made(task: Task, whole: Any, progress: ProgressCallback | None, *, every_si
     )
     if source is not whole:
         models = {size: whole.with_expansion(made) for size, made in models.items()}
-    return ConstructionPath(whole, models, task.n_jobs)
+    return GradientPath(whole, models, task.n_jobs)
 
 
 def _chosen(task: Task, whole: Any, progress: ProgressCallback | None) -> CompressionPath:

@@ -92,7 +92,8 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
         Examples
         --------
         >>> from sklearn.datasets import load_digits
-        >>> from svmarrow import SVC, ExactCascade
+        >>> from svmarrow import SVC
+        >>> from svmarrow.cascade import ExactCascade
         >>> X, y = load_digits(return_X_y=True)
         >>> ExactCascade(SVC(), 100).estimate_memory(X, y) >= SVC().estimate_memory(X, y).total
         True

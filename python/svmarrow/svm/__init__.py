@@ -1,31 +1,16 @@
-"""Support vector machines: scikit-learn's family on one solver.
+"""Support vector machines: scikit-learn's family on one solver, and the certificates of their fits.
 
 | estimator | problem |
 |---|---|
-| `SVC` | classification, hinge or squared hinge loss, with or without intercept |
-| `NuSVC` | classification, nu bounds the share of rows inside the margin |
-| `SVR` | regression, deviations below epsilon cost nothing |
-| `NuSVR` | regression, nu bounds the share of rows outside the tube |
-| `OneClassSVM` | where most of the rows lie |
-| `LowRankSVC` | classification with coefficients at a few points |
+| `svmarrow.SVC` | classification, hinge or squared hinge loss, with or without intercept |
+| `svmarrow.NuSVC` | classification, nu bounds the share of rows inside the margin |
+| `svmarrow.SVR` | regression, deviations below epsilon cost nothing |
+| `svmarrow.NuSVR` | regression, nu bounds the share of rows outside the tube |
+| `svmarrow.OneClassSVM` | where most of the rows lie |
+| `svmarrow.LowRankSVC` | classification with coefficients at a few points |
 """
 
 from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
 from svmarrow.svm._base import MemoryEstimate
-from svmarrow.svm.classification import SVC, NuSVC
-from svmarrow.svm.low_rank import LowRankSVC
-from svmarrow.svm.one_class import OneClassSVM
-from svmarrow.svm.regression import SVR, NuSVR
 
-__all__ = [
-    "SVC",
-    "SVR",
-    "Certificate",
-    "LeaveOneOut",
-    "LowRankSVC",
-    "MachineCertificate",
-    "MemoryEstimate",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-]
+__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "MemoryEstimate"]

@@ -46,10 +46,11 @@ class LowRankSVC(CertifiedClassifier):
     C : float, default=1.0
         Weight of the loss; multiplied for each row by its class weight and its sample weight.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        How the points are chosen among the rows of positive weight, as in `svmarrow.LowRankRLSClassifier`:
-        drawn evenly; as cluster centres; by the pivoted incomplete Cholesky factorisation ("ic": the row
-        whose own kernel value is explained worst comes next); drawn by how much each row decides its own
-        value ("leverage"); each the best of 59 rows for the whole matrix ("trace"). Or the points themselves.
+        How the points are chosen among the rows of positive weight, as in
+        `svmarrow.least_squares.LowRankRLSClassifier`: drawn evenly; as cluster centres; by the pivoted
+        incomplete Cholesky factorisation ("ic": the row whose own kernel value is explained worst comes
+        next); drawn by how much each row decides its own value ("leverage"); each the best of 59 rows for the
+        whole matrix ("trace"). Or the points themselves.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -112,7 +113,7 @@ class LowRankSVC(CertifiedClassifier):
 
     See Also
     --------
-    svmarrow.LowRankRLSClassifier : The same functions with the square loss, many times as fast.
+    svmarrow.least_squares.LowRankRLSClassifier : The same functions with the square loss, many times as fast.
     svmarrow.compress : A trained `SVC` with fewer vectors.
 
     Notes

@@ -14,26 +14,24 @@ from robustness.operations.reductions import machine
 from svmarrow import (
     SVC,
     SVR,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
     CodedClassifier,
-    DecisionVectorsDisplay,
-    ExpansionClassifier,
-    ExpansionDetector,
     KernelExpansion,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LowRankRLSClassifier,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSClassifier,
     RLSRegressor,
     as_expansion,
 )
-from svmarrow.inspection import shapley_values
+from svmarrow.inspection import DecisionVectorsDisplay, shapley_values
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LowRankRLSClassifier,
+)
+from svmarrow.models import ExpansionClassifier, ExpansionDetector
 from svmarrow.multiclass import (
     BinaryErrorDisplay,
     Code,
@@ -43,6 +41,7 @@ from svmarrow.multiclass import (
     make_code,
     overlap_matrix,
 )
+from svmarrow.online import KernelPerceptron
 
 mpl.use("Agg")
 
@@ -173,7 +172,12 @@ _predictions(
     "decision_function",
     4,
 )
-_predictions("BudgetPerceptron", 20_000, _fitted(BudgetPerceptron(budget=2000), "plain two"), "plain two")
+_predictions(
+    "KernelPerceptron oldest",
+    20_000,
+    _fitted(KernelPerceptron(policy="oldest", budget=2000), "plain two"),
+    "plain two",
+)
 for _method in ("predict", "decision_function", "apply", "decision_depth", "kernel_values"):
     _tree = PerceptronTreeClassifier(budget=200, random_state=0)
     _predictions("PerceptronTreeClassifier", 30_000, _fitted(_tree, "plain ten"), "plain ten", _method, 30)

@@ -13,33 +13,29 @@ from svmarrow import (
     SVCCV,
     SVR,
     SVRCV,
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
-    BudgetPerceptron,
-    CalibratedCascade,
     CodedClassifier,
-    ExactCascade,
-    Forgetron,
-    KernelPerceptron,
     KMPClassifier,
     KMPRegressor,
-    LinearRLSClassifier,
-    LinearRLSRegressor,
-    LowRankRLSClassifier,
-    LowRankRLSRegressor,
     LowRankSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
     PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
-    Stoptron,
 )
-from svmarrow.least_squares import fit_targets
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.least_squares import (
+    BaggedKernelClassifier,
+    BaggedKernelRegressor,
+    LinearRLSClassifier,
+    LinearRLSRegressor,
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+    fit_targets,
+)
+from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import estimate_memory
 
 
@@ -247,19 +243,39 @@ def _perceptrons() -> None:
         )
     learner("KernelPerceptron ten classes", KernelPerceptron(), "plain ten", 12_000, **both)
     learner("KernelPerceptron sparse", KernelPerceptron(kernel="poly"), "sparse two", 15_000, **both)
-    learner("Stoptron", Stoptron(budget=4000), "plain two", 60_000, **both)
+    learner(
+        "KernelPerceptron stop", KernelPerceptron(policy="stop", budget=4000), "plain two", 60_000, **both
+    )
     for removal in ("oldest", "margin", "random", "tightest"):
-        model = BudgetPerceptron(budget=1500, removal=removal, random_state=0)
+        model = KernelPerceptron(policy=removal, budget=1500, random_state=0)
         learner(
-            f"BudgetPerceptron {removal}",
+            f"KernelPerceptron {removal}",
             model,
             "plain two",
             12_000 if removal == "tightest" else 60_000,
             **both,
         )
-    learner("Forgetron", Forgetron(budget=4000), "plain two", 40_000, **both)
-    learner("Projectron", Projectron(eta=0.3), "plain two", 30_000, **both)
-    learner("ProjectronPlusPlus", ProjectronPlusPlus(eta=0.3), "plain two", 30_000, **both)
+    learner(
+        "KernelPerceptron forgetron",
+        KernelPerceptron(policy="forgetron", budget=4000),
+        "plain two",
+        40_000,
+        **both,
+    )
+    learner(
+        "KernelPerceptron projectron",
+        KernelPerceptron(policy="projectron", eta=0.3),
+        "plain two",
+        30_000,
+        **both,
+    )
+    learner(
+        "KernelPerceptron projectron++",
+        KernelPerceptron(policy="projectron++", eta=0.3),
+        "plain two",
+        30_000,
+        **both,
+    )
     for split in ("wpq", "zpq", "bal-opts", "rndw-opts", "ent-inds", "went-opts"):
         model = PerceptronTreeClassifier(split=split, budget=50, random_state=0)
         learner(f"PerceptronTreeClassifier {split}", model, "plain two", 40_000, 1000, **both)

@@ -10,20 +10,17 @@ from robustness.operations.kinds import Run, Settings, data, operation
 from svmarrow import (
     SVC,
     SVR,
-    CalibratedCascade,
-    ExactCascade,
-    ExpansionClassifier,
-    GradientSettings,
     KernelExpansion,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSRegressor,
-    SelectionSettings,
-    compact,
     compress,
     compression_path,
+    quantize,
 )
-from svmarrow.reduced_set import subsample_baseline
+from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.models import ExpansionClassifier
+from svmarrow.reduced_set import GradientSettings, SelectionSettings, subsample_baseline
 
 
 def machine(
@@ -214,15 +211,15 @@ _of_path("CompressionPath all sizes", 2000, lambda path, X, y: list(path))
 _of_path("CompressionPath.nbytes", 2000, lambda path, X, y: [path.nbytes(size) for size in path.sizes])
 _of_path("CompressionPath.microseconds", 6000, lambda path, X, y: path.microseconds(X, path.sizes[-1]))
 _of_path("CompressionPath.plot", 2500, lambda path, X, y: path.plot(X, y))
-_of_path("ConstructionPath.scores", 2000, lambda path, X, y: path.scores(X, y), method="gradient")
-_of_path("ConstructionPath.select", 2000, lambda path, X, y: path.select(X, y, 0.5), method="gradient")
+_of_path("GradientPath.scores", 2000, lambda path, X, y: path.scores(X, y), method="gradient")
+_of_path("GradientPath.select", 2000, lambda path, X, y: path.select(X, y, 0.5), method="gradient")
 
 
-@operation("compact", 6000)
+@operation("quantize", 6000)
 def fewer_bytes(settings: Settings) -> Run:
     model, _, _ = machine(settings, "wide ten")
     X, y = data("wide ten", 4 * settings.n, 3)
-    return Run(lambda whole: compact(whole, X=X, y=y, n_jobs=settings.n_jobs), lambda _: model)
+    return Run(lambda whole: quantize(whole, X=X, y=y, n_jobs=settings.n_jobs), lambda _: model)
 
 
 @operation("subsample_baseline", 4000)

@@ -86,7 +86,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
             On Ctrl-C; passes that ended before are kept, and before the end of the first the estimator is as
             it was.
         """
-        check(self.get_params(deep=False), self._rules)
+        self._check_parameters()
         with fitting(self, X, y), subtasks("epoch", int(self.n_epochs)) as epochs:
             X, y = validated(self, X, y, reset=True, with_y=True)
             check_classification_targets(y)
@@ -133,7 +133,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         KeyboardInterrupt
             On Ctrl-C; the estimator is then as it was before the call.
         """
-        check(self.get_params(deep=False), self._rules)
+        self._check_parameters()
         first = not hasattr(self, "_state")
         X, y = validated(self, X, y, reset=first, with_y=True)
         check_classification_targets(y)
@@ -155,6 +155,10 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
             )
         self._piece(X, np.searchsorted(self.classes_, y).astype(np.int64))
         return self
+
+    def _check_parameters(self) -> None:
+        """Raises ValueError for a parameter that breaks its rule, alone or together with others."""
+        check(self.get_params(deep=False), self._rules)
 
     def _begin(self, X: Any, classes: NDArray[Any]) -> None:
         if classes.size < 2:
@@ -203,12 +207,13 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         Examples
         --------
         >>> import numpy as np
-        >>> from svmarrow import BudgetPerceptron, KernelPerceptron
+        >>> from svmarrow.online import KernelPerceptron
         >>> X = np.zeros((100_000, 50))
-        >>> BudgetPerceptron(budget=1000).estimate_memory(X) < KernelPerceptron().estimate_memory(X) / 50
+        >>> small = KernelPerceptron(policy="oldest", budget=1000)
+        >>> small.estimate_memory(X) < KernelPerceptron().estimate_memory(X) / 50
         True
         """
-        check(self.get_params(deep=False), self._rules)
+        self._check_parameters()
         rows = as_rows(X)
         classes = 2 if y is None else np.unique(np.asarray(y)).size
         return self._bytes(rows, 1 if classes == 2 else int(classes))
@@ -250,6 +255,7 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
         )
         if self.kernel == "chi2":
             check_non_negative(rows, "a model file")
+        self._check_parameters()
         check_alike(state, self._empty(rows, 0))
         self._check_state(state)
         self._take(state)

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from svmarrow import BudgetPerceptron, Forgetron, KernelPerceptron, PerceptronTreeClassifier, Projectron
+from svmarrow import PerceptronTreeClassifier
 from svmarrow._support.rows import rows_of
+from svmarrow.online import KernelPerceptron
 
 _LEARNERS = [
     KernelPerceptron(kernel="linear"),
     KernelPerceptron(kernel="poly", gamma=1.0),
-    BudgetPerceptron(budget=20, kernel="poly", gamma=1.0),
-    Forgetron(budget=20, kernel="linear"),
-    Projectron(kernel="linear"),
+    KernelPerceptron(policy="oldest", budget=20, kernel="poly", gamma=1.0),
+    KernelPerceptron(policy="forgetron", budget=20, kernel="linear"),
+    KernelPerceptron(policy="projectron", kernel="linear"),
     PerceptronTreeClassifier(budget=20, kernel="linear", random_state=0),
     PerceptronTreeClassifier(budget=20, kernel="poly", gamma=1.0, random_state=0),
 ]
@@ -48,9 +49,16 @@ def test_what_is_not_refused_is_finite(learner: Any, scale: float) -> None:
 
 
 _SHAPES = {
-    "rbf": (2, (KernelPerceptron(), Projectron(eta=0.2), BudgetPerceptron(budget=20, removal="tightest"))),
-    "laplacian": (1, (KernelPerceptron(), Forgetron(budget=20))),
-    "chi2": (1, (BudgetPerceptron(budget=20, removal="margin"),)),
+    "rbf": (
+        2,
+        (
+            KernelPerceptron(),
+            KernelPerceptron(policy="projectron", eta=0.2),
+            KernelPerceptron(policy="tightest", budget=20),
+        ),
+    ),
+    "laplacian": (1, (KernelPerceptron(), KernelPerceptron(policy="forgetron", budget=20))),
+    "chi2": (1, (KernelPerceptron(policy="margin", budget=20),)),
     "poly": (2, (KernelPerceptron(),)),
     "sigmoid": (2, (KernelPerceptron(),)),
 }
@@ -97,7 +105,9 @@ def test_offsets_cost_no_digit_that_the_rows_have(learner: Any) -> None:
     assert np.array_equal(here.mistake_rows_, there.mistake_rows_)
 
 
-@pytest.mark.parametrize("learner", [KernelPerceptron(), BudgetPerceptron(budget=64), *_TREES], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [KernelPerceptron(), KernelPerceptron(policy="oldest", budget=64), *_TREES], ids=repr
+)
 def test_a_stream_keeps_the_digits_of_rows_far_from_its_gamma(learner: Any) -> None:
     """They leave single precision where gamma is brought near 1; what is kept are the rows as given."""
     X, y = rows(np.float32)
@@ -108,11 +118,11 @@ def test_a_stream_keeps_the_digits_of_rows_far_from_its_gamma(learner: Any) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux's /proc")
-@pytest.mark.parametrize("learner", ["KernelPerceptron()", "BudgetPerceptron(budget=200)"])
+@pytest.mark.parametrize("learner", ["KernelPerceptron()", "KernelPerceptron(policy='oldest', budget=200)"])
 def test_memory_follows_entries_and_not_columns(learner: str) -> None:
     program = f"""
 import numpy as np, scipy.sparse as sp
-from svmarrow.perceptron import *
+from svmarrow.online import *
 def peak():
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
 random = np.random.default_rng(0)
@@ -153,7 +163,7 @@ def test_projections_stay_exact_where_rows_nearly_repeat() -> None:
     random = np.random.default_rng(0)
     X = np.repeat(random.standard_normal((60, 4)), 5, axis=0) + 1e-5 * random.standard_normal((300, 4))
     y = random.integers(0, 2, 300)
-    model = Projectron(eta=0.0, gamma=0.5).fit(X, y)
+    model = KernelPerceptron(policy="projectron", eta=0.0, gamma=0.5).fit(X, y)
     Z, factor = model.expansion_.vectors, model._state["matrix"]
     K = np.exp(-0.5 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     assert np.linalg.cond(K) > 1e9
@@ -164,7 +174,7 @@ def test_projections_stay_exact_where_rows_nearly_repeat() -> None:
 def test_a_stream_of_an_earlier_version_goes_on() -> None:
     """It holds the inverse of the kernel matrix instead of its factor."""
     X, y = rows()
-    whole = Projectron(eta=0.1).partial_fit(X[:100], y[:100], classes=[0, 1])
+    whole = KernelPerceptron(policy="projectron", eta=0.1).partial_fit(X[:100], y[:100], classes=[0, 1])
     old = copy.deepcopy(whole)
     factor = whole._state["matrix"]
     old._state = old._state | {"matrix": np.linalg.inv(factor @ factor.T)}

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from svmarrow._support.saving import savable
 
-__all__ = ["Promise"]
+__all__ = ["LossBound"]
 
 
 @savable
 @dataclass(frozen=True)
-class Promise:
-    """What a compressed model is known to lose, its ``promise_``.
+class LossBound:
+    """What a compressed model is known to lose, its ``loss_bound_``.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class Promise:
 
     Examples
     --------
-    >>> from svmarrow.models import Promise
-    >>> print(Promise(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003))
+    >>> from svmarrow.models import LossBound
+    >>> print(LossBound(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003))
     loses 0.0010 of accuracy on 8,000 rows, at most 0.0028 with confidence 0.95
     """
 

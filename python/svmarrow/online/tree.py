@@ -29,9 +29,9 @@ from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validat
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.perceptron._memory import Rows, TreeSizes, rows_that_fit
-from svmarrow.perceptron._ready import Ready
-from svmarrow.perceptron._stream import STREAM_RULES, StreamClassifier
+from svmarrow.online._memory import Rows, TreeSizes, rows_that_fit
+from svmarrow.online._ready import Ready
+from svmarrow.online._stream import STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -80,10 +80,10 @@ class PerceptronTreeClassifier(StreamClassifier):
         C: most vectors that a side begins with; None is half of `budget`. At most `budget`.
     max_leaves : int or None, default=None
         Most leaves; None is no limit. Where there are so many, a leaf whose budget is spent takes up no new
-        vectors (with 1 the tree is a `Stoptron`).
+        vectors (with 1 the tree is one perceptron of the policy "stop").
     eta : float, default=0.0
         Distance in kernel space: a mistake on a row this near to the span of its leaf's vectors adds the
-        row's projection to their coefficients, as in a `Projectron`, and takes up no vector. So leaves last
+        row's projection to their coefficients, as in a Projectron, and takes up no vector. So leaves last
         longer and are fewer. 0 projects nothing, as in the paper. Larger values are worth a try where rows
         are noisy: on a9a 0.2 took a hundredth off the mistakes, with 3 leaves instead of 72. Rows in single
         precision within 3e-3 of the span, relative to their length, are projected whatever a positive eta is.
@@ -99,7 +99,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         Draws when a fractional selection is rounded; the best is kept.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel; "precomputed" is not among them, since a stream has no fixed rows to refer to.
-    gamma : {"scale", "auto"} or float, default="auto"
+    gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient. "auto" is 1 / n_features. "scale" is 1 / (n_features * X.var()) of the first
         piece, so that the model depends on where the stream was cut.
     coef0 : float, default=0.0
@@ -184,7 +184,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         sample_size: int = 512,
         draws: int = 100,
         kernel: str = "rbf",
-        gamma: str | float = "auto",
+        gamma: str | float = "scale",
         coef0: float = 0.0,
         degree: int = 3,
         n_epochs: int = 1,

@@ -10,8 +10,9 @@ from sklearn import svm as peer
 from sklearn.datasets import load_digits
 
 import svmarrow
-from svmarrow import SVC, ExpansionRegressor, KernelExpansion, compact, compress
+from svmarrow import SVC, KernelExpansion, compress, quantize
 from svmarrow.exceptions import FormatError
+from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set.rounding import byte_coefficients
 
 
@@ -53,7 +54,7 @@ def test_rounding_is_within_half_a_step():
 
 def test_what_it_costs_is_measured(small, tenths):
     _, _, X, y = tenths
-    result = compact(small, X=X, y=y)
+    result = quantize(small, X=X, y=y)
     before, after = small.outputs(X), result.model.outputs(X)
     assert result.largest_difference == np.abs(after - before).max()
     spread = np.sqrt(((before - before.mean(axis=0)) ** 2).mean())
@@ -66,7 +67,7 @@ def test_what_it_costs_is_measured(small, tenths):
 
 def test_files_shrink_and_keep_it_exactly(small, tenths, tmp_path):
     X = tenths[2]
-    result = compact(small, X=X)
+    result = quantize(small, X=X)
     files = []
     for name, model in [("before", small), ("after", result.model)]:
         files.append(tmp_path / name)
@@ -92,7 +93,7 @@ def test_files_shrink_and_keep_it_exactly(small, tenths, tmp_path):
 )
 def test_each_part_is_an_option(options, vectors, exact, small, tenths):
     X = tenths[2]
-    result = compact(small, X=X, **options)
+    result = quantize(small, X=X, **options)
     assert result.model.expansion_.vectors.dtype == vectors
     assert (result.largest_difference == 0) is exact
     assert (result.bytes_after < result.bytes_before) is not exact
@@ -102,15 +103,15 @@ def test_regression_sparse_rows_and_bytes():
     rng = np.random.default_rng(0)
     X = sparse.random_array((200, 30), density=0.2, rng=rng, format="csr")
     y = np.asarray(X.sum(axis=1)).ravel()
-    result = compact(peer.SVR(C=10).fit(X, y), X=X, y=y)
+    result = quantize(peer.SVR(C=10).fit(X, y), X=X, y=y)
     assert isinstance(result.model, ExpansionRegressor)
     assert result.disagreement is None
     assert result.score_after == pytest.approx(result.score_before, abs=0.01)
     assert sparse.issparse(result.model.expansion_.vectors)
     bytes_ = KernelExpansion(rng.integers(0, 255, (20, 4)).astype(np.uint8), np.ones(20), 0.0, gamma=1e-4)
-    assert compact(bytes_).model.vectors.dtype == np.uint8
+    assert quantize(bytes_).model.vectors.dtype == np.uint8
     empty = KernelExpansion(np.empty((0, 3)), np.empty((0, 2)), [1.0, 2.0])
-    assert compact(empty).largest_difference == 0.0
+    assert quantize(empty).largest_difference == 0.0
 
 
 def test_refusals(small, tenths):
@@ -121,16 +122,16 @@ def test_refusals(small, tenths):
         ({"y": y}, "y is given without X"),
     ]:
         with pytest.raises(ValueError, match=message):
-            compact(small, **options)
+            quantize(small, **options)
     with pytest.raises(OverflowError, match="beyond single precision"):
-        compact(KernelExpansion([[1e300]], [1.0], 0.0, kernel="linear"))
+        quantize(KernelExpansion([[1e300]], [1.0], 0.0, kernel="linear"))
     with pytest.raises(ValueError, match="needs X"):
-        compact(KernelExpansion([[0.0], [1.0]], [1.0, 1.0], 0.0, kernel="precomputed"))
+        quantize(KernelExpansion([[0.0], [1.0]], [1.0, 1.0], 0.0, kernel="precomputed"))
 
 
 def test_broken_files_are_refused(small, tmp_path):
     file = tmp_path / "model"
-    compact(small).model.save(file)
+    quantize(small).model.save(file)
     header, data = parts(file)
 
     def refuse(changed, message):
@@ -157,8 +158,8 @@ def test_vectors_of_one_byte(tenths, tmp_path):
     X, y, X_test, y_test = tenths
     svc = SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y)
     small = compress(svc, n_vectors=100, X=X, y=y, method="pursuit")
-    result = compact(small, dtype="int8", X=X_test, y=y_test)
-    floats = compact(small, X=X_test, y=y_test)
+    result = quantize(small, dtype="int8", X=X_test, y=y_test)
+    floats = quantize(small, X=X_test, y=y_test)
     assert result.bytes_after < 0.4 * floats.bytes_after
     assert result.disagreement < 0.02
     assert result.score_after > result.score_before - 0.01
@@ -177,14 +178,14 @@ def test_coefficients_are_tuned_after_rounding(tenths):
         SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), n_vectors=60, X=X, y=y, method="pursuit"
     )
     full = small.expansion_
-    tuned = compact(small, vectors="uint8", coefficients="same", X=X).model.expansion_
+    tuned = quantize(small, vectors="uint8", coefficients="same", X=X).model.expansion_
     kept = tuned.replaced(coefficients=full.coefficients)
     wanted = full.decision_function(X_test)
     off = [np.square(one.decision_function(X_test) - wanted).mean() for one in (tuned, kept)]
     assert off[0] < 0.5 * off[1]
     # Rounding one after the other is no worse than each to the nearest.
     nearest = tuned.replaced(coefficients=byte_coefficients(tuned.coefficients).values())
-    both = compact(small, dtype="int8", X=X).model.expansion_
+    both = quantize(small, dtype="int8", X=X).model.expansion_
     off = [np.square(one.decision_function(X_test) - wanted).mean() for one in (both, nearest)]
     assert off[0] < off[1]
 
@@ -195,16 +196,16 @@ def test_bytes_for_other_kernels(tenths, kernel):
     X, X_test = np.abs(X), np.abs(X_test)
     gamma = {"sigmoid": 0.005, "poly": 0.1}.get(kernel, 0.05)
     svc = SVC(kernel=kernel, gamma=gamma, multi_class="ovr").fit(X[:300], y[:300])
-    result = compact(svc, dtype="int8", X=X_test)
+    result = quantize(svc, dtype="int8", X=X_test)
     assert result.disagreement < 0.05
-    again = compact(svc, dtype="int8")
+    again = quantize(svc, dtype="int8")
     assert again.disagreement is not None
     with pytest.raises(ValueError, match="sparse"):
-        compact(SVC().fit(sparse.csr_array(X[:100]), y[:100]), dtype="int8")
+        quantize(SVC().fit(sparse.csr_array(X[:100]), y[:100]), dtype="int8")
 
 
 @pytest.mark.parametrize("asked", [{"dtype": "int8"}, {"vectors": "uint8"}])
 def test_sparse_vectors_in_bytes_are_refused_in_words_of_both_parameters(asked):
     model = SVC().fit(sparse.csr_array(np.eye(12)), np.arange(12) % 2)
     with pytest.raises(ValueError, match=r"vectors='uint8'.*sparse vectors; dtype='int8' asks for bytes too"):
-        compact(model, **asked)
+        quantize(model, **asked)

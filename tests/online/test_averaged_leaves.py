@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 import reference
 import svmarrow
-from svmarrow import SVC, KernelPerceptron, PerceptronTreeClassifier, compress
+from svmarrow import SVC, PerceptronTreeClassifier, compress
 from svmarrow._support.rows import rows_of
 from svmarrow.exceptions import FormatError
+from svmarrow.online import KernelPerceptron
 
 OLD_FILE = Path(__file__).parents[2] / "fuzz" / "corpus" / "model" / "tree"
 

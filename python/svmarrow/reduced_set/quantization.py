@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["Compaction", "compact"]
+__all__ = ["Quantization", "quantize"]
 
 RULES = {
     "vectors": one_of("float32", "uint8", "same"),
@@ -36,7 +36,7 @@ BY_DIFFERENCE = ("rbf", "laplacian")
 
 
 @dataclass(frozen=True)
-class Compaction:
+class Quantization:
     """A model in fewer bytes and what was lost.
 
     Attributes
@@ -66,7 +66,7 @@ class Compaction:
     score_after: float | None
 
 
-def compact(
+def quantize(
     model: Any,
     *,
     vectors: Literal["float32", "uint8", "same"] = "float32",
@@ -75,7 +75,7 @@ def compact(
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     n_jobs: int | None = None,
-) -> Compaction:
+) -> Quantization:
     """Keep a model in fewer bytes, and measure what that costs.
 
     Parameters
@@ -100,7 +100,7 @@ def compact(
 
     Returns
     -------
-    Compaction
+    Quantization
         The model with the measured loss.
 
     Raises
@@ -117,12 +117,12 @@ def compact(
     --------
     >>> from sklearn.datasets import load_digits
     >>> from svmarrow import SVC, compress
-    >>> from svmarrow.reduced_set import compact
+    >>> from svmarrow import quantize
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
     >>> small = compress(svc, X[:1000], y[:1000], n_vectors=100, method="pursuit")
-    >>> compaction = compact(small, X=X[1000:], y=y[1000:])
-    >>> compaction.bytes_after < 0.6 * compaction.bytes_before, compaction.disagreement < 0.02
+    >>> quantized = quantize(small, X=X[1000:], y=y[1000:])
+    >>> quantized.bytes_after < 0.6 * quantized.bytes_before, quantized.disagreement < 0.02
     (True, True)
     """
     check({"vectors": vectors, "coefficients": coefficients, "dtype": dtype}, RULES)
@@ -154,7 +154,7 @@ def compact(
         score_before, score_after = (float(value) for value in score.result())
     if isinstance(source, ExpansionClassifier) and before.size:
         disagreement = float((source.decode(before) != source.decode(after)).mean())
-    return Compaction(
+    return Quantization(
         model=of_kind(source, small),
         bytes_before=stored_bytes(full),
         bytes_after=stored_bytes(small),

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.classifier import ExpansionClassifier
 
-__all__ = ["ConstructionPath"]
+__all__ = ["GradientPath"]
 
 
-class ConstructionPath(ReducedPath):
+class GradientPath(ReducedPath):
     """Models of several sizes, each made by itself, of ``svmarrow.compression_path(method="gradient")``.
 
     ``path[s]`` is the model with s vectors for each s of ``path.sizes``, ready to predict; ``len(path)`` is
@@ -41,7 +41,8 @@ class ConstructionPath(ReducedPath):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from svmarrow import SVC, GradientSettings, compression_path
+    >>> from svmarrow import SVC, compression_path
+    >>> from svmarrow.reduced_set import GradientSettings
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> svc = SVC().fit(X[:300], y[:300])
@@ -77,7 +78,7 @@ class ConstructionPath(ReducedPath):
         return tuple(self._models)
 
     def __repr__(self) -> str:
-        return f"ConstructionPath(sizes {self._listed_sizes()}, of {self.model!r})"
+        return f"GradientPath(sizes {self._listed_sizes()}, of {self.model!r})"
 
     def _model(self, size: int) -> Any:
         return self._models[size]

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import reference
-from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, Projectron, Stoptron, _core
-from svmarrow.perceptron.tree import SPLITS
+from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, _core
+from svmarrow.online import KernelPerceptron
+from svmarrow.online.tree import SPLITS
 
 
 @pytest.mark.parametrize("most", [1.0, 3.5, 12.0, 40.0])
@@ -150,7 +151,7 @@ def test_child_budget_is_at_most_the_budget(datasets):
 def test_a_leaf_that_projects_is_a_projectron_until_it_is_full(which, datasets):
     X, y = stream(datasets, which)
     gamma, eta = (0.05, 0.4) if which == "digits" else (2.0, 0.1)
-    peer = Projectron(eta=eta, gamma=gamma).fit(X, y)
+    peer = KernelPerceptron(policy="projectron", eta=eta, gamma=gamma).fit(X, y)
     m = peer.expansion_.n_vectors
     assert 10 < m < peer.mistakes_
     tree = PerceptronTreeClassifier(budget=m, eta=eta, gamma=gamma, random_state=0).fit(X, y)
@@ -227,7 +228,7 @@ def test_models_that_cannot_become_trees(datasets):
 def test_a_tree_of_one_leaf_is_a_stoptron(datasets):
     X, y = stream(datasets, "moons")
     tree = PerceptronTreeClassifier(budget=20, max_leaves=1, gamma=0.5, random_state=0).fit(X, y)
-    stoptron = Stoptron(budget=20, gamma=0.5).fit(X, y)
+    stoptron = KernelPerceptron(policy="stop", budget=20, gamma=0.5).fit(X, y)
     assert tree.mistake_rows_.tolist() == stoptron.mistake_rows_.tolist()
     assert tree.leaf_expansion(0) == stoptron.expansion_
     assert PerceptronTreeClassifier(budget=20, max_leaves=3, gamma=0.5).fit(X, y).n_leaves_ == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -10,28 +11,20 @@ import scipy.sparse as sp
 
 import reference
 import svmarrow
-from svmarrow import (
-    BudgetPerceptron,
-    Forgetron,
-    KernelPerceptron,
-    PerceptronTreeClassifier,
-    Projectron,
-    ProjectronPlusPlus,
-    Stoptron,
-    compress,
-)
+from svmarrow import PerceptronTreeClassifier, compress
+from svmarrow.online import KernelPerceptron
 
 GAMMA = 0.5
 ONLINE = [
     KernelPerceptron(gamma=GAMMA),
-    Stoptron(gamma=GAMMA, budget=20),
-    BudgetPerceptron(gamma=GAMMA, budget=20),
-    BudgetPerceptron(gamma=GAMMA, budget=20, removal="margin"),
-    BudgetPerceptron(gamma=GAMMA, budget=20, removal="random", random_state=3),
-    BudgetPerceptron(gamma=GAMMA, budget=20, removal="tightest"),
-    Forgetron(gamma=GAMMA, budget=20),
-    Projectron(gamma=GAMMA, eta=0.4),
-    ProjectronPlusPlus(gamma=GAMMA, eta=0.4),
+    KernelPerceptron(policy="stop", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="oldest", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="margin", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="random", gamma=GAMMA, budget=20, random_state=3),
+    KernelPerceptron(policy="tightest", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="forgetron", gamma=GAMMA, budget=20),
+    KernelPerceptron(policy="projectron", gamma=GAMMA, eta=0.4),
+    KernelPerceptron(policy="projectron++", gamma=GAMMA, eta=0.4),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="zpq", random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="bal-opts", random_state=1),
@@ -39,11 +32,11 @@ ONLINE = [
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, split="rndw-rnds", random_state=1),
     PerceptronTreeClassifier(gamma=GAMMA, budget=15, sample_size=60, prediction="averaged", random_state=1),
 ]
-BUDGETED = [model for model in ONLINE if "budget" in model.get_params()]
+BUDGETED = [model for model in ONLINE if model.budget is not None]
 
 
 def name(model):
-    extra = [str(v) for k, v in model.get_params().items() if k in ("removal", "split") or v == "averaged"]
+    extra = [str(v) for k, v in model.get_params().items() if k in ("policy", "split") or v == "averaged"]
     return "-".join([type(model).__name__, *extra])
 
 
@@ -110,7 +103,7 @@ class Naive:
         return np.array(margins)
 
     def run(self):
-        policy = getattr(self.model, "removal", type(self.model).__name__.lower())
+        policy = self.model.policy
         for t, label in enumerate(self.labels):
             scores = self.scores(t)
             margin, rival = self.margin(scores, label)
@@ -118,15 +111,15 @@ class Naive:
             if mistake:
                 self.mistakes.append(t)
             if policy.startswith("projectron"):
-                self.project(t, label, rival, margin, policy.endswith("plus"))
+                self.project(t, label, rival, margin, policy.endswith("++"))
                 continue
             if not mistake:
                 continue
-            if policy == "kernelperceptron" or len(self.rows) < self.model.budget:
+            if policy == "unlimited" or len(self.rows) < self.model.budget:
                 self.rows.append(t)
                 self.B.append(self.step(label, rival))
                 continue
-            if policy == "stoptron":
+            if policy == "stop":
                 continue
             new = self.step(label, rival)
             if policy == "forgetron":
@@ -175,9 +168,7 @@ class Naive:
         self.B = [b + step * w * new for b, w in zip(self.B, d, strict=True)]
 
 
-NAIVE = [
-    m for m in ONLINE if not isinstance(m, PerceptronTreeClassifier) and getattr(m, "removal", "") != "random"
-]
+NAIVE = [m for m in ONLINE if not isinstance(m, PerceptronTreeClassifier) and m.policy != "random"]
 
 
 @pytest.mark.parametrize("which", ["moons", "iris", "cancer"])
@@ -191,7 +182,7 @@ def test_policies_are_those_of_the_papers(model, which, datasets):
     assert model.mistakes_ == len(naive.mistakes)
     assert model.cumulative_error_ == pytest.approx(len(naive.mistakes) / len(y))
     assert np.array_equal(model.expansion_.vectors, X[naive.rows])
-    tolerance = 1e-5 if isinstance(model, Forgetron) else 1e-8
+    tolerance = 1e-5 if model.policy == "forgetron" else 1e-8
     assert np.allclose(model.expansion_.coefficients, np.array(naive.B), atol=tolerance)
 
 
@@ -208,7 +199,7 @@ def test_pieces_are_one_pass_bit_for_bit(model, which, form, datasets, tmp_path)
         if start % 2:
             pieces = pickle.loads(pickle.dumps(pieces))
         else:
-            svmarrow.io.save(pieces, tmp_path / "stream")
+            svmarrow.save(pieces, tmp_path / "stream")
             pieces = svmarrow.load(tmp_path / "stream")
     assert same_state(whole, pieces)
     assert (whole.mistakes_, whole.n_seen_) == (pieces.mistakes_, pieces.n_seen_)
@@ -229,9 +220,52 @@ def test_budgets_hold(model, budget, datasets):
         fresh(model, budget=0).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"policy": "oldest"}, "budget=None is not allowed: it must be an integer of at least 1"),
+        ({"policy": "forgetron"}, "budget=None is not allowed"),
+        ({"budget": 10}, "budget=10 is not allowed: it must be None for policy='unlimited'"),
+        ({"policy": "projectron", "budget": 10}, "budget=10 is not allowed: it must be None"),
+        ({"policy": "projectron++", "eta": 0.0}, "eta=0.0 is not allowed: it must be above 0"),
+        ({"policy": "stop", "budget": 5, "prediction": "voted"}, "prediction='voted' is not allowed"),
+        ({"policy": "newest", "budget": 5}, "policy='newest' is not allowed"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(parameters, message, datasets):
+    X, y = datasets["iris"]
+    model = KernelPerceptron(**parameters)
+    for call in (
+        lambda: model.fit(X, y),
+        lambda: model.partial_fit(X, y, classes=[0, 1, 2]),
+        lambda: model.estimate_memory(X),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call()
+    assert not hasattr(model, "expansion_")
+
+
+@pytest.mark.parametrize("other", [m for m in NAIVE if m.policy != "unlimited"], ids=name)
+def test_the_policy_of_a_stream_does_not_change_its_past(other, datasets):
+    """A stream goes on under another policy as far as its state allows, or the change is refused."""
+    X, y = shuffled(datasets, "moons")
+    model = KernelPerceptron(gamma=GAMMA).fit(X[:100], y[:100])
+    before = model.expansion_
+    model.set_params(policy=other.policy, budget=None if other.budget is None else 500)
+    try:
+        model.partial_fit(X[100:], y[100:])
+    except ValueError as error:
+        assert re.search("policy|state|scores|matrix", str(error))  # noqa: PT017
+        assert model.expansion_ is before
+    else:
+        assert model.n_seen_ == len(y)
+        if other.budget is not None:
+            assert model.expansion_.n_vectors <= 500
+
+
 def test_a_budget_may_grow_but_not_shrink(datasets):
     X, y = shuffled(datasets, "moons")
-    model = BudgetPerceptron(budget=5).fit(X, y)
+    model = KernelPerceptron(policy="oldest", budget=5).fit(X, y)
     model.set_params(budget=9).partial_fit(X, y)
     assert model.expansion_.n_vectors == 9
     with pytest.raises(ValueError, match=r"budget=3 .* at least 9"):
@@ -265,7 +299,9 @@ def test_averaged_and_voted_are_sums_over_all_hypotheses(which, datasets):
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2"])
 @pytest.mark.parametrize(
-    "model", [KernelPerceptron(), Projectron(eta=0.5), PerceptronTreeClassifier(budget=10)], ids=name
+    "model",
+    [KernelPerceptron(), KernelPerceptron(policy="projectron", eta=0.5), PerceptronTreeClassifier(budget=10)],
+    ids=name,
 )
 def test_kernels(model, kernel, datasets):
     X, y = shuffled(datasets, "iris")

@@ -11,23 +11,17 @@ import pytest
 
 import svmarrow
 from interruption import posix, stops_at_once
-from svmarrow import (
-    SVC,
-    BudgetPerceptron,
-    KernelPerceptron,
-    PerceptronTreeClassifier,
-    ProjectronPlusPlus,
-    Stoptron,
-)
+from svmarrow import SVC, PerceptronTreeClassifier
 from svmarrow.exceptions import FormatError
+from svmarrow.online import KernelPerceptron
 
 MODELS = [
     KernelPerceptron(gamma=0.5, prediction="averaged"),
     KernelPerceptron(gamma=0.5, prediction="voted"),
     KernelPerceptron(kernel="linear"),
     KernelPerceptron(kernel="poly", degree=2, coef0=1.0),
-    BudgetPerceptron(gamma=0.5, budget=20, removal="tightest"),
-    ProjectronPlusPlus(gamma=0.5, eta=0.3),
+    KernelPerceptron(policy="tightest", gamma=0.5, budget=20),
+    KernelPerceptron(policy="projectron++", gamma=0.5, eta=0.3),
     PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, split="zpq", random_state=0),
     PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, split="ent-opts", random_state=0),
     PerceptronTreeClassifier(gamma=0.5, budget=15, sample_size=40, prediction="averaged", random_state=0),
@@ -65,7 +59,7 @@ def test_a_learner_comes_back_as_it_was(model, tmp_path):
 
 def test_a_random_state_comes_back_where_it_stood(tmp_path):
     X, y = rows()
-    model = BudgetPerceptron(budget=9, removal="random", random_state=np.random.RandomState(3)).fit(X, y)
+    model = KernelPerceptron(policy="random", budget=9, random_state=np.random.RandomState(3)).fit(X, y)
     svmarrow.save(model, tmp_path / "model")
     loaded = svmarrow.load(tmp_path / "model")
     assert loaded.random_state.randint(2**31) == model.random_state.randint(2**31)
@@ -73,10 +67,15 @@ def test_a_random_state_comes_back_where_it_stood(tmp_path):
 
 def test_passes_are_counted():
     X, y = rows()
-    model = Stoptron(budget=9, n_epochs=3).fit(X, y)
+    model = KernelPerceptron(policy="stop", budget=9, n_epochs=3).fit(X, y)
     assert (model.n_epochs_, model.n_seen_) == (3, 3 * len(y))
     assert model.partial_fit(X, y).n_epochs_ == 3
-    assert Stoptron(budget=9, n_epochs=3).partial_fit(X, y, classes=np.unique(y)).n_epochs_ == 0
+    assert (
+        KernelPerceptron(policy="stop", budget=9, n_epochs=3)
+        .partial_fit(X, y, classes=np.unique(y))
+        .n_epochs_
+        == 0
+    )
 
 
 def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
@@ -120,9 +119,10 @@ def change(path, changes):
 
 @pytest.fixture(params=["pool", "tree"])
 def saved(request, tmp_path):
-    kind = BudgetPerceptron if request.param == "pool" else PerceptronTreeClassifier
+    pool = KernelPerceptron(policy="oldest", gamma=0.5, budget=15)
+    model = pool if request.param == "pool" else PerceptronTreeClassifier(gamma=0.5, budget=15)
     path = tmp_path / "model"
-    svmarrow.save(kind(gamma=0.5, budget=15).fit(*rows()), path)
+    svmarrow.save(model.fit(*rows()), path)
     return path
 
 
@@ -154,7 +154,7 @@ def test_what_contradicts_itself_is_refused(saved, changes, message):
 
 
 def test_an_expansion_that_is_not_the_state_s_is_refused(tmp_path):
-    BudgetPerceptron(gamma=0.5, budget=15).fit(*rows()).save(tmp_path / "model")
+    KernelPerceptron(policy="oldest", gamma=0.5, budget=15).fit(*rows()).save(tmp_path / "model")
     change(tmp_path / "model", {"arguments/kernel": "linear"})
     with pytest.raises(FormatError, match="not what the state says"):
         svmarrow.load(tmp_path / "model")
@@ -162,8 +162,9 @@ def test_an_expansion_that_is_not_the_state_s_is_refused(tmp_path):
 
 def test_classes_of_files_do_not_mix(saved):
     extra = json.loads(parts(saved)[0]["__metadata__"]["extra"])
-    other = {"BudgetPerceptron": "ProjectronPlusPlus", "PerceptronTreeClassifier": "KernelPerceptron"}
-    change(saved, {"class": other[extra["class"]], "arguments": {}})
+    names = ["KernelPerceptron", "PerceptronTreeClassifier"]
+    names.remove(extra["class"])
+    change(saved, {"class": names[0], "arguments": {}})
     with pytest.raises(FormatError):
         svmarrow.load(saved)
 
@@ -229,7 +230,10 @@ def test_repeated_rows_are_one_vector():
 
 def test_a_class_that_never_comes():
     X, y = rows()
-    for model in (Stoptron(gamma=0.5), PerceptronTreeClassifier(gamma=0.5, random_state=0)):
+    for model in (
+        KernelPerceptron(policy="stop", budget=100, gamma=0.5),
+        PerceptronTreeClassifier(gamma=0.5, random_state=0),
+    ):
         model.partial_fit(X, y, classes=[0, 1, 2, 3])
         assert 3 not in model.predict(X)
         with pytest.raises(ValueError, match="label 4"):
@@ -265,7 +269,9 @@ WORK = {
 @pytest.mark.parametrize("which", WORK)
 def test_control_c_stops_at_once(which):
     kept = stops_at_once(f"""
-        from svmarrow import ExpansionClassifier, KernelExpansion, KernelPerceptron, PerceptronTreeClassifier
+        from svmarrow import KernelExpansion, PerceptronTreeClassifier
+        from svmarrow.models import ExpansionClassifier
+        from svmarrow.online import KernelPerceptron
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200_000, 5))
         {WORK[which]}""")
