@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from svmarrow import SVC, SVR, GradientSettings, SelectionSettings, compress
+from svmarrow import SVC, SVR, compress
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
+from svmarrow.reduced_set import GradientSettings, SelectionSettings
 from svmarrow.reduced_set.task import METHODS
 
 KERNELS = sorted(set(PARAMETERS_OF) - {"precomputed"})
@@ -47,7 +48,7 @@ def test_auto_takes_every_kernel(kernel, asked):
     small = compress(model, X, Y, settings=STEPS, random_state=0, **asked)
     assert small.expansion_.n_vectors <= asked.get("n_vectors", 40)
     assert small.score(X, Y) > model.score(X, Y) - 0.3
-    assert small.promise_.rows == 80
+    assert small.loss_bound_.rows == 80
 
 
 def test_auto_takes_the_sigmoid_kernel_without_rows_and_of_a_regressor():

@@ -25,15 +25,15 @@ from svmarrow import (
     SVR,
     KernelExpansion,
     KMPRegressor,
-    LowRankRLSClassifier,
     LowRankSVC,
     NuSVC,
     OneClassSVM,
-    Projectron,
     RLSRegressor,
     compress,
     load,
 )
+from svmarrow.least_squares import LowRankRLSClassifier
+from svmarrow.online import KernelPerceptron
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[Data], object]] = {
     "LowRankRLSClassifier": lambda of: LowRankRLSClassifier(200, n_jobs=of.n_jobs).fit(of.X, of.y),
     "LowRankSVC": lambda of: LowRankSVC(100, n_jobs=of.n_jobs).fit(of.X, of.y),
     "KMPRegressor": lambda of: KMPRegressor(20, n_jobs=of.n_jobs).fit(of.X, of.values),
-    "Projectron": lambda of: Projectron(gamma=1.0).fit(of.X, of.y),
+    "Projectron": lambda of: KernelPerceptron(policy="projectron", gamma=1.0).fit(of.X, of.y),
     "decision_function": lambda of: of.expansion.decision_function(of.X, n_jobs=of.n_jobs),
     "compress": lambda of: compress(
         KernelExpansion(of.X[:FEW], of.values[:FEW, None], np.zeros(1), gamma=1.0),

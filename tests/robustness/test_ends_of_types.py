@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import svmarrow
-from svmarrow import SVC, SVRCV, ExpansionClassifier, ExpansionRegressor, KernelExpansion
+from svmarrow import SVC, SVRCV, KernelExpansion
 from svmarrow.export import to_onnx
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 
 Z = np.array([[1.0], [2.0]])
 
