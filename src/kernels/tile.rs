@@ -211,7 +211,7 @@ impl<'a> KernelRows<'a> {
                     blocks.fill(rows, columns, &mut values);
                     for (line, out) in values.chunks_exact(columns.len()).zip(out) {
                         for (value, out) in line.iter().zip(out.iter_mut()) {
-                            *out = O::from_f64(f64::from(*value));
+                            *out = O::from_f64(*value);
                         }
                     }
                 }
@@ -413,7 +413,7 @@ impl<'a> KernelRows<'a> {
         for rows in rows.chunks(DIAGONAL) {
             let n = rows.len();
             blocks.fill(rows, rows, &mut values[..n * n]);
-            diagonal.extend((0..n).map(|i| f64::from(values[i * n + i])));
+            diagonal.extend((0..n).map(|i| values[i * n + i]));
         }
         Ok(diagonal)
     }

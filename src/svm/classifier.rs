@@ -161,7 +161,9 @@ pub fn fit_classifier<'a>(
         }
     }
     // What hides the optimum of one machine is not far from hiding that of the others.
-    if !in_double.contains(&true) {
+    if in_double.contains(&true) {
+        in_double.fill(true);
+    } else {
         scale::start(&mut machines, &columns, &training)?;
         solve(&mut machines, &mut columns, &training)?;
         in_double =
@@ -169,8 +171,6 @@ pub fn fit_classifier<'a>(
         if !in_double.contains(&true) {
             return collect(&machines, &columns, Effort::default(), &training, task);
         }
-    } else {
-        in_double.fill(true);
     }
     let effort = columns.effort();
     let mut columns = columns.in_double(&training, &sizes, machine_size)?;

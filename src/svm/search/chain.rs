@@ -18,7 +18,7 @@ use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::precision::{KernelValue, is_hopeless, restart};
 use super::super::problem::DualProblem;
-use super::super::subproblem::{Goal, Subproblem, write_block};
+use super::super::subproblem::{Goal, Subproblem};
 use super::super::training::Training;
 use super::grid::Point;
 use super::held_out::{HeldOut, Values};
@@ -27,7 +27,6 @@ use crate::control::{Monitor, Par, Progress, StopReason};
 use crate::error::Result;
 use crate::kernels::{KernelRows, Precision};
 use crate::memory::{self, Arenas, TryCollect, TryToVec, try_vec, try_zero_matrix};
-use crate::simd::gather::Indices;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -278,7 +277,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     &members,
                     &params.tuning,
                     memory,
-                    |kernel, stride, slots| self.fill(values, &positions, &rows, kernel, stride, slots),
+                    |kernel, stride, slots| values.fill(&positions, &rows, kernel, stride, slots),
                 )?),
             };
             let max_steps = params.max_iterations.unwrap_or(u64::MAX);
@@ -328,28 +327,6 @@ impl<'c, 'w> Chain<'c, 'w> {
             block.finish(memory);
         }
         Ok(said)
-    }
-
-    /// Kernel values of a block's rows among each other.
-    fn fill<K: KernelValue>(
-        &self,
-        values: &Values<'_, '_, K>,
-        positions: &[usize],
-        rows: &[usize],
-        kernel: &mut [K],
-        stride: usize,
-        slots: &[usize],
-    ) -> Result<()> {
-        let Some(matrix) = values.matrix else {
-            return write_block(values.source, rows, kernel, stride, slots, Par::Sequential);
-        };
-        let columns = Indices::new(positions)?;
-        for (&position, &slot) in positions.iter().zip(slots) {
-            // There is one group: its slots are consecutive.
-            let line = &mut kernel[slot * stride + slots[0]..][..positions.len()];
-            columns.gather(matrix.row(position), line);
-        }
-        Ok(())
     }
 
     /// Large machines, all of a fit in step, from a place of the chain on, beside what the small ones have said.

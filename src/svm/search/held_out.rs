@@ -5,6 +5,7 @@
 
 use super::super::matrix::KernelMatrix;
 use super::super::precision::KernelValue;
+use super::super::subproblem::write_block;
 use crate::control::Par;
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -18,6 +19,29 @@ pub(super) struct Values<'a, 's, K> {
     pub(super) source: &'a KernelRows<'s>,
     pub(super) held_out: &'a HeldOut<'s, K>,
     pub(super) memory: &'a Arenas<K>,
+}
+
+impl<K: KernelValue> Values<'_, '_, K> {
+    /// Writes the kernel values of a block's rows among each other.
+    pub(super) fn fill(
+        &self,
+        positions: &[usize],
+        rows: &[usize],
+        kernel: &mut [K],
+        stride: usize,
+        slots: &[usize],
+    ) -> Result<()> {
+        let Some(matrix) = self.matrix else {
+            return write_block(self.source, rows, kernel, stride, slots, Par::Sequential);
+        };
+        let columns = Indices::new(positions)?;
+        for (&position, &slot) in positions.iter().zip(slots) {
+            // There is one group: its slots are consecutive.
+            let line = &mut kernel[slot * stride + slots[0]..][..positions.len()];
+            columns.gather(matrix.row(position), line);
+        }
+        Ok(())
+    }
 }
 
 /// Held-out rows of a fold, as the machines of the fold see them.
