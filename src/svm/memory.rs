@@ -9,6 +9,7 @@
 
 use super::columns::{depth, is_cached};
 use super::params::SvmParams;
+use super::rounding::SAMPLE;
 use super::training::precision;
 use crate::data::Rows;
 use crate::error::Result;
@@ -29,7 +30,7 @@ pub struct MemoryEstimate {
     pub cache: usize,
     /// Kernel matrices of the largest blocks.
     pub blocks: usize,
-    /// The state of the machines.
+    /// The state of the machines, and what it takes to measure the rounding of one of them.
     pub variables: usize,
     /// What a fit cannot do without: packed rows, variables, two cached rows, blocks as they begin.
     pub least: usize,
@@ -71,7 +72,9 @@ pub fn estimate_memory<'a>(
     let first = |variables: usize| tuning.first_block(variables);
     let largest_of = |variables: usize| first(variables).max(variables.min(tuning.largest_block));
     let blocks = blocks_of(&largest_of);
-    let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>();
+    // What rounding has done is measured on packed rows in double precision, by some of their kernel values.
+    let measured = packed_bytes(kernel, rows, largest.min(n), Precision::Double)? + 8 * SAMPLE * largest;
+    let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>() + measured;
     let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
     Ok(MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest })
 }

@@ -32,6 +32,8 @@ const FEW: usize = 128;
 /// Of more, how many that weigh most are computed again, and how many are drawn of the others.
 const CERTAIN: usize = 8;
 const DRAWS: usize = 24;
+/// How many are computed again at most.
+pub(super) const SAMPLE: usize = CERTAIN + DRAWS;
 /// Standard errors that the mean of the draws may be off.
 const DEVIATIONS: f64 = 5.0;
 /// Errors of outputs are at most so many times as large as the largest that was measured.

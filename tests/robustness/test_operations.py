@@ -12,8 +12,8 @@ import pytest
 from robustness.operations import OPERATIONS, Settings
 
 ROOMS = (
-    *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "perceptron"),
-    *("reduced_set", "cascade", "models", "io", "interop", "expansion", "export", "model_selection"),
+    *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "online"),
+    *("reduced_set", "cascade", "models", "io", "export", "model_selection"),
 )
 #: What is public and in no operation, and why.
 EXCEPTIONS = {

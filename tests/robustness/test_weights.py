@@ -36,9 +36,10 @@ from svmarrow import (
     compress,
     compression_path,
     load,
-    patch,
+    patch_sklearn,
     quantize,
     save,
+    unpatch_sklearn,
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cli.app import app
@@ -112,11 +113,11 @@ def sklearn_by_row():
 
 
 def patched():
-    patch.patch_sklearn()
+    patch_sklearn()
     try:
         return peer.SVC(gamma=0.3, class_weight="balanced").fit(X, Y)
     finally:
-        patch.unpatch_sklearn()
+        unpatch_sklearn()
 
 
 WEIGHTED = {

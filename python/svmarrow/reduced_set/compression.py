@@ -295,8 +295,8 @@ def compress(
     """
     if isinstance(X, Integral):
         raise TypeError(f"X={X} is not allowed: it must be rows; a number of vectors is n_vectors={X}")
-    asked: dict[str, Any] = {"max_loss": max_loss, "min_agreement": min_agreement}
-    limits: dict[str, Any] = {"max_bytes": max_bytes, "max_microseconds": max_microseconds}
+    asked = {"max_loss": max_loss, "min_agreement": min_agreement}
+    limits = {"max_bytes": max_bytes, "max_microseconds": max_microseconds}
     given: dict[str, Any] = {
         **asked,
         **limits,
