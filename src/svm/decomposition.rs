@@ -20,7 +20,7 @@ use super::columns::{Columns, Segment};
 use super::machine::Machine;
 use super::precision::{KernelValue, is_hopeless};
 use super::sharing::Sharing;
-use super::stall::{BELOW_DOUBT, rounding};
+use super::stall::BELOW_DOUBT;
 use super::training::Training;
 use crate::control::{Par, Progress, StopReason};
 use crate::error::Result;
@@ -159,14 +159,6 @@ fn solve_apart<'a, K: KernelValue>(
     })
 }
 
-impl Machine<'_> {
-    /// What one rounding adds to a gradient.
-    pub(super) fn gradient_rounding(&self) -> f64 {
-        let problem = self.problem();
-        rounding(&problem.gradient, &problem.beta, &problem.diagonal)
-    }
-}
-
 /// Ends the machine if it is done or out of steps. One that has set variables aside is done only when they are back and
 /// still nothing is violated.
 fn check<K: KernelValue>(
@@ -176,7 +168,7 @@ fn check<K: KernelValue>(
 ) -> Result<ControlFlow<StopReason>> {
     let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
     // A smaller violation than the rounding of the gradients cannot be told from none.
-    let least = BELOW_DOUBT * machine.gradient_rounding();
+    let least = BELOW_DOUBT * machine.gradient_rounding;
     let mut gap = machine.survey.violation();
     while gap <= tolerance.max(least) {
         match machine.unshrink(columns, training)? {

@@ -20,7 +20,7 @@ use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, Survey};
 use super::shrinking::Variables;
-use super::stall::{BELOW_DOUBT, Change, IN_DOUBT, Stall, rise};
+use super::stall::{BELOW_DOUBT, Change, IN_DOUBT, Stall, rise, rounding};
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::training::Training;
 use super::working_set::WorkingSet;
@@ -58,6 +58,8 @@ pub(super) struct Machine<'a> {
     tuning: Tuning,
     patience: Patience,
     stall: Stall,
+    /// The error that one rounding adds to a gradient, as of the last round.
+    pub(super) gradient_rounding: f64,
     /// How far rounding may have moved the outputs, once the machine has come to its end.
     rounding: Option<Rounding>,
     /// Whether it is proved, not measured.
@@ -124,6 +126,7 @@ impl<'a> Machine<'a> {
             tuning,
             patience: if tuning.direct { Patience::new() } else { Patience::endless() },
             stall: Stall::new(),
+            gradient_rounding: 0.0,
             rounding: None,
             is_proved: false,
             is_double: K::PRECISION == Precision::Double,
@@ -280,7 +283,7 @@ impl<'a> Machine<'a> {
         tick: impl Fn() -> ControlFlow<StopReason>,
     ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
         let (tolerance, par) =
-            (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding()), training.par);
+            (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding), training.par);
         let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
@@ -422,7 +425,8 @@ impl<'a> Machine<'a> {
             group: problem.group[v],
         });
         let risen = rise(moved, problem.kink, problem.anchored);
-        let (violation, doubt) = (self.survey.violation(), IN_DOUBT * self.gradient_rounding());
+        self.gradient_rounding = rounding(&problem.gradient, &problem.beta, &problem.diagonal);
+        let (violation, doubt) = (self.survey.violation(), IN_DOUBT * self.gradient_rounding);
         let idle = self.stall.idle_after(risen, promised, violation, doubt);
         // The block of a large machine may have been the wrong one.
         let patience = if left != Some(StopReason::Stalled) {
