@@ -251,9 +251,9 @@ def extent(part: Part, machines: Machines) -> float:
             values = np.diagonal(kernel_values(kernel, rows, rows))
         else:
             rows = rows.astype(np.float64, copy=False)
-            sizes = abs(rows) if kernel in ("laplacian", "chi2") else rows * rows
-            if sp.issparse(rows) and kernel not in ("laplacian", "chi2"):
-                sizes = rows.multiply(rows)
+            sizes = abs(rows)
+            if kernel not in ("laplacian", "chi2"):
+                sizes = sizes.multiply(sizes) if sp.issparse(sizes) else sizes * sizes
             values = np.asarray(sizes.sum(axis=1))
         largest = max(largest, float(np.max(np.abs(values), initial=0.0)))
     return largest
