@@ -11,6 +11,7 @@ use std::str::FromStr;
 use super::trouble::Trouble;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
+use crate::memory::TryCollect;
 
 /// Bytes in the longest line that is read.
 const LONGEST_LINE: usize = 1 << 30;
@@ -189,15 +190,15 @@ impl<T: Element + FromStr> SparseBuilder<T> {
         Self { indptr: vec![0], indices: Vec::new(), values: Vec::new() }
     }
 
-    /// Appends one row of `index:value` tokens and returns its first and last index.
+    /// Appends one row of `index:value` tokens, sorted, and returns its smallest and largest index.
     ///
-    /// Indices are not negative, strictly increasing, and at most `MOST_COLUMNS`. Blanks may follow a colon.
+    /// Indices are not negative, distinct, and at most `MOST_COLUMNS`. Blanks may follow a colon.
     pub(crate) fn push_row<'t>(
         &mut self,
         tokens: impl Iterator<Item = &'t str>,
     ) -> Result<Option<(i64, i64)>, Trouble> {
         let start = self.indices.len();
-        let mut previous = -1;
+        let (mut previous, mut is_sorted) = (-1, true);
         let mut tokens = tokens.peekable();
         while let Some(token) = tokens.next() {
             let Some((left, mut right)) = token.split_once(':') else {
@@ -212,11 +213,7 @@ impl<T: Element + FromStr> SparseBuilder<T> {
                     return Err(format!("{left} is not an index, in {token}: {rule}").into());
                 }
             };
-            if index <= previous {
-                let how = if index == previous { "appears twice" } else { "comes after a larger one" };
-                let token = excerpt(token);
-                return Err(format!("index {index} {how}, at {token}: indices must increase").into());
-            }
+            is_sorted &= index > previous;
             previous = index;
             if right.is_empty() {
                 right = tokens.next_if(|next| !next.contains(':')).unwrap_or_default();
@@ -225,8 +222,25 @@ impl<T: Element + FromStr> SparseBuilder<T> {
             push(&mut self.indices, index)?;
             push(&mut self.values, value)?;
         }
+        if !is_sorted {
+            self.sort_row(start)?;
+        }
         push(&mut self.indptr, self.indices.len() as i64)?;
-        Ok(self.indices.get(start).map(|&first| (first, previous)))
+        Ok(self.indices[start..].first().copied().zip(self.indices.last().copied()))
+    }
+
+    /// Sorts the entries of the last row, which begin at `start`, by their indices.
+    fn sort_row(&mut self, start: usize) -> Result<(), Trouble> {
+        let mut order: Vec<usize> = (start..self.indices.len()).try_collect_vec()?;
+        order.sort_unstable_by_key(|&entry| self.indices[entry]);
+        let indices: Vec<i64> = order.iter().map(|&entry| self.indices[entry]).try_collect_vec()?;
+        if let Some(pair) = indices.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("index {} appears twice", pair[0]).into());
+        }
+        let values: Vec<T> = order.iter().map(|&entry| self.values[entry]).try_collect_vec()?;
+        self.indices[start..].copy_from_slice(&indices);
+        self.values[start..].copy_from_slice(&values);
+        Ok(())
     }
 
     /// Lowers every index by one.

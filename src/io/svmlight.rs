@@ -182,6 +182,14 @@ mod tests {
     }
 
     #[test]
+    fn entries_of_a_row_may_be_in_any_order() {
+        let data = one_based("1 3:1 1:2 2:3\n-1 2:5 1:4").unwrap();
+        let expected: (&[i64], &[i64], &[f64], usize) =
+            (&[0, 3, 5], &[0, 1, 2, 0, 1], &[2.0, 3.0, 1.0, 4.0, 5.0], 3);
+        assert_eq!(csr(&data), expected);
+    }
+
+    #[test]
     fn nothing_is_no_rows() {
         for text in ["", "\n", "# only a comment"] {
             let data = one_based(text).unwrap();
@@ -230,7 +238,7 @@ mod tests {
         for (line, part) in [
             ("1 2", "\"2\" has no colon"),
             ("1 1:1 1:2", "index 1 appears twice"),
-            ("1 3:1 2:2", "index 2 comes after a larger one"),
+            ("1 3:1 1:1 3:2", "index 3 appears twice"),
             ("1 1:nan", "\"nan\" is not a finite number"),
             ("1 1:-Inf", "\"-Inf\" is not a finite number"),
             (&long, "99\"... is not a finite number"),

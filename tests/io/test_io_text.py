@@ -106,7 +106,7 @@ GOOD = (
         GOOD,
         GOOD + "1 1:0.5\n",
         GOOD + "1 1:0.5\n-1 1:x\n",
-        GOOD + "1 1:0.5\n-1 3:1 2:1\n",
+        GOOD + "1 1:0.5\n-1 3:1 2:1 3:1\n",
         GOOD + "1 1:0.5\n-1 1:nan\n",
         GOOD.replace("rbf", "magic") + "1 1:0.5\n-1 1:1\n",
         GOOD.replace("total_sv 2", "total_sv 99999999999999999999") + "1 1:0.5\n-1 1:1\n",
@@ -156,7 +156,7 @@ def test_svmlight_of_scikit_learn_is_read(zero_based, pixels, tmp_path):
     ("line", "message"),
     [
         ("1 1:2 1:3", ":2:"),
-        ("1 3:2 1:3", ":2:"),
+        ("1 3:2 1:3 3:1", ":2:.*appears twice"),
         ("1 a:2", ":2:"),
         ("1 1:b", ":2:"),
         ("1 1", ":2:"),
