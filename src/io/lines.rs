@@ -234,8 +234,8 @@ impl<T: Element + FromStr> SparseBuilder<T> {
         let mut order: Vec<usize> = (start..self.indices.len()).try_collect_vec()?;
         order.sort_unstable_by_key(|&entry| self.indices[entry]);
         let indices: Vec<i64> = order.iter().map(|&entry| self.indices[entry]).try_collect_vec()?;
-        if let Some(pair) = indices.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("index {} appears twice", pair[0]).into());
+        if let Some([index, ..]) = indices.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("index {index} appears twice").into());
         }
         let values: Vec<T> = order.iter().map(|&entry| self.values[entry]).try_collect_vec()?;
         self.indices[start..].copy_from_slice(&indices);
