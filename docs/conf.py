@@ -27,7 +27,7 @@ extensions = [
     "api_pages",
     "command_page",
 ]
-exclude_patterns = ["decisions", "gallery", "site", "reliability", "**sg_execution_times.rst"]
+exclude_patterns = ["gallery", "site", "reliability", "**sg_execution_times.rst"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "code"
 nitpicky = True
