@@ -59,6 +59,7 @@ __all__ = [
     "search_svm",
     "select_points_by_kernel",
     "select_vectors",
+    "shapley_values",
     "simd_level",
     "stored_bytes",
     "threshold_binary",

@@ -52,7 +52,8 @@ class ShapleyValues:
     output_names : list of str
         Names of the outputs.
     additivity_error : ndarray of float64 of shape (n_samples,) or (n_samples, n_outputs)
-        |base_values + sum of values - output|, the error of the quadrature and of rounding.
+        Absolute difference of the output and of `base_values` plus all values: the error of the quadrature
+        and of rounding.
     n_nodes : int
         Largest number of quadrature nodes that a sample needed; 0 for the linear kernel, which needs none.
     """
@@ -73,6 +74,11 @@ class ShapleyValues:
 
     def to_shap(self) -> Any:
         """The same as a ``shap.Explanation``, for the plots of shap.
+
+        Returns
+        -------
+        shap.Explanation
+            Values, base values, samples and names of features and outputs.
 
         Raises
         ------
@@ -116,6 +122,7 @@ class ShapleyValues:
         Returns
         -------
         ShapleyDisplay
+            The display with its figure.
         """
         n_outputs = len(self.output_names)
         if not 0 <= output < n_outputs:
@@ -177,6 +184,7 @@ def shapley_values(
     Returns
     -------
     ShapleyValues
+        The values of all players for each sample and output, with their additivity error.
 
     Raises
     ------

@@ -440,10 +440,10 @@ def compression_path(
     settings: GradientSettings | SelectionSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     max_time: float | None = None,
-    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
-    sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
+    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Any:
     """Compress a fitted kernel machine to every size in one run.
 
