@@ -152,9 +152,8 @@ def compress(
         How vectors are chosen, or made. ``"auto"`` runs the pursuit for the curve and makes vectors where
         that pays, and judges both on the held-out rows: what it gives back is no worse there than the best of
         them. Its work is planned beforehand, some 10 to 30 seconds of one core, whatever the data; without
-        rows it is the pursuit alone, in milliseconds. For kernels that are not positive
-        semidefinite (sigmoid) the pursuit compares outputs. The others, each by itself (what is left is the
-        difference from the small model):
+        rows it is the pursuit alone, in milliseconds. For kernels that are not positive semidefinite the
+        pursuit compares outputs. The others, each by itself (what is left is the difference of the models):
 
         * ``"pursuit"``: adds one vector after the other, each time the one that makes the smallest angle with
           what is left, and after each solves for all coefficients again (matching pursuit with
