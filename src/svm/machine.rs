@@ -145,6 +145,7 @@ impl<'a> Machine<'a> {
         self.variables.problem = problem;
         (self.iterations, self.rounds, self.stop) = (0, 0, None);
         (self.stall, self.rounding, self.is_proved) = (Stall::new(), None, false);
+        self.gradient_rounding = 0.0;
     }
 
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.

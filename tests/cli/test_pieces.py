@@ -78,7 +78,7 @@ def test_columns_count_from_0_in_all_pieces_or_in_none(tmp_path):
     (tmp_path / "zero.svm").write_text("".join(lines))
     pieces = list(read_pieces(tmp_path / "zero.svm", DataOptions(n_features=3), 2))
     assert np.array_equal(np.vstack([dense(piece.X) for piece in pieces])[:, 2], np.ones(6))
-    (tmp_path / "one.svm").write_text("".join(lines[:5]) + "1 10:0 3:1\n")
+    (tmp_path / "one.svm").write_text("".join(lines[:5]) + "1 10:0 3:x\n")
     with pytest.raises(ValueError, match=r"one.svm:6: "):
         list(read_pieces(tmp_path / "one.svm", DataOptions(), 2))
 
