@@ -185,7 +185,7 @@ impl Par {
     /// `work(i)` for every `i < n`, the results in order.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory).
+    /// [`Error::Memory`].
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
         use rayon::prelude::*;
         match self {
@@ -199,7 +199,7 @@ impl Par {
     /// As [`Par::map`] for work that can fail: the first of the errors.
     ///
     /// # Errors
-    /// Those of `work`, [`Error::Memory`](crate::Error::Memory).
+    /// Those of `work`, [`Error::Memory`].
     pub fn try_map<R: Send>(
         self,
         n: usize,
