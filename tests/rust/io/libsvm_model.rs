@@ -351,7 +351,7 @@ fn hostile_libsvm_models_get_an_error_with_its_line() {
         ("1 0.5 1:1", "1 0.5 0.5 1:1", 10, "no colon"),
         ("1 0.5 1:1", "1 0.5 0:1", 10, "index 0"),
         ("1 0.5 1:1", "1 0.5 1:1 1:1", 10, "twice"),
-        ("1 0.5 1:1", "1 0.5 3:1 1:1", 10, "after a larger one"),
+        ("1 0.5 1:1", "1 0.5 3:1 1:1 3:2", 10, "index 3 appears twice"),
         ("SV\n", "SV\n\n", 10, "blank line"),
         ("-1 0.25 2:1 \n", "", 11, "after 2 support vectors"),
         ("3:2 \n", "3:2 \n1 1 1:1\n", 13, "more support vectors"),
