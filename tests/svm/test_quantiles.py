@@ -166,9 +166,7 @@ def test_scores_are_shares_of_the_pinball_loss():
     expected = np.mean([d2_pinball_score(Y, predicted[:, j], alpha=q) for j, q in enumerate(QUANTILES)])
     assert model.score(X, Y) == pytest.approx(expected)
     assert 0.0 < np.mean(cross_val_score(QuantileSVR(0.9, gamma=0.5), X, Y)) < 1.0
-    searched = GridSearchCV(
-        make_pipeline(StandardScaler(), QuantileSVR(0.2)), {"quantilesvr__C": [0.1, 1.0]}
-    )
+    searched = GridSearchCV(make_pipeline(StandardScaler(), QuantileSVR(0.2)), {"quantilesvr__C": [0.1, 1.0]})
     assert searched.fit(X, Y).best_score_ > 0.0
 
 
@@ -179,9 +177,9 @@ def test_the_search_scores_as_scikit_learn_does(q, search):
     Cs, gammas = [0.3, 3.0], [0.1, 1.0]
     own = QuantileSVRCV(q, Cs=Cs, gammas=gammas, cv=folds, search=search, tol=1e-5).fit(X, Y)
     scorer = make_scorer(d2_pinball_score, alpha=q)
-    peer = GridSearchCV(
-        QuantileSVR(q, tol=1e-5), {"gamma": gammas, "C": Cs}, cv=folds, scoring=scorer
-    ).fit(X, Y)
+    peer = GridSearchCV(QuantileSVR(q, tol=1e-5), {"gamma": gammas, "C": Cs}, cv=folds, scoring=scorer).fit(
+        X, Y
+    )
     assert own.best_params_ == peer.best_params_
     assert own.best_score_ == pytest.approx(peer.best_score_, abs=1e-4)
     if search == "full":
@@ -204,7 +202,9 @@ def test_a_search_takes_weights_and_a_scorer():
     assert named.best_score_ < 0.0
 
 
-@pytest.mark.parametrize("quantile", [0.0, 1.0, -0.1, np.nan, np.inf, "0.5", None, True, [], [0.5, 1.0], [[0.5]]])
+@pytest.mark.parametrize(
+    "quantile", [0.0, 1.0, -0.1, np.nan, np.inf, "0.5", None, True, [], [0.5, 1.0], [[0.5]]]
+)
 def test_quantiles_outside_their_range_are_refused(quantile):
     with pytest.raises(ValueError, match="quantile="):
         QuantileSVR(quantile).fit(X, Y)

@@ -35,9 +35,7 @@ def _are_quantiles(value: Any) -> bool:
 QUANTILE = Rule("a number, or a list of numbers, above 0 and below 1", _are_quantiles)
 
 
-def pinball_score(
-    y: Any, predicted: Any, quantiles: NDArray[np.float64], sample_weight: Any = None
-) -> float:
+def pinball_score(y: Any, predicted: Any, quantiles: NDArray[np.float64], sample_weight: Any = None) -> float:
     """Returns the mean over quantiles of the share of the pinball loss that predictions explain."""
     columns = np.reshape(predicted, (-1, quantiles.size)).T
     scores = [
@@ -212,7 +210,7 @@ class QuantileSVR(KernelRegressor):
         Returns
         -------
         float
-            1 for predictions without loss, 0 for the quantiles of y as constants, negative for worse ones: see
+            1 for predictions without loss, 0 for the quantiles of y as constants, negative below that; see
             `sklearn.metrics.d2_pinball_score`.
         """
         return pinball_score(y, self.predict(X), self.quantiles_, sample_weight)
