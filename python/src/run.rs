@@ -178,7 +178,7 @@ pub(crate) fn run_and_keep<R: Send>(
 ) -> PyResult<(R, Option<PyErr>)> {
     check_headroom()?;
     let (outcome, raised) = match cost {
-        Cost::About(cost) if cost < SHORT_FIT => on_caller(py, progress, work)?,
+        Cost::About(cost) if cost < SHORT_FIT => on_caller(py, progress, work),
         _ => watched(py, n_jobs, progress, work)?,
     };
     match (result_of(outcome), raised) {
@@ -204,14 +204,14 @@ fn on_caller<R: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
-) -> PyResult<(Outcome<R>, Option<PyErr>)> {
+) -> (Outcome<R>, Option<PyErr>) {
     let state = CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, raised: None };
     let monitor =
         OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
     let outcome =
         detached(py, || catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL.with_monitor(&monitor)))));
     let state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((outcome, state.raised))
+    (outcome, state.raised)
 }
 
 fn watched<R: Send>(

@@ -66,7 +66,7 @@ impl<'a> Context<'a> {
 
     /// Returns this context with another monitor.
     #[must_use]
-    pub fn with_monitor<'b>(self, monitor: &'b dyn Monitor) -> Context<'b> {
+    pub fn with_monitor(self, monitor: &dyn Monitor) -> Context<'_> {
         Context { is_parallel: self.is_parallel, monitor }
     }
 

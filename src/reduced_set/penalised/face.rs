@@ -251,7 +251,7 @@ impl Parts {
         let mut others = clipped.iter().map(|&(i, _)| i).peekable();
         self.free.clear();
         self.free.try_extend((0..n).filter(|i| others.next_if_eq(i).is_none()))?;
-        Ok(self.complement(form, damped, n, clipped)?)
+        self.complement(form, damped, n, clipped)
     }
 
     /// H_CC - H_CF H_FF^-1 H_FC in place of H_CC; false where H_FF is not positive definite.

@@ -369,9 +369,8 @@ fn products_of(images: &[f64], n: usize, list: &[usize], ctx: Context<'_>) -> Re
             }
         });
     }
-    Ok((0..columns)
-        .map(|c| out.iter().skip(c).step_by(columns).copied().try_collect_vec())
-        .try_collect_results()?)
+    let column = |c: usize| out.iter().skip(c).step_by(columns).copied().try_collect_vec();
+    (0..columns).map(column).try_collect_results()
 }
 
 /// What `evaluate` gives for blocks of rows, one after the other; a row is `work` multiplications.
@@ -384,7 +383,7 @@ pub(in crate::reduced_set) fn for_blocks(
     let n = rows.rows();
     let size = (BLOCK / work.max(1)).clamp(1, n.max(1)).max(n.min(16));
     if size >= n {
-        return Ok(evaluate(rows)?);
+        return evaluate(rows);
     }
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {

@@ -22,7 +22,7 @@ use super::super::subproblem::{Goal, Subproblem};
 use super::super::training::Training;
 use super::grid::Point;
 use super::held_out::{HeldOut, Values};
-use super::work::{Prepared, Work};
+use super::work::{FoldResult, Prepared, Work};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::{KernelRows, Precision};
@@ -48,29 +48,6 @@ pub(super) struct Chain<'c, 'w> {
     test: Vec<usize>,
     /// Upper bounds by row for C = 1.
     weights: Vec<f64>,
-}
-
-/// The outputs of a machine for the held-out rows of a fold at one C, and the cost of its fit.
-struct FoldResult {
-    outputs: Vec<f64>,
-    seconds: f64,
-    iterations: u64,
-    support: usize,
-    stop: StopReason,
-}
-
-impl FoldResult {
-    /// Returns the result of a machine that does not exist in this fold.
-    fn missing(count: usize) -> Result<Self> {
-        let (seconds, iterations, support) = (0.0, 0, 0);
-        Ok(Self {
-            outputs: try_vec![f64::NAN; count]?,
-            seconds,
-            iterations,
-            support,
-            stop: StopReason::Converged,
-        })
-    }
 }
 
 /// Which of several reasons tells most.
@@ -137,16 +114,11 @@ impl<'c, 'w> Chain<'c, 'w> {
             results[j] = of_machine;
             stopped = stopped.or(StopReason::from_result(ended)?);
         }
-        if large.is_empty() {
-            (0..self.costs.len()).try_for_each(|place| self.report(place, &results))?;
+        if stopped.is_none() && !large.is_empty() {
+            return self.run_machines(&large, matrix, &source, self.memory, results, 0);
         }
-        if let Some(reason) = stopped {
-            return Err(Error::Stopped(reason));
-        }
-        if large.is_empty() {
-            return Ok(());
-        }
-        self.run_machines(&large, matrix, &source, self.memory, results, 0)
+        (0..self.costs.len()).try_for_each(|place| self.report(place, &results))?;
+        stopped.map_or(Ok(()), |reason| Err(Error::Stopped(reason)))
     }
 
     fn machines(&self) -> usize {

@@ -7,8 +7,9 @@ use super::grid::{Grid, ResultCallback};
 use super::task::Plan;
 use crate::context::{Context, Monitor, Progress, StopReason};
 use crate::data::Rows;
+use crate::error::Result;
 use crate::kernels::{KernelFunction, Sums};
-use crate::memory::Arenas;
+use crate::memory::{Arenas, try_vec};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,6 +36,23 @@ pub(super) struct Prepared<'w> {
     pub(super) kernel: KernelFunction<'w>,
     pub(super) values: Values,
     pub(super) matrix: Option<KernelMatrix<f32>>,
+}
+
+/// The outputs of a machine for the held-out rows of a fold at one C, and the cost of its fit.
+pub(super) struct FoldResult {
+    pub(super) outputs: Vec<f64>,
+    pub(super) seconds: f64,
+    pub(super) iterations: u64,
+    pub(super) support: usize,
+    pub(super) stop: StopReason,
+}
+
+impl FoldResult {
+    /// Returns the result of a machine that does not exist in this fold.
+    pub(super) fn missing(count: usize) -> Result<Self> {
+        let outputs = try_vec![f64::NAN; count]?;
+        Ok(Self { outputs, seconds: 0.0, iterations: 0, support: 0, stop: StopReason::Converged })
+    }
 }
 
 /// Reports the number of completed fits in place of the progress of the solvers.
