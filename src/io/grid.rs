@@ -11,7 +11,7 @@
 
 use ndarray::{ArrayView2, Axis};
 
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, try_with_capacity, try_zeros};
 
@@ -64,7 +64,7 @@ impl Grid {
     pub(super) fn of<T: Number>(
         values: ArrayView2<'_, T>,
         steps: Steps,
-        monitor: &dyn Monitor,
+        ctx: Context<'_>,
     ) -> Result<Option<Self>> {
         let (m, d) = values.dim();
         let n_steps = if steps == Steps::Shared { 1 } else { d };
@@ -77,7 +77,7 @@ impl Grid {
             lows: try_with_capacity("the grids of the columns", d)?,
         };
         for columns in values.axis_chunks_iter(Axis(1), d / n_steps) {
-            let Some((step, lows)) = step_of(columns, steps, monitor)? else { return Ok(None) };
+            let Some((step, lows)) = step_of(columns, steps, ctx)? else { return Ok(None) };
             grid.steps.push(step);
             grid.lows.try_extend(lows.iter().map(|low| *low as i16))?;
         }
@@ -117,7 +117,7 @@ fn code_of<T: Number>(value: T, low: f64, step: f64) -> Option<u8> {
 fn step_of<T: Number>(
     values: ArrayView2<'_, T>,
     steps: Steps,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<Option<(f64, Vec<f64>)>> {
     let start = if steps == Steps::PerColumn { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
     let mut bounds = crate::memory::copies(start, values.ncols())?;
@@ -138,7 +138,7 @@ fn step_of<T: Number>(
         return Ok(None);
     }
     for parts in (1..=255_u8).rev() {
-        monitor.go_on("write", usize::from(255 - parts), 255)?;
+        ctx.check("write", usize::from(255 - parts), 255)?;
         let step = widest / f64::from(parts);
         let lows: Vec<f64> = bounds.iter().map(|(low, _)| (low / step).round()).try_collect_vec()?;
         let representable = step > 0.0 && lows.iter().all(|low| low.abs() <= f64::from(i16::MAX));
@@ -152,12 +152,12 @@ fn step_of<T: Number>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
+    use crate::context::Context;
     use ndarray::{Array2, arr2};
     use proptest::prelude::*;
 
     fn grid<T: Number>(values: &Array2<T>, steps: Steps) -> Option<Grid> {
-        Grid::of(values.view(), steps, &Silent).unwrap()
+        Grid::of(values.view(), steps, Context::default()).unwrap()
     }
 
     fn restored<T: Number>(values: &Array2<T>, steps: Steps) -> Option<Array2<T>> {

@@ -16,7 +16,7 @@ use super::problem::DualProblem;
 use super::scale;
 use super::start::Start;
 use super::training::{Training, check_nu};
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
@@ -122,12 +122,11 @@ pub fn fit_classifier<'a>(
     rows: Rows<'_>,
     task: &Classification<'_>,
     params: &SvmParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
     let sums = if task.fit_intercept { Sums::Zero } else { Sums::Any };
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par, sums };
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
     let values = training.check(upper)?;
     let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
     let code = coding.matrix(classes)?;
@@ -193,7 +192,7 @@ pub(super) fn problem(
     let mut problem = match task.loss {
         ClassifierLoss::Hinge => DualProblem::hinge(&signs, upper, diagonal),
         ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, upper, diagonal),
-        ClassifierLoss::Nu(nu) => Ok(DualProblem::nu_classification(&signs, upper, nu, diagonal)?),
+        ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, upper, nu, diagonal),
     }?;
     problem.anchored = !task.fit_intercept;
     Ok(problem)
