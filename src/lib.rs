@@ -51,6 +51,7 @@ pub mod error;
 pub mod estimators;
 pub mod expansion;
 pub mod explain;
+mod fast_gauss;
 #[cfg(feature = "io")]
 pub mod io;
 mod kernel;
