@@ -8,43 +8,51 @@
 //! Everything is a [`KernelExpansion`](expansion::KernelExpansion). See `docs/design.md` in the repository for
 //! the layers and the decisions.
 //!
-//! A machine that tells a disc from the ring around it, compressed to eight vectors:
+//! The estimators ([`Svc`], [`Svr`], [`OneClassSvm`], [`LeastSquares`], [`MatchingPursuit`], [`Reduction`]) are the short way;
+//! the modules have every option. A machine that separates a disc from the ring around it, reduced to eight vectors:
 //!
 //! ```
+//! # #[cfg(feature = "reduce")] {
 //! use ndarray::Array2;
-//! use svmarrow::context::Context;
-//! use svmarrow::data::Rows;
-//! use svmarrow::expansion::KernelExpansion;
-//! use svmarrow::kernels::{Evaluator, Kernel};
-//! use svmarrow::path::path_coefficients;
-//! use svmarrow::reduced_set::{PursuitParams, pursuit};
-//! use svmarrow::svm::{Classification, SvmParams, fit_classifier};
+//! use svmarrow::{Reduction, Svc};
 //!
-//! let labels: Vec<usize> = (0..200).map(|i| i % 2).collect();
+//! let labels: Vec<bool> = (0..200).map(|i| i % 2 == 1).collect();
 //! let angle = |i: usize, k: usize| 0.7 * i as f64 + 1.57 * k as f64;
-//! let x = Array2::from_shape_fn((200, 2), |(i, k)| (0.5 + labels[i] as f64) * angle(i, k).sin());
-//! let (rows, kernel) = (Rows::try_from(&x)?, Kernel::Rbf { gamma: 1.0 });
+//! let x = Array2::from_shape_fn((200, 2), |(i, k)| (0.5 + (i % 2) as f64) * angle(i, k).sin());
 //!
-//! let task = Classification::new(&labels, 2, &[10.0; 200]);
-//! let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), Context::default())?;
-//! let machine = KernelExpansion::new(kernel, rows.gather(&fit.support)?, fit.coefficients, fit.intercepts)?;
-//!
-//! let path = pursuit(&machine.view(), None, &PursuitParams::new(8), Context::default())?;
-//! let (kept, coefficients) = (machine.view().vectors.gather(&path.order)?, path_coefficients(&path.view(), 8)?);
-//! let small = KernelExpansion::new(kernel, kept, coefficients, machine.intercepts)?;
-//! let f = Evaluator::new(&small.view())?.evaluate(rows, Context::default())?;
-//! assert!(f.column(0).iter().zip(&labels).all(|(&f, &class)| (f > 0.0) == (class == 1)));
+//! let machine = Svc::builder().c(10.0).gamma(1.0).build()?.fit(&x, &labels)?;
+//! let small = Reduction::builder(8).build()?.apply(&machine)?;
+//! assert_eq!(small.predict(&x)?, labels);
+//! # }
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
+//!
+//! # Features
+//!
+//! All are on by default. Without them the crate trains and predicts, with fewer dependencies.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `io` | `io`: model files, LIBSVM models, svmlight text; `save` and `load` of the models |
+//! | `reduce` | `reduced_set` and [`Reduction`] |
+//! | `online` | `perceptron` |
 
 #![deny(unsafe_code)]
+// Parts that only some features use are not dead code in the crate.
+#![cfg_attr(
+    not(all(feature = "io", feature = "online", feature = "reduce")),
+    allow(dead_code, unused_imports)
+)]
 
 mod cache;
 pub mod context;
 pub mod data;
 pub mod error;
+pub mod estimators;
 pub mod expansion;
 pub mod explain;
+mod fast_gauss;
+#[cfg(feature = "io")]
 pub mod io;
 mod kernel;
 pub mod kernels;
@@ -52,13 +60,22 @@ mod largest;
 pub mod least_squares;
 mod linalg;
 pub mod matching_pursuit;
+#[doc(hidden)]
 pub mod memory;
 pub mod multiclass;
 pub mod path;
+#[cfg(feature = "online")]
 pub mod perceptron;
+#[doc(hidden)]
 pub mod random;
+#[cfg(feature = "reduce")]
 pub mod reduced_set;
+#[doc(hidden)]
 pub mod simd;
 pub mod svm;
 
 pub use error::{Error, Result};
+#[cfg(feature = "reduce")]
+pub use estimators::Reduction;
+pub use estimators::{LeastSquares, MatchingPursuit, OneClassSvm, Svc, Svr};
+pub use kernel::Kernel;

@@ -213,9 +213,9 @@ EXAMPLES = {
         SPARSE,
     ),
     "PerceptronTreeClassifier of averages": (
-        lambda: PerceptronTreeClassifier(
-            budget=6, gamma=2.0, eta=0.05, prediction="averaged", random_state=0
-        ).fit(FRAME, KIND),
+        lambda: PerceptronTreeClassifier(budget=6, gamma=2.0, prediction="averaged", random_state=0).fit(
+            FRAME, KIND
+        ),
         FRAME,
     ),
     "PerceptronTreeClassifier of pairs": (

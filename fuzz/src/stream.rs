@@ -172,7 +172,7 @@ pub fn tree(bytes: &[u8]) {
     };
     let piece = draws.rows(3, d, layout);
     let labels = [draws.below(3), draws.below(3), 0];
-    let names = ["wpq", "zpq", "rndw-rnds", "bal-inds", "ent-opts", "went-inds"];
+    let names = ["wpq", "zpq", "rndw-rnds", "bal-inds", "ent-opts"];
     let params = TreeParams {
         kernel,
         classes: [2, 2, 2, 3][q],
@@ -182,7 +182,6 @@ pub fn tree(bytes: &[u8]) {
         draws: 1 + draws.below(3),
         max_leaves: 1 + draws.below(4),
         strategy: Strategy::from_name(names[draws.below(names.len())]).expect("the names are known"),
-        eta: [0.0, 0.3, 2.0][draws.below(3)],
     };
     let held = 40 * state.kinds.len()
         + 8 * (2 * state.weights.len() + state.directions.len())

@@ -21,7 +21,7 @@ use crate::run::{Cost, run};
 
 fn strategy(name: &str) -> PyResult<Strategy> {
     Strategy::from_name(name).ok_or_else(|| {
-        let rule = "'wpq', 'zpq', or rndw, bal, ent or went with rnds, inds or opts, as in 'bal-opts'";
+        let rule = "'wpq', 'zpq', or rndw, bal or ent with rnds, inds or opts, as in 'bal-opts'";
         to_python(Error::param("split", format!("{name:?}"), rule))
     })
 }
@@ -132,7 +132,6 @@ pub(crate) struct TreeSettings {
     sample_size: usize,
     draws: usize,
     max_leaves: usize,
-    eta: f64,
 }
 
 /// Learns from a piece of a stream: the new tree, and which rows were mistakes.
@@ -156,7 +155,6 @@ pub(crate) fn perceptron_tree_stream<'py>(
         sample: settings.sample_size,
         draws: settings.draws,
         max_leaves: settings.max_leaves,
-        eta: settings.eta,
         strategy: strategy(&settings.split)?,
     };
     let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());

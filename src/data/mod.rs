@@ -11,4 +11,4 @@ mod rows;
 pub use csr::{CsrView, IndexSlice};
 pub(crate) use dense::{flat, matrix, row};
 pub use element::Element;
-pub use rows::{DenseElement, OwnedRows, Rows};
+pub use rows::{DenseElement, IntoRows, OwnedRows, Rows};

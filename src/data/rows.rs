@@ -161,6 +161,51 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Samples that estimators accept: anything that converts to [`Rows`].
+pub trait IntoRows<'a> {
+    /// Converts the samples to rows, without a copy.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] for a dense matrix whose rows are not contiguous.
+    fn into_rows(self) -> Result<Rows<'a>>;
+}
+
+impl<'a> IntoRows<'a> for Rows<'a> {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        Ok(self)
+    }
+}
+
+impl<'a> IntoRows<'a> for &'a OwnedRows {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        Ok(self.view())
+    }
+}
+
+impl<'a, T: DenseElement> IntoRows<'a> for &'a Array2<T> {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        self.view().try_into()
+    }
+}
+
+impl<'a, T: DenseElement> IntoRows<'a> for ArrayView2<'a, T> {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        self.try_into()
+    }
+}
+
+impl<'a> IntoRows<'a> for CsrView<'a, f32> {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        Ok(self.into())
+    }
+}
+
+impl<'a> IntoRows<'a> for CsrView<'a, f64> {
+    fn into_rows(self) -> Result<Rows<'a>> {
+        Ok(self.into())
+    }
+}
+
 /// An element of dense rows, which knows their variant.
 pub trait DenseElement: Element {
     /// Rows of a view whose layout was checked.

@@ -6,7 +6,7 @@
 //! | `safetensors` | svmarrow's own model file |
 //! | `columns` | columns that count from 1 or from 0 |
 //! | `container` | the safetensors container below it: header and named tensors |
-//! | `grid`, `byte_rows` | coefficients and vectors of one byte, exactly back |
+//! | `grid` | coefficients and vectors of one byte, exactly back |
 //! | `libsvm_model` | LIBSVM's model text, both ways |
 //! | `lines` | numbered lines and the `index:value` grammar shared by the two texts |
 //! | `svmlight` | rows and targets as svmlight text, both ways |
@@ -18,7 +18,6 @@
 //! are more than its text has; they too are asked for.)
 
 pub mod atomic;
-mod byte_rows;
 mod columns;
 mod container;
 mod grid;

@@ -31,10 +31,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::atomic;
-use super::byte_rows::{ByteRows, Number};
 use super::container;
 pub use super::container::Dtype;
-use super::grid::Grid;
+use super::grid::{Grid, Number, Steps};
 use super::libsvm_model::training_rows;
 use super::lines::check_columns;
 use super::watched::check_finite;
@@ -266,9 +265,14 @@ fn byte_rows<T: Number>(
     dtype: Dtype,
     ctx: Context<'_>,
 ) -> Result<Option<Vec<u8>>> {
-    let Some(ByteRows { codes, lows, step }) = ByteRows::of(rows, ctx)? else { return Ok(None) };
+    let Some(Grid { codes, steps, mut lows }) = Grid::of(rows, Steps::Shared, ctx)? else {
+        return Ok(None);
+    };
+    if lows.iter().all(|low| *low == lows[0]) {
+        lows.truncate(1);
+    }
     metadata.insert(format!("{name}.dtype"), dtype.name().to_owned()); // small: a word
-    tensors.floats(format!("{name}.step"), &[1], vec![step].into());
+    tensors.floats(format!("{name}.step"), &[1], steps.into());
     tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
         each(out, lows.iter(), |low| low.to_le_bytes())
     });
@@ -285,7 +289,8 @@ fn add_coefficients<'t>(
     ctx: Context<'_>,
 ) -> Result<()> {
     let (all, whole) = (coefficients.len(), part(name, "coefficients"));
-    let grid = Grid::of(coefficients, q, ctx)?;
+    let matrix = ArrayView2::from_shape((all / q, q), coefficients).expect("an expansion has q outputs");
+    let grid = Grid::of(matrix, Steps::PerColumn, ctx)?;
     let each_takes = if grid.is_some() { 1 } else { size_of::<f64>() };
     let is_present = |value: &f64| value.to_bits() != 0;
     let present = coefficients.iter().filter(|value| is_present(value)).count();
@@ -303,7 +308,8 @@ fn add_coefficients<'t>(
         vec![all / q, q]
     };
     let is_packed = shape.len() == 1;
-    if let Some(Grid { mut codes, steps, zeros }) = grid {
+    if let Some(Grid { mut codes, steps, lows }) = grid {
+        let zeros = lows.into_iter().map(|low| -low as u8).try_collect_vec()?;
         tensors.floats(part(name, "coefficients.steps"), &[q], steps.into());
         tensors.bytes(part(name, "coefficients.zeros"), &[q], zeros);
         if is_packed {

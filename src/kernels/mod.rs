@@ -7,7 +7,6 @@
 //! | `bytes` | rows of multiples of one unit, pixels and counts, as bytes |
 //! | `frame` | where rows are moved before they are packed, and how large their numbers get |
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
-//! | `gauss` | sums of Gaussians in one to three columns without a look at every pair |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out; for fixed vectors Z, packed once, and blocks of rows X that come and go |
 //! | `row` | one row as it was given and in the frame |
@@ -22,7 +21,6 @@ mod bytes;
 mod contrast;
 mod frame;
 mod function;
-mod gauss;
 mod gram;
 mod pack;
 mod pair;

@@ -6,10 +6,10 @@
 
 use super::bytes::{ByteBlock, BytePanels};
 use super::frame::{Frame, Precision, is_single};
-use super::gauss::is_summed_fast;
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
+use crate::fast_gauss;
 use crate::kernels::{Kernel, KernelFunction};
 use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
@@ -48,7 +48,8 @@ pub(crate) fn packed_bytes(
     if kernel == Kernel::Precomputed {
         return Ok(n * size_of::<usize>());
     }
-    let points = if is_summed_fast(&kernel, rows.cols()) { n * rows.cols() * size_of::<f64>() } else { 0 };
+    let points =
+        if fast_gauss::is_applicable(&kernel, rows.cols()) { n * rows.cols() * size_of::<f64>() } else { 0 };
     let (number, width) = match precision {
         Precision::Single => (size_of::<f32>(), panel_width::<f32>()),
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),

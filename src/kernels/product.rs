@@ -9,7 +9,7 @@
 //! the vectors (`weights`); the rest of this file is for the others.
 //!
 //! Models of many vectors in one to three columns and Gaussians are sums of which not every kernel value is computed
-//! (`gauss`).
+//! (`fast_gauss`).
 //!
 //! Vectors that are multiples of one unit meet rows that are so too in integers (`bytes`), others in single precision.
 //! Kernel values of at most 1 times coefficients as large as machines of C = 1e6 have are double precision from the
@@ -22,7 +22,6 @@
 use ndarray::Array2;
 
 use super::frame::Frame;
-use super::gauss::Fields;
 use super::gram::indices;
 use super::pack::Panels;
 use super::tile::for_each_tile;
@@ -32,6 +31,7 @@ use crate::context::Context;
 use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
+use crate::fast_gauss::FastGaussTransform;
 use crate::memory::{self, TryCollect, TryToVec, get_or_try_init, try_vec};
 use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
 use crate::simd::{Real, lanes};
@@ -90,7 +90,7 @@ pub struct Evaluator {
     /// For the linear kernel; with the units of the outputs, as in [`Packed`].
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
     /// For Gaussians in few columns.
-    fields: OnceLock<Option<Fields>>,
+    fast_gauss: OnceLock<Option<FastGaussTransform>>,
     /// Vectors of multiples of a unit.
     bytes: OnceLock<Option<Packed<f32>>>,
     single: OnceLock<Packed<f32>>,
@@ -120,7 +120,7 @@ impl Evaluator {
             intercepts: intercepts.try_to_vec()?,
             is_large,
             weights: OnceLock::new(),
-            fields: OnceLock::new(),
+            fast_gauss: OnceLock::new(),
             bytes: OnceLock::new(),
             single: OnceLock::new(),
             double: OnceLock::new(),
@@ -168,13 +168,13 @@ impl Evaluator {
         if self.is_empty() || x.rows() == 0 || x.cols() != self.vectors.view().cols() {
             return self.evaluate_pairs(x, way, ctx);
         }
-        let make = || Fields::new(&self.kernel, self.vectors.view(), &self.coefficients, ctx);
-        let Some(fields) = get_or_try_init(&self.fields, make)? else {
+        let make = || FastGaussTransform::new(&self.kernel, self.vectors.view(), &self.coefficients, ctx);
+        let Some(fast_gauss) = get_or_try_init(&self.fast_gauss, make)? else {
             return self.evaluate_pairs(x, way, ctx);
         };
         self.kernel.check_rows("X", x)?;
         let mut out = self.start(x)?;
-        self.run(x, fields.work(), &mut out, ctx, |list, out| fields.add(x, list, out))?;
+        self.run(x, fast_gauss.work(), &mut out, ctx, |list, out| fast_gauss.add(x, list, out))?;
         let out = self.again(x, way, out, ctx)?;
         Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
     }

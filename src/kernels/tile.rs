@@ -3,12 +3,12 @@
 use super::Kernel;
 use super::frame::{Frame, Precision, Sums};
 use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
-use super::gauss::{Extent, FastSum};
 use super::pack::{Panels, RowBlock, method};
 use super::pair::pair_with_itself;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
+use crate::fast_gauss::{GaussSum, GaussTargets};
 use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::simd::Real;
 use crate::simd::blas::{Stored, add_rows};
@@ -94,10 +94,8 @@ pub struct KernelRows<'a> {
     frame: Arc<Frame>,
     packed: Packed<'a>,
     columns: usize,
-    /// Where all rows of the source lie, for kernels whose sums are those of Gaussians in few columns.
-    extent: Option<Arc<Extent>>,
-    /// The columns as points there.
-    points: Vec<f64>,
+    /// The columns, for kernels whose sums are those of Gaussians in few columns.
+    gauss: Option<GaussTargets>,
     /// Kernel values computed, by this source and by those made of it.
     computed: Arc<AtomicU64>,
 }
@@ -129,15 +127,14 @@ impl<'a> KernelRows<'a> {
             frame = frame.with_bytes(source, ctx);
         }
         let frame = Arc::new(frame);
-        let extent = match function {
-            KernelFunction::BuiltIn(kernel) => Extent::of(&kernel, source).map(Arc::new),
+        let gauss = match function {
+            KernelFunction::BuiltIn(kernel) => GaussTargets::new(&kernel, source),
             KernelFunction::Blocks(_) => None,
         };
-        let (packed, points) = (Packed::Precomputed(Vec::new()), Vec::new());
+        let packed = Packed::Precomputed(Vec::new());
         let computed = Arc::default();
         let kept = Precision::Single;
-        let empty =
-            Self { function, precision, kept, source, frame, packed, columns: 0, extent, points, computed };
+        let empty = Self { function, precision, kept, source, frame, packed, columns: 0, gauss, computed };
         empty.with_columns(columns, ctx)
     }
 
@@ -153,9 +150,8 @@ impl<'a> KernelRows<'a> {
             (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, ctx)?),
         };
         let (frame, computed) = (Arc::clone(&self.frame), Arc::clone(&self.computed));
-        let extent = self.extent.clone();
-        let points = extent.as_ref().map_or(Ok(Vec::new()), |extent| extent.points(self.source, columns))?;
-        Ok(Self { packed, columns: columns.len(), frame, extent, points, computed, ..*self })
+        let gauss = self.gauss.as_ref().map(|gauss| gauss.with_rows(self.source, columns)).transpose()?;
+        Ok(Self { packed, columns: columns.len(), frame, gauss, computed, ..*self })
     }
 
     /// Number of columns.
@@ -175,7 +171,7 @@ impl<'a> KernelRows<'a> {
             Packed::Double(panels) => panels.bytes(),
             Packed::Precomputed(columns) | Packed::Blocks(_, columns) => columns.len() * size_of::<usize>(),
         };
-        packed + self.points.len() * size_of::<f64>()
+        packed + self.gauss.as_ref().map_or(0, GaussTargets::bytes)
     }
 
     /// Fills `out[i]` with the kernel values of row `rows[i]` of the source against all columns, rounded to the
@@ -263,8 +259,7 @@ impl<'a> KernelRows<'a> {
             kept: Precision::Double,
             frame: Arc::clone(&self.frame),
             packed: Packed::Precomputed(Vec::new()),
-            extent: None,
-            points: Vec::new(),
+            gauss: None,
             computed: Arc::default(),
             ..*self
         };
@@ -279,7 +274,7 @@ impl<'a> KernelRows<'a> {
 
     /// The same, with every kernel value of a sum computed.
     pub(crate) fn without_fast_sums(self) -> Self {
-        Self { extent: None, points: Vec::new(), ..self }
+        Self { gauss: None, ..self }
     }
 
     /// A sum over rows that is made without a look at every pair; `None` where all kernel values cost less.
@@ -288,17 +283,14 @@ impl<'a> KernelRows<'a> {
         rows: &[usize],
         weights: &[f64],
         ctx: Context<'_>,
-    ) -> Result<Option<FastSum<'_>>> {
-        let Some(extent) = &self.extent else { return Ok(None) };
-        let exactly = self.kept == Precision::Double;
-        let Some(plan) = extent.plan(weights, self.columns, exactly) else { return Ok(None) };
-        let summed = extent.points(self.source, rows)?;
-        FastSum::new(plan, (&summed, weights), &self.points, ctx).map(Some)
+    ) -> Result<Option<GaussSum<'_>>> {
+        let Some(gauss) = &self.gauss else { return Ok(None) };
+        gauss.sum((self.source, rows), weights, self.kept == Precision::Double, ctx)
     }
 
     /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
     /// that [`KernelRows::compute`] writes in the precision that they are kept in, sums in double; or sums in double precision to about ten
-    /// digits of the weights near by, where Gaussians in few columns are summed without a look at every pair (`gauss`).
+    /// digits of the weights near by, where Gaussians in few columns are summed without a look at every pair (`fast_gauss`).
     pub fn add_product(
         &self,
         rows: &[usize],

@@ -1,12 +1,12 @@
 //! The two scans of a pair step: update the gradients and find the most violating variable that can rise; then find
-//! the partner that promises the largest decrease of the objective. In single precision or in double.
+//! the partner that promises the largest decrease of the objective. Gradients are double precision; kernel values are as stored.
 //!
 //! Membership of the index sets is an addend, not a branch: `up` is 0 where a variable can rise and +infinity where
 //! it cannot, `low` is 0 where it can fall and -infinity where it cannot. Arrays are padded to a whole number of
 //! [`STRIDE`] with variables that can do neither. Among equal values the smallest index wins, at every vector width.
 
 use super::blas::Stored;
-use super::{Isa, Operation, Real, Vector, run};
+use super::{Isa, Operation, Vector, run};
 
 /// Lengths are multiples of this: two of the widest vectors.
 pub(crate) const STRIDE: usize = 32;
@@ -21,20 +21,20 @@ pub(crate) struct Extremes {
     pub(crate) low: f64,
 }
 
-struct StepAndScan<'a, T, K> {
-    gradient: &'a mut [T],
-    up: &'a [T],
-    low: &'a [T],
+struct StepAndScan<'a, K> {
+    gradient: &'a mut [f64],
+    up: &'a [f64],
+    low: &'a [f64],
     row_i: &'a [K],
     row_j: &'a [K],
-    step: T,
+    step: f64,
 }
 
 /// gradient += step (row_i - row_j), and the extremes of the result. At most 2^24 variables.
-pub(crate) fn step_and_scan<T: Real, K: Stored>(
-    gradient: &mut [T],
-    up: &[T],
-    low: &[T],
+pub(crate) fn step_and_scan<K: Stored>(
+    gradient: &mut [f64],
+    up: &[f64],
+    low: &[f64],
     row_i: &[K],
     row_j: &[K],
     step: f64,
@@ -43,18 +43,18 @@ pub(crate) fn step_and_scan<T: Real, K: Stored>(
     assert!(n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && n <= COUNTABLE);
     assert!(row_i.len() == n && row_j.len() == n);
     // SAFETY: all slices have n numbers, whole steps of the loop.
-    unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step: T::from_f64(step) }) }
+    unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step }) }
 }
 
-/// Indices are counted in the numbers of the scan: these are exact up to here in single precision.
+/// Larger than any index, which the lanes count as numbers.
 const COUNTABLE: usize = 1 << 24;
 
 /// 0, 1, 2, ...
 #[inline(always)]
-unsafe fn counting<V: Vector>() -> V {
-    let mut numbers = [V::Elem::ZERO; STRIDE / 2];
+unsafe fn counting<V: Vector<Elem = f64>>() -> V {
+    let mut numbers = [0.0; STRIDE / 2];
     for (i, number) in numbers.iter_mut().enumerate() {
-        *number = V::Elem::from_f64(i as f64);
+        *number = i as f64;
     }
     // SAFETY: vectors have at most so many lanes; the rest is the caller's promise.
     unsafe { V::load(numbers.as_ptr()) }
@@ -62,74 +62,74 @@ unsafe fn counting<V: Vector>() -> V {
 
 /// The smallest of the keys in two vectors, and the smallest index among equals.
 #[inline(always)]
-unsafe fn best_lane<V: Vector>(keys: [V; 2], indices: [V; 2]) -> (f64, usize) {
+unsafe fn best_lane<V: Vector<Elem = f64>>(keys: [V; 2], indices: [V; 2]) -> (f64, usize) {
     // SAFETY: the caller's promise is this function's.
     unsafe {
         let best = V::splat(keys[0].min(keys[1]).least());
-        let none = V::splat(V::Elem::from_f64(COUNTABLE as f64));
+        let none = V::splat(COUNTABLE as f64);
         let first = V::select_lt(best, keys[0], none, indices[0]);
         let second = V::select_lt(best, keys[1], none, indices[1]);
-        let mut key = [V::Elem::ZERO; STRIDE / 2];
+        let mut key = [0.0; STRIDE / 2];
         best.store(key.as_mut_ptr());
-        (key[0].to_f64(), first.min(second).least().to_f64() as usize)
+        (key[0], first.min(second).least() as usize)
     }
 }
 
-impl<T: Real, K: Stored> Operation for StepAndScan<'_, T, K> {
+impl<K: Stored> Operation for StepAndScan<'_, K> {
     type Output = Extremes;
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) -> Extremes {
-        let lanes = <T::Of<I> as Vector>::LANES;
+        let lanes = <I::F64 as Vector>::LANES;
         // SAFETY: `step_and_scan` has checked that all arrays have the same length, a multiple of two vectors.
         unsafe {
-            let step = T::Of::<I>::splat(self.step);
-            let mut up = [T::Of::<I>::splat(T::from_f64(f64::INFINITY)); 2];
-            let mut low = [T::Of::<I>::splat(T::from_f64(f64::NEG_INFINITY)); 2];
-            let mut up_index = [T::Of::<I>::zero(); 2];
-            let mut index = [counting::<T::Of<I>>(), T::Of::<I>::zero()];
-            index[1] = index[0].add(T::Of::<I>::splat(T::from_f64(lanes as f64)));
-            let advance = T::Of::<I>::splat(T::from_f64(2.0 * lanes as f64));
+            let step = I::F64::splat(self.step);
+            let mut up = [I::F64::splat(f64::INFINITY); 2];
+            let mut low = [I::F64::splat(f64::NEG_INFINITY); 2];
+            let mut up_index = [I::F64::zero(); 2];
+            let mut index = [counting::<I::F64>(), I::F64::zero()];
+            index[1] = index[0].add(I::F64::splat(lanes as f64));
+            let advance = I::F64::splat(2.0 * lanes as f64);
             let mut at = 0;
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let difference = K::load::<T::Of<I>>(self.row_i.as_ptr().add(p))
-                        .sub(K::load::<T::Of<I>>(self.row_j.as_ptr().add(p)));
-                    let gradient = step.mul_add(difference, T::Of::<I>::load(self.gradient.as_ptr().add(p)));
+                    let difference = K::load::<I::F64>(self.row_i.as_ptr().add(p))
+                        .sub(K::load::<I::F64>(self.row_j.as_ptr().add(p)));
+                    let gradient = step.mul_add(difference, I::F64::load(self.gradient.as_ptr().add(p)));
                     gradient.store(self.gradient.as_mut_ptr().add(p));
-                    let rising = gradient.add(T::Of::<I>::load(self.up.as_ptr().add(p)));
-                    up_index[half] = T::Of::<I>::select_lt(rising, up[half], index[half], up_index[half]);
+                    let rising = gradient.add(I::F64::load(self.up.as_ptr().add(p)));
+                    up_index[half] = I::F64::select_lt(rising, up[half], index[half], up_index[half]);
                     up[half] = rising.min(up[half]);
-                    low[half] = gradient.add(T::Of::<I>::load(self.low.as_ptr().add(p))).max(low[half]);
+                    low[half] = gradient.add(I::F64::load(self.low.as_ptr().add(p))).max(low[half]);
                     index[half] = index[half].add(advance);
                 }
                 at += 2 * lanes;
             }
             let (up, up_index) = best_lane(up, up_index);
-            let highest = T::Of::<I>::zero().sub(low[0].max(low[1])).least();
-            Extremes { up, up_index, low: -highest.to_f64() }
+            let highest = I::F64::zero().sub(low[0].max(low[1])).least();
+            Extremes { up, up_index, low: -highest }
         }
     }
 }
 
-struct Partner<'a, T, K> {
-    gradient: &'a [T],
-    low: &'a [T],
+struct Partner<'a, K> {
+    gradient: &'a [f64],
+    low: &'a [f64],
     row_i: &'a [K],
-    diagonal: &'a [T],
-    diagonal_i: T,
-    gradient_i: T,
-    smallest_curvature: T,
+    diagonal: &'a [f64],
+    diagonal_i: f64,
+    gradient_i: f64,
+    smallest_curvature: f64,
 }
 
 /// The variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
 /// (Fan, Chen, Lin 2005, "WSS 2"); `None` where there is none.
-pub(crate) fn second_order_partner<T: Real, K: Stored>(
-    gradient: &[T],
-    low: &[T],
+pub(crate) fn second_order_partner<K: Stored>(
+    gradient: &[f64],
+    low: &[f64],
     row_i: &[K],
-    diagonal: &[T],
+    diagonal: &[f64],
     diagonal_i: f64,
     gradient_i: f64,
     smallest_curvature: f64,
@@ -137,51 +137,49 @@ pub(crate) fn second_order_partner<T: Real, K: Stored>(
     let n = gradient.len();
     assert!(n.is_multiple_of(STRIDE) && low.len() == n && row_i.len() == n && diagonal.len() == n);
     assert!(n <= COUNTABLE);
-    let [diagonal_i, gradient_i, smallest_curvature] =
-        [diagonal_i, gradient_i, smallest_curvature].map(T::from_f64);
     // SAFETY: all slices have n numbers, whole steps of the loop.
     unsafe { run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature }) }
 }
 
-impl<T: Real, K: Stored> Operation for Partner<'_, T, K> {
+impl<K: Stored> Operation for Partner<'_, K> {
     type Output = Option<usize>;
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) -> Option<usize> {
-        let lanes = <T::Of<I> as Vector>::LANES;
+        let lanes = <I::F64 as Vector>::LANES;
         // SAFETY: `second_order_partner` has checked that all arrays have the same length, a multiple of two vectors.
         unsafe {
-            let gradient_i = T::Of::<I>::splat(self.gradient_i);
-            let diagonal_i = T::Of::<I>::splat(self.diagonal_i);
-            let floor = T::Of::<I>::splat(self.smallest_curvature);
-            let minus_two = T::Of::<I>::splat(T::from_f64(-2.0));
+            let gradient_i = I::F64::splat(self.gradient_i);
+            let diagonal_i = I::F64::splat(self.diagonal_i);
+            let floor = I::F64::splat(self.smallest_curvature);
+            let minus_two = I::F64::splat(-2.0);
             // The best quotient so far as numerator and denominator: comparing by products spares the division.
-            let mut numerator = [T::Of::<I>::zero(); 2];
-            let mut denominator = [T::Of::<I>::splat(T::ONE); 2];
-            let mut best = [T::Of::<I>::zero(); 2];
-            let mut index = [counting::<T::Of<I>>(), T::Of::<I>::zero()];
-            index[1] = index[0].add(T::Of::<I>::splat(T::from_f64(lanes as f64)));
-            let advance = T::Of::<I>::splat(T::from_f64(2.0 * lanes as f64));
+            let mut numerator = [I::F64::zero(); 2];
+            let mut denominator = [I::F64::splat(1.0); 2];
+            let mut best = [I::F64::zero(); 2];
+            let mut index = [counting::<I::F64>(), I::F64::zero()];
+            index[1] = index[0].add(I::F64::splat(lanes as f64));
+            let advance = I::F64::splat(2.0 * lanes as f64);
             let mut at = 0;
             while at < self.gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let falling = T::Of::<I>::load(self.gradient.as_ptr().add(p))
-                        .add(T::Of::<I>::load(self.low.as_ptr().add(p)));
-                    let violation = falling.sub(gradient_i).max(T::Of::<I>::zero());
+                    let falling = I::F64::load(self.gradient.as_ptr().add(p))
+                        .add(I::F64::load(self.low.as_ptr().add(p)));
+                    let violation = falling.sub(gradient_i).max(I::F64::zero());
                     let square = violation.mul(violation);
-                    let sum = T::Of::<I>::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
+                    let sum = I::F64::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
                     let curvature =
-                        minus_two.mul_add(K::load::<T::Of<I>>(self.row_i.as_ptr().add(p)), sum).max(floor);
+                        minus_two.mul_add(K::load::<I::F64>(self.row_i.as_ptr().add(p)), sum).max(floor);
                     let (old, new) = (numerator[half].mul(curvature), square.mul(denominator[half]));
-                    best[half] = T::Of::<I>::select_lt(old, new, index[half], best[half]);
-                    denominator[half] = T::Of::<I>::select_lt(old, new, curvature, denominator[half]);
-                    numerator[half] = T::Of::<I>::select_lt(old, new, square, numerator[half]);
+                    best[half] = I::F64::select_lt(old, new, index[half], best[half]);
+                    denominator[half] = I::F64::select_lt(old, new, curvature, denominator[half]);
+                    numerator[half] = I::F64::select_lt(old, new, square, numerator[half]);
                     index[half] = index[half].add(advance);
                 }
                 at += 2 * lanes;
             }
-            let keys = [0, 1].map(|half| T::Of::<I>::zero().sub(numerator[half].div(denominator[half])));
+            let keys = [0, 1].map(|half| I::F64::zero().sub(numerator[half].div(denominator[half])));
             let (key, index) = best_lane(keys, best);
             (key < 0.0).then_some(index)
         }

@@ -18,11 +18,9 @@
 //! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
 //! the block a step; the update of the gradients rides on the next search.
 
-mod scans;
 mod state;
 mod walk;
 
-use self::scans::{Due, Scans};
 pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
 use super::precision::{KernelValue, is_hopeless};
@@ -31,7 +29,6 @@ use crate::context::{Context, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::TryCollect;
-use crate::simd::Real;
 use crate::simd::blas::add_rows;
 use crate::simd::scan::{second_order_partner, step_and_scan};
 
@@ -46,6 +43,16 @@ const STRETCH: usize = 4_000_000;
 const STEP: usize = 256;
 /// Looks without progress after which a block has stalled: from 20,000 steps in the largest to 300,000 in small ones.
 const PATIENCE: u32 = 20;
+
+/// What is due when the SMO steps end.
+enum Due {
+    /// Nothing: the block is solved, or the maximum number of steps is reached.
+    Nothing,
+    /// A run of the active-set method.
+    Walk,
+    /// A Newton step on the unbounded variables.
+    Direct,
+}
 
 impl<K: KernelValue> Subproblem<K> {
     /// As [`Subproblem::solve`], in stretches with a check of the monitor and at the progress after each; a block that
@@ -110,13 +117,8 @@ impl<K: KernelValue> Subproblem<K> {
         let mut steps = 0;
         loop {
             let left = |steps| Goal { max_steps: goal.max_steps - steps, ..goal };
-            let (made, mut due) = self.step_by_pairs::<f32>(left(steps));
+            let (made, due) = self.step_by_pairs(left(steps));
             steps += made;
-            if due == Due::Precision {
-                let (made, then) = self.step_by_pairs::<f64>(left(steps));
-                steps += made;
-                due = then;
-            }
             let made = match due {
                 Due::Walk => self.walk(left(steps)),
                 Due::Direct => {
@@ -124,16 +126,15 @@ impl<K: KernelValue> Subproblem<K> {
                     self.patience.paid(share);
                     1
                 }
-                Due::Nothing | Due::Precision => return Ok(steps),
+                Due::Nothing => return Ok(steps),
             };
             self.steps += made;
             steps += made;
         }
     }
 
-    /// Makes pair steps by scans of a precision; their number, and what is due then.
-    fn step_by_pairs<T: Real>(&mut self, goal: Goal) -> (u64, Due) {
-        let Some(mut scans) = Scans::<T>::of(self, goal) else { return (0, Due::Precision) };
+    /// Makes SMO steps; returns their number and what is due then.
+    fn step_by_pairs(&mut self, goal: Goal) -> (u64, Due) {
         let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
         let due = loop {
             let mut worst = (f64::NEG_INFINITY, 0, 0.0, 0);
@@ -141,9 +142,9 @@ impl<K: KernelValue> Subproblem<K> {
                 let kernel = self.kernel.values();
                 let line = |i: usize| &kernel[i * self.stride + range.start..i * self.stride + range.end];
                 let found = step_and_scan(
-                    &mut scans.gradient[range.clone()],
-                    &scans.up[range.clone()],
-                    &scans.low[range.clone()],
+                    &mut self.gradient[range.clone()],
+                    &self.up[range.clone()],
+                    &self.low[range.clone()],
                     line(last.0),
                     line(last.1),
                     step,
@@ -157,8 +158,8 @@ impl<K: KernelValue> Subproblem<K> {
             if steps >= goal.max_steps {
                 break Due::Nothing;
             }
-            if violation <= goal.tolerance || scans.is_worn() {
-                break Scans::<T>::END;
+            if violation <= goal.tolerance {
+                break Due::Nothing;
             }
             if self.wait.is_over() {
                 break Due::Walk;
@@ -168,18 +169,18 @@ impl<K: KernelValue> Subproblem<K> {
             }
             let range = self.groups[g].clone();
             let partner = second_order_partner(
-                &scans.gradient[range.clone()],
-                &scans.low[range.clone()],
+                &self.gradient[range.clone()],
+                &self.low[range.clone()],
                 &self.row(i)[range.clone()],
-                &scans.diagonal[range.clone()],
+                &self.diagonal[range.clone()],
                 self.diagonal[i],
                 derivative,
                 SMALLEST_CURVATURE,
             );
-            let Some(j) = partner.map(|j| range.start + j) else { break Scans::<T>::END };
+            let Some(j) = partner.map(|j| range.start + j) else { break Due::Nothing };
             let curvature =
                 (self.diagonal[i] + self.diagonal[j] - 2.0 * self.row(i)[j].wide()).max(SMALLEST_CURVATURE);
-            let between = scans.gradient[j].to_f64() + self.low[j] - derivative;
+            let between = self.gradient[j] + self.low[j] - derivative;
             let (above, below) = (self.end_above(i), self.end_below(j));
             let (room_i, room_j) = (above - self.beta[i], self.beta[j] - below);
             step = (between / curvature).min(room_i).min(room_j);
@@ -189,16 +190,13 @@ impl<K: KernelValue> Subproblem<K> {
             self.beta[j] = if step == room_j { below } else { self.beta[j] - step };
             for moved in [i, j] {
                 self.note_bounds(moved);
-                scans.note(self, moved);
             }
-            scans.wear(step);
             last = (i, j);
             steps += 1;
             self.steps += 1;
             self.patience.spend(self.stride as u64);
             self.wait.spend(self.stride as u64);
         };
-        scans.finish(self);
         (steps, due)
     }
 }

@@ -54,7 +54,6 @@ def naive_averages(tree, X, y):
     return sums, lived
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.05])
 @pytest.mark.parametrize(
     ("which", "split", "kind"),
     [
@@ -64,10 +63,10 @@ def naive_averages(tree, X, y):
         ("digits", "wpq", "dense"),
     ],
 )
-def test_a_leaf_answers_by_the_mean_of_its_hypotheses(which, split, kind, eta, datasets):
+def test_a_leaf_answers_by_the_mean_of_its_hypotheses(which, split, kind, datasets):
     X, y = stream(datasets, which, 600)
     X = {"dense": X, "single": X.astype(np.float32), "sparse": sp.csr_array(X)}[kind]
-    made = {"budget": 12, "gamma": 0.5 if which == "moons" else 0.01, "split": split, "eta": eta}
+    made = {"budget": 12, "gamma": 0.5 if which == "moons" else 0.01, "split": split}
     tree = PerceptronTreeClassifier(**made, sample_size=40, prediction="averaged", random_state=0)
     sums, lived = naive_averages(tree, X, y)
     assert tree.n_leaves_ > 1
@@ -103,10 +102,9 @@ def test_without_a_split_the_tree_is_the_averaged_perceptron(datasets):
         np.testing.assert_allclose(tree.decision_function(X), flat.decision_function(X), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.05])
-def test_learning_does_not_depend_on_who_answers(eta, datasets):
+def test_learning_does_not_depend_on_who_answers(datasets):
     X, y = stream(datasets, "moons")
-    made = {"budget": 15, "gamma": 0.5, "eta": eta, "random_state": 0}
+    made = {"budget": 15, "gamma": 0.5, "random_state": 0}
     last = PerceptronTreeClassifier(**made).fit(X, y)
     averaged = PerceptronTreeClassifier(**made, prediction="averaged").fit(X, y)
     assert last.n_leaves_ == averaged.n_leaves_ > 1

@@ -99,7 +99,7 @@ def test_offsets_cost_no_digit_that_the_rows_have(learner: Any) -> None:
     model = copy.deepcopy(learner)
     # Planes through the origin ask where it is.
     if getattr(learner, "split", "zpq") in ("wpq", "rndw-rnds"):
-        model.set_params(split="went-opts")
+        model.set_params(split="ent-opts")
     here = copy.deepcopy(model).fit(X.astype(np.float32), y)
     there = copy.deepcopy(model).fit((X + 4096).astype(np.float32), y)
     assert np.array_equal(here.mistake_rows_, there.mistake_rows_)

@@ -43,7 +43,6 @@ CASES = {
     "KernelPerceptron(policy='projectron++', gamma=30.0, n_epochs=2)": (2500, 40),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, random_state=0)": (2000, 1500),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, split='ent-rnds', random_state=0)": (2000, 1500),
-    "PerceptronTreeClassifier(budget=100, gamma=30.0, eta=0.05, random_state=0)": (2000, 1500),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, prediction='averaged', random_state=0)": (2000, 1500),
     "PerceptronTreeClassifier(budget=100, gamma=30.0, split='zpq', sample_size=60)": (
         5000,

@@ -13,14 +13,14 @@ use svmarrow::io::svmlight::{self, ReadOptions};
 /// Fisher's iris in LIBSVM's form: 150 rows, 4 columns, labels 0, 1, 2.
 const IRIS: &str = include_str!("iris.svmlight");
 
-struct Scratch(tempfile::TempDir);
+pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
@@ -39,7 +39,7 @@ fn dense(rows: Rows<'_>) -> Vec<Vec<f64>> {
     out
 }
 
-fn iris() -> Vec<Vec<f64>> {
+pub(crate) fn iris() -> Vec<Vec<f64>> {
     let data = svmlight::read_from(IRIS.as_bytes(), Path::new("iris"), &ReadOptions::default()).unwrap();
     dense(data.rows.view())
 }

@@ -1,5 +1,6 @@
 //! Integration tests of the crate's public face.
 
+mod estimators;
 mod io;
 mod pursuit;
 mod reference;

@@ -105,8 +105,6 @@ class TreeSizes(NamedTuple):
     sample: int
     max_leaves: int | None
     split: str
-    #: Whether leaves project: then each may keep the factor of its kernel matrix.
-    projects: bool
 
     def whole(self, n: int, passes: int) -> int:
         """Bytes of so many passes over n rows."""
@@ -150,8 +148,6 @@ class TreeSizes(NamedTuple):
         rules = (leaves - 1) * (rows.single * rows.features if self._is_linear else 0)
         pools = leaves + (0 if self._is_linear else leaves - 1)
         packed = rows.packed(self._vectors(leaves), pools=pools)
-        if self.projects:
-            packed += leaves * (self.budget + 1) * (4 * self.budget + 64)
         # Coefficients, and what their averages take.
         packed += 16 * leaves * self.budget * self.outputs
         return rows.plain(stored, rows.single) + 120 * stored + packed + rules + 16 * leaves * self.sample

@@ -44,7 +44,7 @@ __all__ = ["PerceptronTreeClassifier"]
 SPLITS = (
     "wpq",
     "zpq",
-    *(f"{part}-{chosen}" for part in ("rndw", "bal", "ent", "went") for chosen in ("rnds", "inds", "opts")),
+    *(f"{part}-{chosen}" for part in ("rndw", "bal", "ent") for chosen in ("rnds", "inds", "opts")),
 )
 _TREE_RULES: dict[str, Rule] = {
     "budget": integer(least=1, most=2**31 - 1),
@@ -73,20 +73,14 @@ class PerceptronTreeClassifier(StreamClassifier):
         normal w of a hyperplane that divides the rows, "zpq" the side z of each row, which new rows learn
         from their nearest neighbour. The others divide first and select then, as in "bal-opts". Partitions:
         "rndw", by a random hyperplane; "bal", by the kernel values of one vector, that of the best split;
-        "ent", of the vector with the purest side (least entropy of the labels); "went", of the vector with
-        the purest sides weighted by size. Selections: "rnds", random vectors; "inds", the vectors that the
-        rule sends to a side (of too many, the newest); "opts", those that keep the answers best.
+        "ent", of the vector with the purest side (least entropy of the labels). Selections: "rnds", random
+        vectors; "inds", the vectors that the rule sends to a side (of too many, the newest); "opts", those
+        that keep the answers best.
     child_budget : int or None, default=None
         C: most vectors that a side begins with; None is half of `budget`. At most `budget`.
     max_leaves : int or None, default=None
         Most leaves; None is no limit. Where there are so many, a leaf whose budget is spent takes up no new
         vectors (with 1 the tree is one perceptron of the policy "stop").
-    eta : float, default=0.0
-        Distance in kernel space: a mistake on a row this near to the span of its leaf's vectors adds the
-        row's projection to their coefficients, as in a Projectron, and takes up no vector. So leaves last
-        longer and are fewer. 0 projects nothing, as in the paper. Larger values are worth a try where rows
-        are noisy: on a9a 0.2 took a hundredth off the mistakes, with 3 leaves instead of 72. Rows in single
-        precision within 3e-3 of the span, relative to their length, are projected whatever a positive eta is.
     prediction : {"last", "averaged"}, default="last"
         Who answers at prediction: the last hypothesis of the row's leaf, as in the paper; or the average of
         all hypotheses that the leaf had since it began, each weighted by the rows that it saw. What is learnt
@@ -167,7 +161,6 @@ class PerceptronTreeClassifier(StreamClassifier):
         **_TREE_RULES,
         "child_budget": either(none, integer(least=1)),
         "max_leaves": either(none, integer(least=1, most=2**31 - 1)),
-        "eta": real(least=0.0),
         "prediction": one_of("last", "averaged"),
         **STREAM_RULES,
     }
@@ -179,7 +172,6 @@ class PerceptronTreeClassifier(StreamClassifier):
         split: str = "wpq",
         child_budget: int | None = None,
         max_leaves: int | None = None,
-        eta: float = 0.0,
         prediction: Literal["last", "averaged"] = "last",
         sample_size: int = 512,
         draws: int = 100,
@@ -196,7 +188,6 @@ class PerceptronTreeClassifier(StreamClassifier):
         self.split = split
         self.child_budget = child_budget
         self.max_leaves = max_leaves
-        self.eta = eta
         self.prediction = prediction
         self.sample_size = sample_size
         self.draws = draws
@@ -228,7 +219,6 @@ class PerceptronTreeClassifier(StreamClassifier):
             "child_budget": int(child_budget),
             "sample_size": int(self.sample_size),
             "draws": int(self.draws),
-            "eta": float(self.eta),
             "max_leaves": 2**62 if self.max_leaves is None else int(self.max_leaves),
         }
         n_jobs = threads(self.n_jobs) if self.split.startswith("bal") else 1
@@ -255,7 +245,7 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     def _sizes(self, X: Any, outputs: int) -> TreeSizes:
         leaves = None if self.max_leaves is None else int(self.max_leaves)
-        own = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split, self.eta > 0)
+        own = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split)
         return TreeSizes(Rows(X), outputs, *own)
 
     def _after_load(self) -> None:
@@ -327,7 +317,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         -------
         ndarray of int64 of shape (n,)
             The vectors of the row's leaf, and one for each inner node on its path whose rule is a kernel
-            value (the partitions "bal", "ent" and "went"). The distances of "zpq" are not among them.
+            value (the partitions "bal" and "ent"). The distances of "zpq" are not among them.
         """
         return self._routes(X)[:, 2]
 

@@ -12,7 +12,6 @@ use crate::context::Context;
 use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
-use crate::io::byte_rows::ByteRows;
 use crate::io::container::{self, Container, Metadata, Tensor};
 use crate::io::grid::Grid;
 use crate::io::lines::MOST_COLUMNS;
@@ -153,13 +152,13 @@ fn expansion(
     check_vectors(kernel, view, ctx)?;
     let all = expected.0 * expected.1;
     let numbers = match (grid, places) {
-        (Some((steps, zeros)), None) => Grid { codes: coefficients.bytes(ctx)?, steps, zeros }.values()?,
+        (Some((steps, zeros)), None) => grid_values(coefficients.bytes(ctx)?, steps, &zeros)?,
         (None, None) => coefficients.f64s(ctx)?,
         (Some((steps, zeros)), Some(places)) => {
             let mut codes: Vec<u8> = memory::try_zeros("the codes of the coefficients", all)?;
             codes.iter_mut().enumerate().for_each(|(i, code)| *code = zeros[i % zeros.len()]);
             marked(&places).zip(coefficients.bytes(ctx)?).for_each(|(place, code)| codes[place] = code);
-            Grid { codes, steps, zeros }.values()?
+            grid_values(codes, steps, &zeros)?
         }
         (None, Some(places)) => {
             let mut numbers: Vec<f64> = memory::try_zeros("the coefficients", all)?;
@@ -231,6 +230,12 @@ fn check_places(
     Ok(())
 }
 
+/// Coefficients from their codes and the codes of 0.
+fn grid_values(codes: Vec<u8>, steps: Vec<f64>, zeros: &[u8]) -> Result<Vec<f64>> {
+    let lows = zeros.iter().map(|&zero| -i16::from(zero)).try_collect_vec()?;
+    Grid { codes, steps, lows }.values(zeros.len())
+}
+
 /// Vectors of bytes on a grid.
 fn byte_rows(
     tensors: &mut BTreeMap<String, Tensor<'_>>,
@@ -251,23 +256,24 @@ fn byte_rows(
     if lows.len() != 1 && lows.len() != d || d == 0 {
         return Err(format!("vectors.lows has {} numbers for {d} columns", lows.len()).into());
     }
-    let rows = ByteRows { codes: tensor.bytes(ctx)?, lows, step };
+    let grid = Grid { codes: tensor.bytes(ctx)?, lows, steps };
     match kind {
-        "F32" => Ok(rows.values::<f32>(m, d)?.into()),
-        "F64" => Ok(rows.values::<f64>(m, d)?.into()),
+        "F32" => matrix((m, d), grid.values::<f32>(d)?),
+        "F64" => matrix((m, d), grid.values::<f64>(d)?),
         _ => Err(format!("vectors.dtype is {kind:?}, expected F32 or F64").into()),
     }
 }
 
+fn matrix<T: DenseElement>(shape: (usize, usize), values: Vec<T>) -> Result<OwnedRows, Trouble> {
+    Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
+}
+
 fn dense(tensor: &Tensor<'_>, ctx: Context<'_>) -> Result<OwnedRows, Trouble> {
-    fn array<T: DenseElement>(tensor: &Tensor<'_>, values: Vec<T>) -> Result<OwnedRows, Trouble> {
-        let shape = (tensor.shape[0], tensor.shape[1]);
-        Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
-    }
+    let shape = (tensor.shape[0], tensor.shape[1]);
     match tensor.dtype {
-        Dtype::U8 => array(tensor, tensor.bytes(ctx)?),
-        Dtype::F32 => array(tensor, tensor.f32s(ctx)?),
-        _ => array(tensor, tensor.f64s(ctx)?),
+        Dtype::U8 => matrix(shape, tensor.bytes(ctx)?),
+        Dtype::F32 => matrix(shape, tensor.f32s(ctx)?),
+        _ => matrix(shape, tensor.f64s(ctx)?),
     }
 }
 

@@ -90,7 +90,6 @@ pub fn from_expansion(
         sample: params.sample,
         draws: params.draws,
         max_leaves: usize::MAX,
-        eta: 0.0,
         strategy: params.strategy,
     };
     tree.check()?;

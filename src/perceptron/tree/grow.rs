@@ -8,8 +8,6 @@
 //! takes, each weighted by the rows that it saw (Freund and Schapire, Machine Learning 37, 1999): averages answer at
 //! prediction, if they are asked to, and learn nothing. They begin anew where a leaf's vectors are chosen: in a child.
 //!
-//! With eta a mistake within eta of the span of the leaf's vectors is projected (`project`).
-//!
 //! Between two rows no leaf has more than B vectors. Where no rule divides the sample of a leaf (all rows alike), it
 //! stays a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split, see `split`.
 
@@ -45,8 +43,6 @@ pub struct TreeParams {
     pub draws: usize,
     /// Most leaves: where there are so many, a leaf whose budget is spent stops learning new vectors.
     pub max_leaves: usize,
-    /// Rows within this distance of the span of their leaf's vectors, in kernel space, are projected; 0 projects none.
-    pub eta: f64,
     /// How a leaf is split.
     pub strategy: Strategy,
 }
@@ -62,7 +58,6 @@ impl TreeParams {
         Error::check_param(fits, "child_budget", self.child_budget, rule)?;
         Error::check_param(self.sample > 1, "sample_size", self.sample, "at least 2")?;
         Error::check_param(self.max_leaves > 0, "max_leaves", 0, "at least 1")?;
-        Error::check_not_negative("eta", self.eta)?;
         Error::check_param(self.draws > 0, "draws", 0, "at least 1")
     }
 }
@@ -198,14 +193,6 @@ impl<T: Real> Tree<T> {
         let known = leaf.ids.iter().position(|&known| known == id);
         let slot = known.unwrap_or(leaf.ids.len());
         let full = grown && leaf.ids.len() >= self.params.budget;
-        if known.is_none() && self.params.eta > 0.0 {
-            let room = (&mut self.other, &mut self.lines);
-            let goal = (self.params.eta, !full);
-            if leaf.project((&self.formula, &self.row, update), goal, &self.store, room)? {
-                self.store.release(id, &mut self.other);
-                return Ok(true);
-            }
-        }
         if known.is_some() || full {
             // The leaf holds its one reference already, or learns no new vectors.
             self.store.release(id, &mut self.other);

@@ -10,7 +10,6 @@
 //! | `rows` | the store |
 //! | `node` | branching rules, leaves, the way of a row |
 //! | `grow` | algorithm 2: a row is learnt, a leaf overflows |
-//! | `project` | leaves that learn from projections |
 //! | `split` | algorithms 3 and 4: partitions and selections |
 //! | `strategy` | their names |
 //! | `program` | the quadratic program of a selection |
@@ -26,7 +25,6 @@ mod interior;
 mod node;
 mod predictor;
 mod program;
-mod project;
 mod rows;
 mod selection;
 mod split;

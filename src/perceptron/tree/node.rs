@@ -12,7 +12,6 @@
 use crate::error::Result;
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
 use crate::memory::TryGrow;
-use crate::perceptron::factor::Factor;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 
@@ -90,8 +89,6 @@ pub(super) struct Leaf<T> {
     /// Rows with their classes: a uniform sample of the `seen` rows that came here.
     pub(super) sample: Vec<(u32, u32)>,
     pub(super) seen: u64,
-    /// Of its vectors, where leaves project and it was needed.
-    pub(super) factor: Option<Factor>,
 }
 
 impl<T: Real> Leaf<T> {
@@ -107,7 +104,6 @@ impl<T: Real> Leaf<T> {
             intercepts,
             sample: Vec::new(),
             seen: 0,
-            factor: None,
         }
     }
 

@@ -176,7 +176,7 @@ impl<T: Real> Problem<'_, T> {
                 let divided = match partition {
                     Partition::RandomHyperplane => self.random_hyperplane(random)?,
                     Partition::Balanced => self.balanced(selection, random, counter)?,
-                    Partition::Entropy | Partition::WeightedEntropy => self.purest(partition)?,
+                    Partition::Entropy => self.purest()?,
                 };
                 let select = |(cut, rows): Divided<T>| {
                     let selected = self.select(selection, &cut, &rows, random, counter)?;
@@ -331,14 +331,11 @@ impl<T: Real> Problem<'_, T> {
         best.map_or(Ok(None), |(j, _)| self.by_vector(j))
     }
 
-    fn purest(&self, partition: Partition) -> Result<Option<Divided<T>>> {
+    fn purest(&self) -> Result<Option<Divided<T>>> {
         let score = |rows: &[bool]| {
-            let (left, a) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
-            let (right, b) = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
-            match partition {
-                Partition::WeightedEntropy => (left * a as f64 + right * b as f64) / (a + b) as f64,
-                _ => left.min(right),
-            }
+            let left = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
+            let right = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
+            left.min(right)
         };
         let mut purest: Option<(usize, f64)> = None;
         for j in 0..self.m() {
@@ -453,7 +450,7 @@ fn smallest_half(gains: &[f64]) -> Result<Vec<bool>> {
 }
 
 /// Entropy of some classes, and how many rows there are.
-fn entropy(labels: impl Iterator<Item = u32>) -> (f64, usize) {
+fn entropy(labels: impl Iterator<Item = u32>) -> f64 {
     let mut counts: Vec<usize> = Vec::new();
     for label in labels {
         if counts.len() <= label as usize {
@@ -463,7 +460,7 @@ fn entropy(labels: impl Iterator<Item = u32>) -> (f64, usize) {
     }
     let total: usize = counts.iter().sum();
     let parts = counts.iter().filter(|c| **c > 0).map(|c| *c as f64 / total as f64);
-    (parts.map(|p| -p * p.ln()).sum(), total)
+    parts.map(|p| -p * p.ln()).sum()
 }
 
 #[cfg(test)]
@@ -480,8 +477,7 @@ mod tests {
 
     #[test]
     fn entropies_by_hand() {
-        let (h, n) = entropy([0, 0, 1, 1].into_iter());
-        assert!((h - std::f64::consts::LN_2).abs() < 1e-15 && n == 4);
-        assert_eq!(entropy([2, 2].into_iter()), (0.0, 2));
+        assert!((entropy([0, 0, 1, 1].into_iter()) - std::f64::consts::LN_2).abs() < 1e-15);
+        assert_eq!(entropy([2, 2].into_iter()), 0.0);
     }
 }

@@ -219,7 +219,6 @@ impl TreeState {
                         intercepts: self.intercepts.row(node).iter().copied().try_collect_vec()?,
                         sample,
                         seen: self.leaf_seen[node],
-                        factor: None,
                     }));
                     continue;
                 }

@@ -6,7 +6,7 @@
 //! | joint, linear (WPQ) | w = -d/|d|, d = sum_i (c_p - c_q)(x_i) x_i/|x_i|; z = [w'x > median] |
 //! | random (RNDW) | a random hyperplane through the median |
 //! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
-//! | entropy (ENT) | the b_j with the least entropy of a side, or of both weighted by their size |
+//! | entropy (ENT) | the b_j with the least entropy of the labels of a side |
 
 /// Where the children's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +15,8 @@ pub enum Partition {
     RandomHyperplane,
     /// BAL.
     Balanced,
-    /// ENT as printed: the purer side counts.
+    /// ENT: the purer side counts.
     Entropy,
-    /// ENT with both sides, weighted by size.
-    WeightedEntropy,
 }
 
 /// Where the children's vectors come from.
@@ -56,7 +54,6 @@ impl Strategy {
             "rndw" => Partition::RandomHyperplane,
             "bal" => Partition::Balanced,
             "ent" => Partition::Entropy,
-            "went" => Partition::WeightedEntropy,
             _ => return None,
         };
         let selection = match selection {

@@ -276,7 +276,7 @@ def _perceptrons() -> None:
         30_000,
         **both,
     )
-    for split in ("wpq", "zpq", "bal-opts", "rndw-opts", "ent-inds", "went-opts"):
+    for split in ("wpq", "zpq", "bal-opts", "rndw-opts", "ent-inds"):
         model = PerceptronTreeClassifier(split=split, budget=50, random_state=0)
         learner(f"PerceptronTreeClassifier {split}", model, "plain two", 40_000, 1000, **both)
     large = PerceptronTreeClassifier(budget=4000, random_state=0)

@@ -1,0 +1,139 @@
+//! Regularized least squares: [`LeastSquares`].
+
+use super::finite_rows;
+use super::kernel_choice::{KernelChoice, kernel_setters};
+use super::model::{Classifier, Regressor, Strategy, encode, targets_of};
+use crate::context::Context;
+use crate::data::{IntoRows, Rows};
+use crate::error::{Error, Result};
+use crate::expansion::KernelExpansion;
+use crate::least_squares::{Problem, solve};
+use crate::memory::TryCollect;
+use ndarray::{ArrayView2, aview1};
+
+/// Regularized least squares in the feature space of a kernel, solved exactly in O(n_samples^3) operations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeastSquares {
+    kernel: KernelChoice,
+    alpha: f64,
+    fit_intercept: bool,
+}
+
+/// Builds a [`LeastSquares`].
+#[derive(Debug, Clone)]
+pub struct LeastSquaresBuilder(LeastSquares);
+
+impl LeastSquares {
+    /// Returns a builder with the defaults alpha = 1, an RBF kernel and no intercept.
+    pub fn builder() -> LeastSquaresBuilder {
+        LeastSquaresBuilder(Self { kernel: KernelChoice::default(), alpha: 1.0, fit_intercept: false })
+    }
+
+    /// Fits a function to targets.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is not one target for each sample, [`Error::NotFinite`], [`Error::Layout`],
+    /// [`Error::NotPositiveDefinite`] if the system cannot be solved with this alpha, [`Error::Memory`].
+    pub fn fit<'a, X>(&self, x: X, targets: &[f64]) -> Result<Regressor>
+    where
+        X: IntoRows<'a>,
+    {
+        self.fit_in(x, targets, Context::default())
+    }
+
+    /// As [`LeastSquares::fit`], in a context.
+    ///
+    /// # Errors
+    /// As [`LeastSquares::fit`], and [`Error::Stopped`].
+    pub fn fit_in<'a, X>(&self, x: X, targets: &[f64], context: Context<'_>) -> Result<Regressor>
+    where
+        X: IntoRows<'a>,
+    {
+        let targets = aview1(targets).insert_axis(ndarray::Axis(1));
+        Regressor::new(self.expansion(finite_rows(x)?, targets, context)?, None)
+    }
+
+    /// Fits a classifier: an output for each class with the targets 1 and -1, or a single output for two classes.
+    ///
+    /// # Errors
+    /// As [`LeastSquares::fit`], and [`Error::Param`] for fewer than two classes.
+    pub fn fit_classifier<'a, X, L>(&self, x: X, labels: &[L]) -> Result<Classifier<L>>
+    where
+        X: IntoRows<'a>,
+        L: Ord + Clone,
+    {
+        self.fit_classifier_in(x, labels, Context::default())
+    }
+
+    /// As [`LeastSquares::fit_classifier`], in a context.
+    ///
+    /// # Errors
+    /// As [`LeastSquares::fit_classifier`], and [`Error::Stopped`].
+    pub fn fit_classifier_in<'a, X, L>(
+        &self,
+        x: X,
+        labels: &[L],
+        context: Context<'_>,
+    ) -> Result<Classifier<L>>
+    where
+        X: IntoRows<'a>,
+        L: Ord + Clone,
+    {
+        let (classes, indices) = encode(labels)?;
+        let targets = targets_of(&indices, classes.len())?;
+        let expansion = self.expansion(finite_rows(x)?, targets.view(), context)?;
+        Classifier::new(expansion, classes, Strategy::OneVsRest, Vec::new())
+    }
+
+    fn expansion(
+        &self,
+        rows: Rows<'_>,
+        targets: ArrayView2<'_, f64>,
+        context: Context<'_>,
+    ) -> Result<KernelExpansion> {
+        let (kernel, fit_intercept) = (self.kernel.resolve(rows)?, self.fit_intercept);
+        let problem = Problem {
+            kernel: kernel.into(),
+            rows: rows.reborrow(),
+            targets: targets.reborrow(),
+            fit_intercept,
+            weights: None,
+        };
+        let solution = solve(&problem, self.alpha, false, context)?;
+        let all: Vec<usize> = (0..rows.rows()).try_collect_vec()?;
+        KernelExpansion::new(kernel, rows.gather(&all)?, solution.coefficients, solution.intercepts)
+    }
+}
+
+impl LeastSquaresBuilder {
+    kernel_setters!();
+
+    /// Sets alpha, the weight of the squared norm of the function; the default is 1.
+    #[must_use]
+    pub fn alpha(mut self, alpha: f64) -> Self {
+        self.0.alpha = alpha;
+        self
+    }
+
+    /// Sets whether a constant that is not penalised is fitted; the default is no.
+    #[must_use]
+    pub fn fit_intercept(mut self, fit_intercept: bool) -> Self {
+        self.0.fit_intercept = fit_intercept;
+        self
+    }
+
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// [`Error::Param`].
+    pub fn build(self) -> Result<LeastSquares> {
+        Error::check_param(
+            self.0.alpha > 0.0 && self.0.alpha.is_finite(),
+            "alpha",
+            self.0.alpha,
+            "positive and finite",
+        )?;
+        self.0.kernel.check()?;
+        Ok(self.0)
+    }
+}

@@ -1,0 +1,183 @@
+//! Kernel matching pursuit: [`MatchingPursuit`].
+
+use super::finite_rows;
+use super::kernel_choice::{KernelChoice, kernel_setters};
+use super::model::{Classifier, Regressor, Strategy, encode, targets_of};
+use crate::context::Context;
+use crate::data::{IntoRows, Rows};
+use crate::error::{Error, Result};
+use crate::expansion::KernelExpansion;
+use crate::kernel::Kernel;
+use crate::matching_pursuit::{
+    BuiltIn, Coefficients, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
+};
+use crate::memory::{TryToVec, try_to_matrix};
+use crate::path::{Form, PathView, path_coefficients};
+use ndarray::{ArrayView2, aview1, s};
+
+/// Bytes for the values of the kernel functions on the training samples.
+const DICTIONARY_BYTES: usize = 2_000_000_000;
+
+/// Kernel matching pursuit with squared error: few kernel functions around training samples, chosen greedily, with the best
+/// coefficients after each choice (back-fitting).
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatchingPursuit {
+    kernel: KernelChoice,
+    n_vectors: usize,
+    tolerance: f64,
+    fit_intercept: bool,
+}
+
+/// Builds a [`MatchingPursuit`].
+#[derive(Debug, Clone)]
+pub struct MatchingPursuitBuilder(MatchingPursuit);
+
+impl MatchingPursuit {
+    /// Returns a builder for at most `n_vectors` functions, with an RBF kernel and an intercept.
+    pub fn builder(n_vectors: usize) -> MatchingPursuitBuilder {
+        let kernel = KernelChoice::default();
+        MatchingPursuitBuilder(Self { kernel, n_vectors, tolerance: 0.0, fit_intercept: true })
+    }
+
+    /// Fits a function to targets.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is not one target for each sample, [`Error::NotFinite`], [`Error::Layout`],
+    /// [`Error::Memory`].
+    pub fn fit<'a, X>(&self, x: X, targets: &[f64]) -> Result<Regressor>
+    where
+        X: IntoRows<'a>,
+    {
+        self.fit_in(x, targets, Context::default())
+    }
+
+    /// As [`MatchingPursuit::fit`], in a context. If the monitor asks for a stop, the functions chosen until then are returned.
+    ///
+    /// # Errors
+    /// As [`MatchingPursuit::fit`].
+    pub fn fit_in<'a, X>(&self, x: X, targets: &[f64], context: Context<'_>) -> Result<Regressor>
+    where
+        X: IntoRows<'a>,
+    {
+        let targets = aview1(targets).insert_axis(ndarray::Axis(1));
+        Regressor::new(self.expansion(finite_rows(x)?, targets, context)?, None)
+    }
+
+    /// Fits a classifier: an output for each class with the targets 1 and -1, or a single output for two classes. All outputs
+    /// share the functions.
+    ///
+    /// # Errors
+    /// As [`MatchingPursuit::fit`], and [`Error::Param`] for fewer than two classes.
+    pub fn fit_classifier<'a, X, L>(&self, x: X, labels: &[L]) -> Result<Classifier<L>>
+    where
+        X: IntoRows<'a>,
+        L: Ord + Clone,
+    {
+        self.fit_classifier_in(x, labels, Context::default())
+    }
+
+    /// As [`MatchingPursuit::fit_classifier`], in a context; a stop is handled as in [`MatchingPursuit::fit_in`].
+    ///
+    /// # Errors
+    /// As [`MatchingPursuit::fit_classifier`].
+    pub fn fit_classifier_in<'a, X, L>(
+        &self,
+        x: X,
+        labels: &[L],
+        context: Context<'_>,
+    ) -> Result<Classifier<L>>
+    where
+        X: IntoRows<'a>,
+        L: Ord + Clone,
+    {
+        let (classes, indices) = encode(labels)?;
+        let targets = targets_of(&indices, classes.len())?;
+        let expansion = self.expansion(finite_rows(x)?, targets.view(), context)?;
+        Classifier::new(expansion, classes, Strategy::OneVsRest, Vec::new())
+    }
+
+    fn expansion(
+        &self,
+        rows: Rows<'_>,
+        targets: ArrayView2<'_, f64>,
+        context: Context<'_>,
+    ) -> Result<KernelExpansion> {
+        let kernel = self.kernel.resolve(rows)?;
+        Error::check_param(
+            kernel != Kernel::Precomputed,
+            "kernel",
+            "precomputed",
+            "computed from the samples",
+        )?;
+        Error::check_len("targets (one for each sample)", rows.rows(), targets.nrows())?;
+        let functions = KernelFunctions::new(kernel, rows.reborrow(), rows.reborrow(), None)?;
+        let task = Task {
+            functions: &[&functions],
+            targets: targets.reborrow(),
+            weights: None,
+            constant: self.fit_intercept,
+            loss: &BuiltIn::Squared,
+            squared: true,
+            validation: None,
+        };
+        let params = MatchingParams {
+            variant: Variant::BackFitting,
+            functions: self.n_vectors,
+            steps: None,
+            every: 1,
+            tolerance: self.tolerance,
+            patience: None,
+            measure: Measure::Loss,
+            storage: Storage { single: !rows.is_f64(), budget: DICTIONARY_BYTES },
+            sample: None,
+            seed: 0,
+        };
+        let fit = matching_pursuit(&task, &params, context)?;
+        let coefficients = match &fit.coefficients {
+            Coefficients::Factor { factor, projections } => {
+                let path = PathView { projections: projections.view(), form: Form::Factored(factor.view()) };
+                path_coefficients(&path, factor.nrows())?
+            }
+            Coefficients::Steps(_) => unreachable!("squared error has a factor"),
+        };
+        // A constant that is there from the start has the first coefficients; a stop may come before it.
+        let first = coefficients.nrows() - fit.order.len();
+        let intercepts = if first == 1 {
+            coefficients.row(0).to_slice().expect("made row-major").try_to_vec()?
+        } else {
+            crate::memory::try_filled("the intercepts", targets.ncols(), 0.0)?
+        };
+        let coefficients = try_to_matrix(coefficients.slice(s![first.., ..]))?;
+        KernelExpansion::new(kernel, rows.gather(&fit.order)?, coefficients, intercepts)
+    }
+}
+
+impl MatchingPursuitBuilder {
+    kernel_setters!();
+
+    /// Sets the share of the targets' norm at which the pursuit ends early; the default is 0.
+    #[must_use]
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.0.tolerance = tolerance;
+        self
+    }
+
+    /// Sets whether the constant function is in the basis from the start; the default is yes.
+    #[must_use]
+    pub fn fit_intercept(mut self, fit_intercept: bool) -> Self {
+        self.0.fit_intercept = fit_intercept;
+        self
+    }
+
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// [`Error::Param`].
+    pub fn build(self) -> Result<MatchingPursuit> {
+        Error::check_param(self.0.n_vectors > 0, "n_vectors", 0, "at least 1")?;
+        let share = (0.0..1.0).contains(&self.0.tolerance);
+        Error::check_param(share, "tolerance", self.0.tolerance, "in [0, 1)")?;
+        self.0.kernel.check()?;
+        Ok(self.0)
+    }
+}

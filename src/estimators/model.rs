@@ -1,0 +1,344 @@
+//! Fitted models: a kernel expansion and the meaning of its outputs.
+
+use super::finite_rows;
+use crate::context::Context;
+use crate::data::IntoRows;
+use crate::error::{Error, Result};
+use crate::expansion::KernelExpansion;
+use crate::kernels::Evaluator;
+use crate::memory::{TryCollect, try_to_vec};
+use crate::multiclass::{CodeMatrix, Decoder, winners};
+use crate::svm::Certificate;
+use ndarray::Array2;
+
+/// A model whose outputs are those of a kernel expansion.
+pub trait Model: Sized {
+    /// Returns the expansion.
+    fn expansion(&self) -> &KernelExpansion;
+
+    /// Returns the same model with another expansion, as a reduction needs it.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the expansion has another number of outputs.
+    fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self>;
+}
+
+/// Which binary machines make up a classifier of several classes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// A machine for each pair of classes; the class with the most votes is predicted.
+    #[default]
+    OneVsOne,
+    /// A machine for each class; the class with the largest output is predicted.
+    OneVsRest,
+}
+
+/// An expansion that is ready to be evaluated.
+pub(super) struct Prepared {
+    pub(super) expansion: KernelExpansion,
+    evaluator: Evaluator,
+}
+
+impl Prepared {
+    pub(super) fn new(expansion: KernelExpansion) -> Result<Self> {
+        let evaluator = Evaluator::new(&expansion.view())?;
+        Ok(Self { expansion, evaluator })
+    }
+
+    /// Returns the prepared form of an expansion with as many outputs as this one.
+    fn replaced(&self, expansion: KernelExpansion) -> Result<Self> {
+        let outputs = self.expansion.intercepts.len();
+        Error::check_len("outputs of the expansion", outputs, expansion.intercepts.len())?;
+        Self::new(expansion)
+    }
+
+    /// Returns the outputs (n_samples, n_outputs).
+    fn outputs<'a, X>(&self, x: X, context: Context<'_>) -> Result<Array2<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.evaluator.evaluate(finite_rows(x)?, context)
+    }
+
+    /// Returns the first output of each sample.
+    fn first_output<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.outputs(x, context)?.column(0).iter().copied().try_collect_vec()
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let view = self.expansion.view();
+        f.debug_struct("KernelExpansion")
+            .field("kernel", &view.kernel)
+            .field("vectors", &view.len())
+            .field("outputs", &view.outputs())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A fitted classifier with labels of type `L`.
+#[derive(Debug)]
+pub struct Classifier<L> {
+    prepared: Prepared,
+    classes: Vec<L>,
+    strategy: Strategy,
+    certificates: Vec<Certificate>,
+}
+
+impl<L: Clone> Classifier<L> {
+    pub(super) fn new(
+        expansion: KernelExpansion,
+        classes: Vec<L>,
+        strategy: Strategy,
+        certificates: Vec<Certificate>,
+    ) -> Result<Self> {
+        let (n, q) = (classes.len(), expansion.intercepts.len());
+        let expected = match strategy {
+            _ if n <= 2 => 1,
+            Strategy::OneVsOne => n * (n - 1) / 2,
+            Strategy::OneVsRest => n,
+        };
+        Error::check_param(n >= 2, "classes", n, "at least 2")?;
+        Error::check_len("outputs of the expansion", expected, q)?;
+        Ok(Self { prepared: Prepared::new(expansion)?, classes, strategy, certificates })
+    }
+
+    /// Returns the classes in ascending order.
+    pub fn classes(&self) -> &[L] {
+        &self.classes
+    }
+
+    /// Returns which machines the outputs belong to.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Returns the bounds on the optimum of each machine. They exist for support vector machines that [`Svc`](super::Svc) has
+    /// fitted; the slice is empty for other models.
+    pub fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+
+    /// Returns the outputs (n_samples, n_outputs): one for two classes, positive for the second; else one for each pair of
+    /// classes, positive for the first, or one for each class.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the samples have another number of columns than the vectors, [`Error::NotFinite`],
+    /// [`Error::Memory`].
+    pub fn decision_function<'a, X>(&self, x: X) -> Result<Array2<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.decision_function_in(x, Context::default())
+    }
+
+    /// As [`Classifier::decision_function`], in a context.
+    ///
+    /// # Errors
+    /// As [`Classifier::decision_function`], and [`Error::Stopped`].
+    pub fn decision_function_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Array2<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.prepared.outputs(x, context)
+    }
+
+    /// Returns the class of each sample.
+    ///
+    /// # Errors
+    /// As [`Classifier::decision_function`].
+    pub fn predict<'a, X>(&self, x: X) -> Result<Vec<L>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.predict_in(x, Context::default())
+    }
+
+    /// As [`Classifier::predict`], in a context.
+    ///
+    /// # Errors
+    /// As [`Classifier::decision_function_in`].
+    pub fn predict_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<L>>
+    where
+        X: IntoRows<'a>,
+    {
+        let (outputs, n) = (self.prepared.outputs(x, context)?, self.classes.len());
+        let class = |index: usize| self.classes[index].clone();
+        if n == 2 {
+            return outputs.column(0).iter().map(|&f| class(usize::from(f >= 0.0))).try_collect_vec();
+        }
+        let indices = match self.strategy {
+            Strategy::OneVsOne => {
+                winners(outputs.view(), &CodeMatrix::one_vs_one(n)?, Decoder::Votes, context)?
+            }
+            Strategy::OneVsRest => outputs
+                .rows()
+                .into_iter()
+                .map(|row| crate::largest::largest(row.iter().copied()))
+                .try_collect_vec()?,
+        };
+        indices.into_iter().map(class).try_collect_vec()
+    }
+}
+
+impl<L: Clone> Model for Classifier<L> {
+    fn expansion(&self) -> &KernelExpansion {
+        &self.prepared.expansion
+    }
+
+    fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
+        let classes = try_to_vec("the classes", &self.classes)?;
+        Ok(Self {
+            prepared: self.prepared.replaced(expansion)?,
+            classes,
+            strategy: self.strategy,
+            certificates: Vec::new(),
+        })
+    }
+}
+
+/// A fitted regressor with one output.
+#[derive(Debug)]
+pub struct Regressor {
+    prepared: Prepared,
+    certificate: Option<Certificate>,
+}
+
+impl Regressor {
+    pub(super) fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
+        Error::check_len("outputs of the expansion", 1, expansion.intercepts.len())?;
+        Ok(Self { prepared: Prepared::new(expansion)?, certificate })
+    }
+
+    /// Returns the bounds on the optimum, if [`Svr`](super::Svr) has fitted the model.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
+    }
+
+    /// Returns the value for each sample.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the samples have another number of columns than the vectors, [`Error::NotFinite`],
+    /// [`Error::Memory`].
+    pub fn predict<'a, X>(&self, x: X) -> Result<Vec<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.predict_in(x, Context::default())
+    }
+
+    /// As [`Regressor::predict`], in a context.
+    ///
+    /// # Errors
+    /// As [`Regressor::predict`], and [`Error::Stopped`].
+    pub fn predict_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.prepared.first_output(x, context)
+    }
+}
+
+impl Model for Regressor {
+    fn expansion(&self) -> &KernelExpansion {
+        &self.prepared.expansion
+    }
+
+    fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
+        Ok(Self { prepared: self.prepared.replaced(expansion)?, certificate: None })
+    }
+}
+
+/// A fitted novelty detector.
+#[derive(Debug)]
+pub struct Detector {
+    prepared: Prepared,
+    certificate: Option<Certificate>,
+}
+
+impl Detector {
+    pub(super) fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
+        Error::check_len("outputs of the expansion", 1, expansion.intercepts.len())?;
+        Ok(Self { prepared: Prepared::new(expansion)?, certificate })
+    }
+
+    /// Returns the bounds on the optimum, if [`OneClassSvm`](super::OneClassSvm) has fitted the model.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
+    }
+
+    /// Returns the output of each sample, which is negative for outliers.
+    ///
+    /// # Errors
+    /// As [`Regressor::predict`].
+    pub fn decision_function<'a, X>(&self, x: X) -> Result<Vec<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.decision_function_in(x, Context::default())
+    }
+
+    /// As [`Detector::decision_function`], in a context.
+    ///
+    /// # Errors
+    /// As [`Regressor::predict_in`].
+    pub fn decision_function_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<f64>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.prepared.first_output(x, context)
+    }
+
+    /// Returns whether each sample is an inlier.
+    ///
+    /// # Errors
+    /// As [`Regressor::predict`].
+    pub fn predict<'a, X>(&self, x: X) -> Result<Vec<bool>>
+    where
+        X: IntoRows<'a>,
+    {
+        self.decision_function(x)?.into_iter().map(|f| f >= 0.0).try_collect_vec()
+    }
+}
+
+impl Model for Detector {
+    fn expansion(&self) -> &KernelExpansion {
+        &self.prepared.expansion
+    }
+
+    fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
+        Ok(Self { prepared: self.prepared.replaced(expansion)?, certificate: None })
+    }
+}
+
+/// Returns the distinct labels in ascending order, and the index of each sample's class.
+///
+/// # Errors
+/// [`Error::Param`] for fewer than two classes.
+pub(super) fn encode<L: Ord + Clone>(labels: &[L]) -> Result<(Vec<L>, Vec<usize>)> {
+    let mut classes = try_to_vec("the classes", labels)?;
+    classes.sort_unstable();
+    classes.dedup();
+    Error::check_param(
+        classes.len() >= 2,
+        "labels",
+        format!("{} class(es)", classes.len()),
+        "at least 2 classes",
+    )?;
+    let index = |label: &L| classes.partition_point(|class| class < label);
+    let indices = labels.iter().map(index).try_collect_vec()?;
+    Ok((classes, indices))
+}
+
+/// Returns targets (n, q) of 1 for the class of an output and -1 for the others; two classes share one output.
+pub(super) fn targets_of(indices: &[usize], n_classes: usize) -> Result<Array2<f64>> {
+    let outputs = if n_classes == 2 { 1 } else { n_classes };
+    crate::memory::try_matrix((indices.len(), outputs), |(i, j)| {
+        if indices[i] == if outputs == 1 { 1 } else { j } { 1.0 } else { -1.0 }
+    })
+}

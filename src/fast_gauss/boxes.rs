@@ -1,0 +1,163 @@
+//! Divisions of a bounding box into boxes, and the polynomials of a sum in each.
+
+use super::SUM;
+use super::bounding_box::BoundingBox;
+use crate::context::Context;
+use crate::error::Result;
+use crate::memory;
+use crate::simd::chebyshev::{Boxes, MARGIN, collect};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+
+/// Polynomials per axis, the side of a box in units of 1 / sqrt(gamma), and the error of a sum relative to the weights.
+pub(super) const KINDS: [(usize, f64, f64); 4] =
+    [(8, 0.25, 4.1e-11), (12, 0.75, 1.3e-11), (16, 1.5, 2.1e-11), (16, 0.75, EXACT)];
+/// The relative error at which sums are as good as any in double precision.
+const EXACT: f64 = 4e-16;
+/// The error of a sum that is negligible compared with that of kernel values in single precision.
+const SMALL: f64 = 1e-6;
+/// Distance, in units of 1 / sqrt(gamma), beyond which a Gaussian is less than 1e-16.
+const REACH: f64 = 6.1;
+/// Cost of a sum, in units of a kernel value.
+const START: f64 = 3e5;
+/// Cost of a point, in units of a kernel value.
+const POINT: f64 = 30.0;
+/// Cost of eight coefficients at a point, in units of a kernel value.
+const POLYNOMIAL: f64 = 4.0;
+/// Cost of a multiply-add of the matrices, in units of a kernel value.
+const MATRIX: f64 = 0.3;
+/// Maximum number of coefficients of a sum.
+pub(super) const MAX_COEFFICIENTS: f64 = 4e6;
+/// Lines of coefficients of a task.
+const LINES: usize = 32;
+
+/// A division of a bounding box into boxes of equal size.
+pub(super) struct Plan {
+    pub(super) boxes: Boxes,
+    /// Number of boxes per unit.
+    pub(super) scale: f64,
+}
+
+impl BoundingBox {
+    /// Returns the cheapest division for sources y with these weights and `n` targets x, or `None` if all kernel values cost less
+    /// than twice as much. `exactly` asks for double precision.
+    pub(super) fn plan(&self, weights: &[f64], n: usize, exactly: bool) -> Option<Plan> {
+        let values = weights.len() as f64 * n as f64;
+        if values < 2.0 * START {
+            return None;
+        }
+        let total: f64 = weights.iter().map(|w| w.abs()).sum();
+        let good = KINDS.iter().filter(|kind| kind.2 <= EXACT || !exactly && kind.2 * total <= SMALL);
+        let plans = good.map(|&(order, side, _)| self.boxes(order, side, weights.len() + n));
+        let (cost, plan) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (2.0 * cost < values).then(plan)
+    }
+
+    /// Returns the cost of a division for a number of points, and a function that makes it.
+    pub(super) fn boxes(&self, order: usize, side: f64, points: usize) -> (f64, impl FnOnce() -> Plan) {
+        // small: at most three columns
+        let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
+        let size: f64 = counts.iter().map(|count| count * order as f64).product();
+        let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
+        let matrices: f64 = counts.iter().map(|&count| band(count)).sum();
+        let lines = (order.pow(self.lengths.len() as u32 - 1) * order.div_ceil(8)) as f64;
+        let cost = START + points as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
+        let cost = if size <= MAX_COEFFICIENTS { cost } else { f64::INFINITY };
+        (cost, move || Plan {
+            // small: at most three columns
+            boxes: Boxes { order, counts: counts.into_iter().map(|count| count as usize).collect() },
+            scale: 1.0 / side,
+        })
+    }
+}
+
+/// Returns the number of neighbouring boxes on either side in which a Gaussian of a box is not negligible.
+fn reach(side: f64) -> usize {
+    (REACH / side).ceil() as usize
+}
+
+impl Plan {
+    /// The polynomials of sums over `y`.
+    pub(super) fn coefficients(&self, (y, weights): (&[f64], &[f64]), ctx: Context<'_>) -> Result<Vec<f64>> {
+        let size = self.boxes.size();
+        let mut values = memory::try_zeros(SUM, size + MARGIN)?;
+        collect(&self.boxes, self.scale, y, weights, &mut values);
+        let stencil = self.stencil();
+        for axis in 0..self.boxes.counts.len() {
+            let mut next = memory::try_zeros(SUM, size + MARGIN)?;
+            self.pass(axis, &stencil, &values[..size], &mut next[..size], ctx);
+            values = next;
+        }
+        Ok(values)
+    }
+
+    /// From moments to coefficients along an axis, the first one of `from`, which becomes the last one of `to`.
+    fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], ctx: Context<'_>) {
+        let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
+        let (rest, reach) = (from.len() / len, reach(1.0 / self.scale));
+        let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
+        ctx.for_each_chunk(to, LINES * len, |chunk, to| {
+            let lines = to.len() / len;
+            let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");
+            let from = from.slice(s![.., chunk * LINES..chunk * LINES + lines]);
+            for i in 0..count {
+                let near = i.saturating_sub(reach)..count.min(i + reach + 1);
+                let matrix =
+                    stencil.slice(s![(near.start + reach - i) * order..(near.end + reach - i) * order, ..]);
+                let some = from.slice(s![near.start * order..near.end * order, ..]);
+                let mut to = to.slice_mut(s![.., i * order..(i + 1) * order]);
+                general_mat_mul(1.0, &some.t(), &matrix, 0.0, &mut to);
+            }
+        });
+    }
+
+    /// ((2 reach + 1) P, P): line (k + reach) P + b holds the coefficients, in a box, of the Gaussians that are summed with
+    /// T_b in the box k places after it.
+    fn stencil(&self) -> Array2<f64> {
+        let (order, side) = (self.boxes.order, 1.0 / self.scale);
+        let reach = reach(side);
+        let angle = |q: usize| std::f64::consts::PI * (q as f64 + 0.5) / order as f64;
+        // small: the order of a polynomial
+        let to_coefficients = Array2::from_shape_fn((order, order), |(a, q)| {
+            let half = if a == 0 { 1.0 } else { 2.0 };
+            half / order as f64 * (a as f64 * angle(q)).cos()
+        });
+        // small: the order of a polynomial
+        let mut stencil = Array2::zeros(((2 * reach + 1) * order, order));
+        for k in 0..2 * reach + 1 {
+            let apart = k as f64 - reach as f64;
+            // small: the order of a polynomial
+            let values = Array2::from_shape_fn((order, order), |(b, a)| {
+                let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));
+                (-distance * distance).exp()
+            });
+            let matrix = to_coefficients.dot(&values).dot(&to_coefficients.t());
+            stencil.slice_mut(s![k * order..(k + 1) * order, ..]).assign(&matrix);
+        }
+        stencil
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::fast_gauss::targets::tests::rows;
+    use crate::kernel::Kernel;
+    use crate::random::Random;
+
+    #[test]
+    fn boxes_are_for_few_columns_and_wide_gaussians_only() {
+        let mut random = Random::new(2);
+        let data = rows(5000, &[4.0, 4.0], &mut random);
+        let x = Rows::from_shape((5000, 2), &data).unwrap();
+        let weights = vec![1.0; 5000];
+        let pays = |gamma: f64, m: usize| {
+            BoundingBox::of(&Kernel::Rbf { gamma }, x).unwrap().plan(&weights[..m], 5000, false).is_some()
+        };
+        assert!(pays(1.0, 5000) && pays(1e-9, 1000) && pays(30.0, 5000));
+        assert!(!pays(1.0, 10) && !pays(1e9, 5000) && !pays(f64::MAX, 5000));
+        let wide = Rows::from_shape((2500, 4), &data).unwrap();
+        assert!(BoundingBox::of(&Kernel::Rbf { gamma: 1.0 }, wide).is_none());
+    }
+}
