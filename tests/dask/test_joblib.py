@@ -9,7 +9,6 @@ from distributed import get_task_stream
 from sklearn.model_selection import GridSearchCV
 
 from svmarrow import SVC, SVCCV, SVRCV, CodedClassifier, RLSClassifier
-from svmarrow.least_squares import BaggedKernelClassifier
 
 
 def searched(model):
@@ -33,11 +32,6 @@ def searched(model):
             CodedClassifier(SVC(), "dense", shared=False, random_state=0),
             lambda model: [model.decision_function(np.eye(64))],
             5,
-        ),
-        (
-            BaggedKernelClassifier(RLSClassifier(0.1), 4, random_state=0),
-            lambda model: [model.expansion_.coefficients, model.expansion_.vectors],
-            4,
         ),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",

@@ -37,7 +37,7 @@ from svmarrow import (
 )
 from svmarrow._support.atomic import fitted_names, snapshot
 from svmarrow.cascade import CalibratedCascade, ExactCascade
-from svmarrow.least_squares import BaggedKernelClassifier, LinearRLSRegressor, LowRankRLSClassifier
+from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
 from svmarrow.reduced_set import GradientSettings
@@ -199,10 +199,6 @@ SETTINGS = {
             {"method": "nystrom", "selection": "trace"},
             {"method": "subset"},
         ],
-    ),
-    "BaggedKernelClassifier": (
-        BaggedKernelClassifier(n_estimators=2, random_state=0),
-        [{}, {"estimator": SVC()}, {"parts": "subsets", "max_samples": 0.9}],
     ),
     "KMPClassifier": (
         KMPClassifier(n_vectors=4, random_state=0),

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn import svm as peer
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, VotingClassifier, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
@@ -46,8 +47,6 @@ from svmarrow.cli.app import app
 from svmarrow.exceptions import SizeWarning
 from svmarrow.io import save_libsvm_model
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LowRankRLSClassifier,
 )
@@ -145,8 +144,10 @@ WEIGHTED = {
         X, KIND
     ),
     "coded peers": lambda: CodedClassifier(peer.SVC(gamma=0.3, class_weight="balanced"), "ovr").fit(X, KIND),
-    "bagged": lambda: BaggedKernelClassifier(SVC(gamma=0.3), 3, class_weight="balanced").fit(X, Y),
-    "bagged machines": lambda: BaggedKernelClassifier(SVC(gamma=0.3, class_weight="balanced"), 3).fit(X, Y),
+    "bagged": lambda: BaggingClassifier(SVC(gamma=0.3), 3, random_state=0).fit(X, Y),
+    "bagged machines": lambda: BaggingClassifier(
+        SVC(gamma=0.3, class_weight="balanced"), 3, random_state=0
+    ).fit(X, Y),
     "ReducedSet": lambda: ReducedSet(SVC(gamma=0.3, class_weight="balanced"), 40).fit(X, Y),
     "ReducedSet by row": lambda: by_row(ReducedSet(peer.SVC(gamma=0.3), 40)),
     "pipeline": lambda: make_pipeline(StandardScaler(), SVC(gamma=0.3, class_weight="balanced")).fit(X, Y),
@@ -197,7 +198,7 @@ def test_a_model_knows_its_weights_and_keeps_its_thresholds(name, tmp_path):
         (lambda: RLSClassifier(0.1).fit(X, Y), False),
         (lambda: KMPClassifier(9).fit(X, Y), False),
         (lambda: CodedClassifier(SVC(), "ovr").fit(X, KIND), False),
-        (lambda: BaggedKernelClassifier(SVC(), 3).fit(X, Y), False),
+        (lambda: VotingClassifier([("a", SVC(gamma=0.3)), ("b", SVC(gamma=0.3, C=9))]).fit(X, Y), False),
         (lambda: SVCCV(Cs=[1.0], gammas=[0.3, 1.0], cv=2).fit(X, Y), False),
         (lambda: KernelPerceptron().fit(X, Y), False),
         (lambda: make_pipeline(StandardScaler(), SVC()).fit(X, Y), False),
@@ -219,8 +220,8 @@ def test_models_without_weights(model, known):
         (RLSRegressor(0.1), False, False),
         (KMPRegressor(9), True, True),
         (KMPRegressor(9), False, False),
-        (BaggedKernelRegressor(RLSRegressor(0.1), 3), True, True),
-        (BaggedKernelRegressor(RLSRegressor(0.1), 3), False, False),
+        (VotingRegressor([("a", SVR(gamma=0.3)), ("b", RLSRegressor(0.1, gamma=0.3))]), True, True),
+        (VotingRegressor([("a", SVR(gamma=0.3)), ("b", RLSRegressor(0.1, gamma=0.3))]), False, False),
         (OneClassSVM(), True, True),
         (OneClassSVM(), False, False),
         (peer.SVR(), True, True),

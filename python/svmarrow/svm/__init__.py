@@ -11,6 +11,5 @@
 """
 
 from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
-from svmarrow.svm._base import MemoryEstimate
 
-__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "MemoryEstimate"]
+__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate"]

@@ -14,10 +14,10 @@ import numpy as np
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.rows import core_rows, default_gamma, threads, validated, weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.svm._base import MemoryEstimate
 
 __all__ = ["LowRankSVC"]
 
 
-class LowRankSVC(CertifiedClassifier):
+class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     """Support vector classification with coefficients at a few points (Rifkin 2002, section 3.7.2).
 
     The machine of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all rows, the
@@ -224,27 +223,7 @@ class LowRankSVC(CertifiedClassifier):
             self._fit(X, y, sample_weight)
         return self
 
-    def estimate_memory(self, X: Any, y: Any = None) -> int:
-        """What `fit` would take, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,), default=None
-            Labels, which say how large the machines are; None is one machine of all rows.
-
-        Returns
-        -------
-        int
-            Bytes, roughly, the whole cache of the machines among them. `fit` raises a MemoryError where
-            what it cannot do without is more than this process may take.
-        """
-        own, machines = self._needs(as_rows(X), y)
-        return own + machines.total
-
-    def _needs(self, rows: Any, y: Any) -> tuple[int, MemoryEstimate]:
-        """What features and points take, and what the machines on them take."""
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)
         # A few rows stand for the features, which are not there yet.
         features = np.ones((min(n, 512), m))
@@ -252,7 +231,8 @@ class LowRankSVC(CertifiedClassifier):
         # The features, and the support vectors among them; the factor, and once more by panels.
         own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
         own += bytes_of_points(rows, self.n_vectors, self.selection)
-        return own, machine._memory_of(features, n, machine._machine_sizes(y, n))
+        machines = machine._memory_of(features, n, machine._machine_sizes(y, n))
+        return MemoryEstimate(own + machines.total, own + machines.least, {**machines.parts, "features": own})
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = validated(self, X, y, reset=True, with_y=True)
@@ -268,8 +248,8 @@ class LowRankSVC(CertifiedClassifier):
         used = np.flatnonzero(weights)
         if used.size < weights.size:
             X, y, weights = X[used], y[used], weights[used]
-        own, machines = self._needs(X, y)
-        refuse_beyond_memory(f"{type(self).__name__}.fit", own + machines.least, "lower n_vectors")
+        needed = self._memory(X, y).least
+        refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
         points, rows, _ = choose_points(
             X,
             self.n_vectors,
