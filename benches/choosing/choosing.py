@@ -175,11 +175,11 @@ def parameters(X, y, numbers, kernel):
     chosen = np.random.default_rng(0).permutation(len(y))[:2000]
     search = (s.SVRCV if numbers else s.SVCCV)(Cs=6, gammas=7, search="racing", kernel=kernel, n_jobs=1)
     search.fit(X[chosen], y[chosen])
-    own = {"kernel": kernel} | ({} if search.gamma_ is None else {"gamma": search.gamma_})
+    gamma = search.best_params_.get("gamma")
+    own = {"kernel": kernel} | ({} if gamma is None else {"gamma": gamma})
     least = (s.RLSRegressor if numbers else s.RLSClassifier)(alphas=np.logspace(-4, 2, 7), n_jobs=1, **own)
     least.fit(X[chosen], y[chosen])
-    gamma = None if search.gamma_ is None else float(search.gamma_)
-    return float(search.C_), gamma, float(least.alpha_)
+    return search.best_params_["C"], gamma, float(least.alpha_)
 
 
 def kernel_values(model):

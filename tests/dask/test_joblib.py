@@ -13,7 +13,13 @@ from svmarrow import SVC, SVCCV, SVRCV, CodedClassifier, RLSClassifier
 
 def searched(model):
     """All that a search has found."""
-    return [model.scores_, model.Cs_, model.gammas_, model.dual_coef_, model.intercept_]
+    return [
+        model.cv_results_["mean_test_score"],
+        model.Cs_,
+        model.gammas_,
+        model.dual_coef_,
+        model.intercept_,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 ORDER = np.random.default_rng(0).permutation(150)
 FIRST, SECOND = ORDER[:90], ORDER[60:]
 #: Attributes that hold seconds, which no two fits have in common.
-SECONDS = {"fit_times_", "score_times_"}
+SECONDS = {"_fit_times", "_score_times"}
 
 
 def seeded(estimator):

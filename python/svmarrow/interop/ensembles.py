@@ -208,7 +208,7 @@ def _one_vs_one(model: Any, convert: Convert) -> ExpansionClassifier:
             raise TypeError("the machines of this OneVsOneClassifier are no classifiers: they cast no votes")
         if _is_bagging(estimator):
             raise ValueError(
-                f"{estimator!r} has averages as decision values and labels by votes, and a OneVsOneClassifier "
+                f"{estimator!r} has averages as decision values and labels by votes: a OneVsOneClassifier "
                 f"uses both: {_REMEDY}"
             )
     machines = _single_outputs(model, convert)

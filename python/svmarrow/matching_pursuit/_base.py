@@ -201,7 +201,9 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
     def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
         """The curve that early stopping looks at."""
         errors = path.validation_error
-        return errors if getattr(self, "scoring", "loss") == "error" and errors.size else path.validation_loss
+        return (
+            errors if getattr(self, "scoring", "loss") == "accuracy" and errors.size else path.validation_loss
+        )
 
     def _cross_validated(self, data: Data, random: np.random.RandomState) -> NDArray[np.float64]:
         """Mean validation curve of the folds, by size, as far as all folds got."""
@@ -258,7 +260,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
             "n_functions": int(size),
             "tol": float(self.tol),
             "patience": self.n_iter_no_change,
-            "stop_on_error": getattr(self, "scoring", "loss") == "error",
+            "stop_on_error": getattr(self, "scoring", "loss") == "accuracy",
             "single_precision": self.precision == "single",
             "cache_bytes": most,
             "sample": self.sample_size,

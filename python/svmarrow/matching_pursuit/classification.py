@@ -33,7 +33,7 @@ __all__ = ["KMPClassifier"]
 _RULES = {
     **RULES,
     "loss": loss_rule(FOR_CLASSES),
-    "scoring": one_of("loss", "error"),
+    "scoring": one_of("loss", "accuracy"),
     "class_weight": CLASS_WEIGHT,
     "class_kernels": either(none, Rule("a dict from class to the parameters of its kernel", mapping.holds)),
 }
@@ -103,9 +103,9 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
     n_iter_no_change : int or None, default=None
         End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
-    scoring : {"loss", "error"}, default="loss"
-        What early stopping looks at: the mean loss of the validation rows, or the share of them that is
-        classified wrongly.
+    scoring : {"loss", "accuracy"}, default="loss"
+        What early stopping uses: the mean loss of the validation samples, or the share of them that is
+        classified correctly.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply those of the rows; "balanced" is
         n / (n_classes * count of the class), rows counted by their weights.

@@ -98,12 +98,8 @@ class SVCCV(CertifiedClassifier, Search):
 
     Attributes
     ----------
-    C_ : float
-        The chosen C.
-    gamma_ : float or None
-        The chosen gamma; None for a kernel without one.
     best_params_ : dict
-        Both.
+        The chosen point: ``"C"``, and ``"gamma"`` for kernels that have one.
     best_score_ : float
         The mean score of the chosen point.
     best_index_ : int
@@ -112,21 +108,16 @@ class SVCCV(CertifiedClassifier, Search):
         Values of C, rising.
     gammas_ : ndarray of shape (n_gammas,) or None
         Values of gamma, rising.
-    scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Scores of all fits; NaN for those that were not made: a race drops points, some of them before the
-        first fold. One gamma for a kernel without.
-    fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Seconds of each fit.
-    score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Seconds of its scoring.
-    cv_results_ : dict
-        All this with the keys of `GridSearchCV`, in its order of points.
+    cv_results_ : dict of ndarrays
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not made are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds that
+        a point was tried on.
     n_splits_ : int
         Number of folds.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
-    estimator_ : SVC
-        The best, fitted to all rows.
+    best_estimator_ : SVC
+        The machine with the best parameters, fitted to all samples; not available with ``refit=False``.
     expansion_ : KernelExpansion
         Its model.
     certificate_ : Certificate
@@ -160,8 +151,8 @@ class SVCCV(CertifiedClassifier, Search):
     >>> from svmarrow import SVCCV
     >>> X, y = load_iris(return_X_y=True)
     >>> search = SVCCV(Cs=4, gammas=[0.01, 0.1, 1.0]).fit(X, y)
-    >>> search.best_score_ > 0.97, search.scores_.shape
-    (True, (3, 4, 5))
+    >>> search.best_score_ > 0.97, len(search.cv_results_["params"])
+    (True, 12)
     >>> search.predict(X[:2])
     array([0, 0])
     """
@@ -173,7 +164,7 @@ class SVCCV(CertifiedClassifier, Search):
         "fit_intercept": boolean,
     }
 
-    estimator_: SVC
+    best_estimator_: SVC
 
     def __init__(
         self,

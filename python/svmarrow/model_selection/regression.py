@@ -82,12 +82,8 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
 
     Attributes
     ----------
-    C_ : float
-        The chosen C.
-    gamma_ : float or None
-        The chosen gamma; None for a kernel without one.
     best_params_ : dict
-        Both.
+        The chosen point: ``"C"``, and ``"gamma"`` for kernels that have one.
     best_score_ : float
         The mean score of the chosen point.
     best_index_ : int
@@ -96,21 +92,16 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
         Values of C, rising.
     gammas_ : ndarray of shape (n_gammas,) or None
         Values of gamma, rising.
-    scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Scores of all fits; NaN for those that were not made: a race drops points, some of them before the
-        first fold. One gamma for a kernel without.
-    fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Seconds of each fit.
-    score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Seconds of its scoring.
-    cv_results_ : dict
-        All this with the keys of `GridSearchCV`, in its order of points.
+    cv_results_ : dict of ndarrays
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not made are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds that
+        a point was tried on.
     n_splits_ : int
         Number of folds.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
-    estimator_ : SVR
-        The best, fitted to all rows.
+    best_estimator_ : SVR
+        The machine with the best parameters, fitted to all samples; not available with ``refit=False``.
     expansion_ : KernelExpansion
         Its model.
     certificate_ : Certificate
@@ -146,7 +137,7 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
 
     _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "epsilon": real(least=0.0)}
 
-    estimator_: SVR
+    best_estimator_: SVR
 
     def __init__(
         self,
