@@ -52,6 +52,8 @@ def check_types(made: Any, names: Iterable[str], kinds: Mapping[str, type]) -> N
         if base is None:
             continue
         value, text = getattr(made, name), inspect.get_annotations(base)[name]
+        if str(text).startswith("ClassVar"):
+            raise ValueError(f"{name} belongs to the class {base.__name__}: a file must not set it")
         if not _is_of(value, _hint(base, name, text, kinds)):
             raise ValueError(f"{name} is {value!r}, expected {text}")
 
