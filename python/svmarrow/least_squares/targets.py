@@ -99,11 +99,11 @@ def fit_targets(
     gamma : {"scale", "auto"} or float, default="scale"
         As in `svmarrow.RLSClassifier`.
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly"; ignored by the other kernels.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised.
+        Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
         Whether leave-one-out values are computed, what each row would be given had it not been there; costs
         as much as the factorisation.

@@ -97,15 +97,15 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         Whether machines share their work. Without it each column is trained by a clone of its own: the same
         machines up to the solver's tolerance, slower.
     n_jobs : int or None, default=None
-        Threads for training and prediction. None means all cores that this process may use; for training
-        with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``. Columns that are trained by clones go
-        where ``joblib.parallel_config`` sends them, as to a cluster with backend "dask"; machines that share
-        their work are trained in this process.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``; for training with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``.
+        Columns that are trained by clones go where ``joblib.parallel_config`` sends them, as to a cluster
+        with backend "dask"; machines that share their work are trained in this process.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     code_ : Code
         The code, with its distances.
     decoder_ : str
@@ -127,9 +127,9 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         Where each column was fitted by itself: the fitted estimators, one for each column that is not equal
         or opposite to an earlier one.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     References
     ----------

@@ -59,7 +59,7 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision function.
+        Maximum violation of the optimality conditions, in units of the decision function.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     multi_class : {"ovo", "ovr"}, default="ovo"
@@ -71,21 +71,23 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
     max_iter : int, default=10,000,000
-        Most pair steps of one machine; -1 is no limit. Classes that overlap under a C or sample weights of
-        1e12 would need many more; the certificate then says how far the machine is from the optimum.
+        Maximum number of SMO steps of a machine; -1 means no limit. Classes that overlap under a C or sample
+        weights of 1e12 would need many more; the certificate then says how far the machine is from the
+        optimum.
     max_time : float or None, default=None
-        Most seconds of training, without the choice of the points.
+        Maximum number of seconds of training, without the choice of the points.
     random_state : int, RandomState instance or None, default=None
         Seed of the points; None draws others at each `fit`.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     expansion_ : KernelExpansion
@@ -100,15 +102,15 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     coef_ : ndarray of shape (n_outputs, d)
         Weights of the features, for the linear kernel alone.
     n_iter_ : ndarray of shape (n_outputs,)
-        Pair steps of each machine.
+        Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine reached the tolerance, else 1.
     indices_ : ndarray of shape (m,) or None
         Which training rows the points are; None where they are not rows.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------
