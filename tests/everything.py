@@ -25,8 +25,6 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -56,8 +54,6 @@ EVERY = [
     LinearRLSRegressor(),
     LowRankRLSClassifier(20),
     LowRankRLSRegressor(20),
-    BaggedKernelClassifier(n_estimators=2, random_state=0),
-    BaggedKernelRegressor(n_estimators=2, random_state=0),
     KMPClassifier(n_vectors=5),
     KMPRegressor(n_vectors=5),
     KernelPerceptron(),

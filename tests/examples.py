@@ -39,8 +39,6 @@ from svmarrow import (
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.exceptions import ConvergenceWarning
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -135,14 +133,6 @@ EXAMPLES = {
     "LowRankRLSRegressor": (
         lambda: LowRankRLSRegressor(15, method="nystrom", selection="ic").fit(IRIS, NUMBERS),
         IRIS,
-    ),
-    "BaggedKernelClassifier": (
-        lambda: BaggedKernelClassifier(SVC(C=3), 3, random_state=0).fit(IRIS, WORDS),
-        IRIS,
-    ),
-    "BaggedKernelRegressor": (
-        lambda: BaggedKernelRegressor(None, 3, random_state=0).fit(SPARSE, NUMBERS),
-        SPARSE,
     ),
     "KMPClassifier": (lambda: KMPClassifier(n_vectors=6).fit(FRAME, WORDS), FRAME),
     "KMPClassifier kernels": (

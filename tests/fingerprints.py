@@ -139,7 +139,6 @@ LARGE = {
     "LinearRLSClassifier dual": _of("LinearRLSClassifier", SPARSE, solver="dual"),
     "LowRankRLSRegressor": _of("LowRankRLSRegressor", y=TARGETS, n_vectors=150, random_state=0),
     "LowRankRLSClassifier ic": _of("LowRankRLSClassifier", n_vectors=60, selection="ic", method="nystrom"),
-    "BaggedKernelClassifier": _of("BaggedKernelClassifier", n_estimators=3, random_state=0),
     "KMPClassifier": _of("KMPClassifier", n_vectors=40),
     "KMPClassifier logistic": _of("KMPClassifier", SPARSE, n_vectors=12, loss="logistic"),
     "KMPRegressor": _of("KMPRegressor", y=TARGETS, n_vectors=40, precision="double"),

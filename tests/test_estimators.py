@@ -32,8 +32,6 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -107,8 +105,6 @@ CONTRACT = [
     (LinearRLSClassifier(), _NO_CONSTANT),
     (LinearRLSClassifier(fit_intercept=True), {}),
     (LinearRLSRegressor(solver="cg", fit_intercept=True, tol=1e-10), {}),
-    (BaggedKernelClassifier(n_estimators=2), _DRAWN),
-    (BaggedKernelRegressor(n_estimators=2), _DRAWN),
     (KMPClassifier(), _EVERY_ROW),
     (KMPClassifier(n_vectors=10), {}),
     (KMPClassifier(kernel="precomputed", n_vectors=20), {}),

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 #: Families by the beginning of a name, with colour and mark.
 FAMILIES = (
     (("SVC", "NuSVC", "SVR", "NuSVR"), "support vector machines", "#12355b", "o"),
-    (("LowRank", "Linear", "Bagged"), "low rank, linear, bagged", "#3f8f9b", "s"),
+    (("LowRank", "Linear", "Bagging"), "low rank, linear, bagged", "#3f8f9b", "s"),
     (("RLS",), "least squares, exact", "#8a4f7d", "D"),
     (("KMP", "ReducedSet"), "few vectors", "#c1272d", "*"),
     (("Exact", "Calibrated"), "cascades", "#e3a531", "^"),

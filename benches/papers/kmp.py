@@ -259,7 +259,7 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
                     loss=loss,
                     gamma=gamma,
                     early_stopping=True,
-                    scoring="error",
+                    scoring="accuracy",
                     n_iter_no_change=40,
                     n_jobs=1,
                 )
@@ -347,7 +347,7 @@ def figure_5(report: Report, options: argparse.Namespace) -> None:
                     gamma=1 / sigma**2,
                     fit_intercept=False,
                     early_stopping=True,
-                    scoring="error",
+                    scoring="accuracy",
                     n_iter_no_change=40,
                     n_jobs=1,
                 ).fit(X[train], y[train], X_val=X[valid], y_val=y[valid])

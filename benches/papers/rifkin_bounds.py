@@ -18,12 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from common import Report, arguments, load, plain_ticks, run
+from common import Report, arguments, chunk_average, load, plain_ticks, run
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, SVR, CodedClassifier, RLSClassifier, RLSRegressor
-from svmarrow.least_squares import BaggedKernelRegressor
+from svmarrow import SVC, SVR, CodedClassifier, RLSClassifier, RLSRegressor, as_expansion
 from svmarrow.multiclass import bounds
 
 if TYPE_CHECKING:
@@ -212,7 +211,8 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
     p = 100 if options.quick else 200
     counts = (1, 2, 4) if options.quick else (1, 2, 4, 8, 16)
     report.say(
-        "`BaggedKernelRegressor` averages over disjoint chunks of 200 samples, n = 200 J. *alpha* is "
+        "scikit-learn's `VotingRegressor` averages over disjoint chunks of 200 samples, n = 200 J, and "
+        "`as_expansion` makes one expansion of it. *alpha* is "
         "the largest change of the output over 2,000 other samples; *alpha of a chunk* is that of the"
         " machine which had the sample. The machines are SVR with C = 10 and an intercept, RLS with "
         "alpha = .01, and RLS with lambda = .01 held, alone on all n samples and as an average."
@@ -234,29 +234,33 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
             n = p * J
             machine = RLSRegressor(0.01 * p, gamma=0.1) if base is None else base
             single = RLSRegressor(0.01 * n, gamma=0.1) if base is None else base
-            bag = BaggedKernelRegressor(machine, J, random_state=0)
+            where = [np.arange(chunk, n, J) for chunk in range(J)]
 
-            def outputs(model: Any, targets: np.ndarray, n: int = n) -> tuple[np.ndarray, Any]:
-                fitted = model.fit(X[:n], targets)
-                return fitted.predict(T), getattr(fitted, "estimators_", None)
+            def averaged(
+                targets: np.ndarray, machine: Any = machine, where: Any = where
+            ) -> tuple[np.ndarray, Any]:
+                ensemble = chunk_average(machine, X, targets, where)
+                return as_expansion(ensemble).predict(T), ensemble.estimators_
+
+            def alone_on_all(targets: np.ndarray, single: Any = single, n: int = n) -> np.ndarray:
+                return single.fit(X[:n], targets).predict(T)
 
             targets = y[:n].copy()
-            f, parts = outputs(bag, targets)
-            where = [np.asarray(rows) for rows in bag.estimators_samples_]
+            f, parts = averaged(targets)
             pieces = [part.predict(T) for part in parts]
-            g, _ = outputs(single, targets)
+            g = alone_on_all(targets)
             errors = [float(((values - t) ** 2).mean()) for values in (f, g)]
             moved = chunk = alone = equal = 0.0
             for i in range(6):
                 other = targets.copy()
                 other[i] = -3.0 if targets[i] > 0 else 3.0
-                after, changed = outputs(bag, other)
+                after, changed = averaged(other)
                 d = next(k for k, rows in enumerate(where) if i in rows)
                 own = float(np.abs(changed[d].predict(T) - pieces[d]).max())
                 step = float(np.abs(after - f).max())
                 moved, chunk = max(moved, step), max(chunk, own)
                 equal = max(equal, abs(step - own / J))
-                alone = max(alone, float(np.abs(outputs(single, other)[0] - g).max()))
+                alone = max(alone, float(np.abs(alone_on_all(other) - g).max()))
             bound = bounds.bagging_stability(chunk, chunk=p, n=n).value
             line.append((n, moved, alone))
             table.append([name, J, n, chunk, moved, bound, equal, alone, *errors])

@@ -33,7 +33,7 @@ def _svmarrow(search):
 
     def run(X, y):
         model = SVCCV(search=search, **options).fit(X, y)
-        return model.predict, {"C": model.C_, "gamma": model.gamma_, "score": model.best_score_}
+        return model.predict, {**model.best_params_, "score": model.best_score_}
 
     return run
 

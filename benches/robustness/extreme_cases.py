@@ -418,7 +418,7 @@ def cases() -> Iterator[Case]:
             for row in ROWS:
                 for form in FORMS:
                     yield Case(learner, own | {"kernel": kernel}, row, form)
-    for work in ("compact", "expansion", "ExactCascade", "CalibratedCascade", "CodedClassifier", "Bagged"):
+    for work in ("compact", "expansion", "ExactCascade", "CalibratedCascade", "CodedClassifier"):
         for kernel in KERNELS.values():
             for row in ROWS:
                 for form in ("float64", "float32"):

@@ -147,7 +147,7 @@ def _run(case: Case) -> dict[str, Any] | None:
         ordinary = FORMS[case.form](abs(BASE) if case.parameters.get("kernel") == "chi2" else BASE)
         model, _ = _fitted(case, ordinary[:, : X.shape[1]])
         return _numbers(model, X)
-    if case.work in ("ExactCascade", "CalibratedCascade", "CodedClassifier", "Bagged"):
+    if case.work in ("ExactCascade", "CalibratedCascade", "CodedClassifier"):
         inside = svmarrow.SVC(**case.parameters, n_jobs=1)
         made = {
             "ExactCascade": lambda: svmarrow.cascade.ExactCascade(inside, n_jobs=1),
@@ -155,9 +155,6 @@ def _run(case: Case) -> dict[str, Any] | None:
                 inside, [2, 5], epsilon=0.4, calibration=0.4, random_state=0, n_jobs=1
             ),
             "CodedClassifier": lambda: svmarrow.CodedClassifier(inside, "ovr", random_state=0, n_jobs=1),
-            "Bagged": lambda: svmarrow.least_squares.BaggedKernelClassifier(
-                inside, 2, random_state=0, n_jobs=1
-            ),
         }[case.work]()
         return _numbers(made.fit(X, LABELS), X)
     model, X = _fitted(case, X)

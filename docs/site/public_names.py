@@ -55,7 +55,7 @@ SECTIONS = (
         "What a fit vouches for",
         "Certificates of support vector machines, bounds for errors on new rows, memory before the fit.",
         "certificates",
-        _names("svmarrow.svm", "Certificate MachineCertificate LeaveOneOut MemoryEstimate"),
+        _names("svmarrow.svm", "Certificate MachineCertificate LeaveOneOut"),
     ),
     Section(
         "C and gamma by cross-validation",
@@ -75,7 +75,7 @@ SECTIONS = (
         + _names(
             "svmarrow.least_squares",
             "LowRankRLSClassifier LowRankRLSRegressor LinearRLSClassifier LinearRLSRegressor "
-            "BaggedKernelClassifier BaggedKernelRegressor fit_targets TargetFit",
+            "fit_targets TargetFit",
         ),
     ),
     Section(
@@ -111,7 +111,7 @@ SECTIONS = (
             "CompressionPath GradientPath GradientSettings SelectionSettings SizeAccuracyDisplay "
             "Quantization estimate_memory subsample_baseline",
         )
-        + _names("svmarrow.models", "Calibration LossBound"),
+        + _names("svmarrow.models", "Calibration LossBound MemoryEstimate"),
     ),
     Section(
         "Answers that are safe",
@@ -162,7 +162,7 @@ SECTIONS = (
         _names(
             "svmarrow.dask",
             "DaskSVC DaskLowRankSVC DaskLowRankRLSClassifier DaskLowRankRLSRegressor "
-            "DaskBaggedKernelClassifier DaskBaggedKernelRegressor predict decision_function Round "
+            "predict decision_function Round "
             "FitEstimate",
         ),
     ),

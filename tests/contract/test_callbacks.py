@@ -19,7 +19,6 @@ import svmarrow
 from everything import EVERY, FINISHED, KIND, X, target
 from public import PUBLIC
 from svmarrow import SVC, CodedClassifier, KMPClassifier, KMPRegressor, LowRankSVC, ReducedSet
-from svmarrow.least_squares import BaggedKernelClassifier
 from svmarrow.online import KernelPerceptron
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
@@ -176,7 +175,6 @@ def test_an_online_learner_ends_after_an_epoch():
     [
         (CodedClassifier(SVC(), shared=False, n_jobs=1), "column"),
         (CodedClassifier(SVC(), shared=False, n_jobs=2), "column"),
-        (BaggedKernelClassifier(SVC(), 3, n_jobs=2), "machine"),
         (ReducedSet(SVC(), 8), "estimator"),
     ],
     ids=repr,

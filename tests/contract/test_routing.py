@@ -37,8 +37,6 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -78,9 +76,6 @@ META = [
     (CodedClassifier, SVC(), {}),
     (CodedClassifier, RLSClassifier(), {"code": "complete", "class_weight": "balanced"}),
     (CodedClassifier, KMPClassifier(n_vectors=5), {"n_jobs": 2}),
-    (BaggedKernelClassifier, RLSClassifier(), {"n_estimators": 2, "random_state": 0}),
-    (BaggedKernelClassifier, SVC(), {"n_estimators": 2, "random_state": 0, "class_weight": "balanced"}),
-    (BaggedKernelRegressor, SVR(), {"n_estimators": 2, "random_state": 0, "n_jobs": 2}),
     (ReducedSet, SVC(), {"n_vectors": 8}),
     (ExactCascade, SVC(), {}),
     (CalibratedCascade, SVC(), {"random_state": 0}),
@@ -194,31 +189,11 @@ def test_requests_of_its_own(kind, inner, options):
     assert np.array_equal(outputs(declined), directly(kind(inner, **options)))
 
 
-def test_the_machines_of_bagging_by_default_take_weights():
-    expected = directly(BaggedKernelRegressor(n_estimators=2, random_state=0), sample_weight=WEIGHTS)
-    model = BaggedKernelRegressor(n_estimators=2, random_state=0).fit(X, NUMBER, WEIGHTS)
-    assert np.array_equal(outputs(model), expected)
-
-
-def test_other_metadata_reach_each_machine():
-    """Rows for validation, which are no rows of training, go to every machine as they are."""
-    inner = KMPClassifier(n_vectors=6).set_fit_request(X_val=True, y_val=True)
-    held = {"X_val": X[:20], "y_val": KIND[:20]}
-    model = BaggedKernelClassifier(inner, 2, random_state=0).fit(X, KIND, **held)
-    for machine, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
-        alone = KMPClassifier(n_vectors=6, gamma=machine.gamma).fit(X[rows], KIND[rows], **held)
-        assert np.array_equal(outputs(machine), outputs(alone))
-    with pytest.raises(ValueError, match="y_val"):
-        # The machines of a code know -1 and 1: that they refuse the labels shows that these have arrived.
-        CodedClassifier(inner).fit(X, KIND, **held)
-
-
 WITHIN = [
     SVC(),
     SVR(),
     CodedClassifier(SVC()),
     ReducedSet(SVC(), 8),
-    BaggedKernelRegressor(SVR(), 2, random_state=0),
 ]
 within = pytest.mark.parametrize("estimator", WITHIN, ids=lambda of: type(of).__name__)
 POSITIVE = WEIGHTS + 1.0

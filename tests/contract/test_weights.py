@@ -35,8 +35,6 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -89,9 +87,6 @@ CASES = [
     (LowRankRLSClassifier(selection=POINTS, alpha=0.1, class_weight="balanced", **K), EXACT),
     (LowRankRLSRegressor(selection=POINTS, alpha=0.1, fit_intercept=True, **K), EXACT),
     # Machines on all rows, so that nothing is left of the draw.
-    (BaggedKernelClassifier(RLSClassifier(0.1), 2, parts="subsets", max_samples=1.0), EXACT),
-    (BaggedKernelClassifier(SVC(**S), 2, parts="subsets", max_samples=1.0, class_weight="balanced"), SVM),
-    (BaggedKernelRegressor(RLSRegressor(0.1), 2, parts="subsets", max_samples=1.0), EXACT),
     (KMPClassifier(n_vectors=6, **K), EXACT),
     (KMPClassifier(n_vectors=6, variant="basic", class_weight="balanced", **K), EXACT),
     (KMPClassifier(n_vectors=6, loss="logistic", **K), 1e-5),

@@ -1,4 +1,4 @@
-"""Least squares of few points and bagging over partitions: the models of one machine."""
+"""Least squares of few points over partitions: the models of one machine."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ import pytest
 import scipy.sparse as sp
 
 import svmarrow
-from svmarrow import SVC, SVR, RLSClassifier, RLSRegressor
 from svmarrow.dask import (
-    DaskBaggedKernelClassifier,
-    DaskBaggedKernelRegressor,
     DaskLowRankRLSClassifier,
     DaskLowRankRLSRegressor,
 )
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LowRankRLSClassifier,
     LowRankRLSRegressor,
 )
@@ -171,66 +166,6 @@ def test_a_path_needs_sums():
 def test_what_is_refused(client, lazy, digits, options):
     with pytest.raises(ValueError, match=f"{next(iter(options))}="):
         DaskLowRankRLSClassifier(10, **options).fit(*lazy(100, *digits[:2]))
-
-
-def test_bagged_partitions(client, lazy, digits):
-    X, y, X_test, y_test = digits
-    far = DaskBaggedKernelClassifier(RLSClassifier(0.1), 5).fit(*lazy(100, X, names(y)))
-    parts = [np.arange(first, first + 100) for first in range(0, 500, 100)]
-    gamma = 1.0 / (X.shape[1] * X.var())
-    near = [RLSClassifier(0.1, gamma=gamma).fit(X[part], names(y)[part]) for part in parts]
-    mean = np.mean([each.decision_function(X_test) for each in near], axis=0)
-    np.testing.assert_allclose(far.decision_function(X_test), mean, atol=1e-8)
-    for found, part in zip(far.estimators_samples_, parts, strict=True):
-        np.testing.assert_array_equal(found, part)
-    assert type(far.to_local()) is BaggedKernelClassifier
-    assert far.estimators_[0].n_jobs is None
-    assert far.score(*lazy(100, X_test, names(y_test))) > 0.85
-    two = DaskBaggedKernelClassifier(RLSClassifier(0.1), 2).fit(*lazy(100, X, y))
-    np.testing.assert_array_equal(two.estimators_samples_[1], np.concatenate([parts[1], parts[3]]))
-
-
-@pytest.mark.parametrize("estimator", [None, SVC(C=5.0)], ids=str)
-def test_bagged_subsets_and_weights(client, lazy, digits, estimator):
-    X, y = digits[:2]
-    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    rows = lazy(120, X, y, weights)
-    bagged = DaskBaggedKernelClassifier(
-        estimator, 3, parts="subsets", max_samples=0.6, class_weight="balanced", random_state=0
-    )
-    one, two = bagged.fit(*rows).expansion_, bagged.fit(*rows).expansion_
-    assert one == two
-    used = np.count_nonzero(weights)
-    for drawn in bagged.estimators_samples_:
-        assert drawn.size == np.unique(drawn).size == round(0.6 * used)
-        assert weights[drawn].all()
-    assert bagged.score(*rows[:2]) > 0.9
-
-
-@pytest.mark.parametrize("estimator", [None, SVR(C=5.0)], ids=str)
-def test_bagged_regressor(client, lazy, diabetes, estimator):
-    X, y = diabetes
-    far = DaskBaggedKernelRegressor(estimator, 4).fit(*lazy(111, X, y))
-    gamma = 1.0 / (X.shape[1] * X.var())
-    machines = [
-        (SVR(C=5.0, gamma=gamma) if estimator else RLSRegressor(gamma=gamma)).fit(X[part], y[part])
-        for part in (slice(first, first + 111) for first in range(0, 442, 111))
-    ]
-    np.testing.assert_allclose(far.predict(X), np.mean([m.predict(X) for m in machines], axis=0), atol=1e-6)
-    assert type(far.to_local()) is BaggedKernelRegressor
-
-
-def test_a_partition_without_a_class_is_named(client, lazy, digits):
-    X, y = digits[:2]
-    order = np.argsort(y, kind="stable")
-    with pytest.raises(ValueError, match=r"partition 0 has no row of class [1-9]: every machine needs all"):
-        DaskBaggedKernelClassifier(n_estimators=5).fit(*lazy(100, X[order], y[order]))
-    with pytest.raises(ValueError, match=r"n_estimators=9 is not allowed: X has 5 partitions"):
-        DaskBaggedKernelClassifier(n_estimators=9).fit(*lazy(100, X, y))
-    with pytest.raises(ValueError, match=r"the rows drawn from partition .* have none of class"):
-        DaskBaggedKernelClassifier(n_estimators=2, parts="subsets", max_samples=5).fit(*lazy(100, X, y))
-    with pytest.raises(TypeError, match="takes no groups"):
-        DaskBaggedKernelClassifier().fit(*lazy(100, X, y), groups=y)
 
 
 def test_frames(client, diabetes):

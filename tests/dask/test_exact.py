@@ -17,10 +17,9 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 import svmarrow
-from svmarrow import SVC, LowRankSVC, RLSClassifier
+from svmarrow import SVC, LowRankSVC
 from svmarrow._support.progress import Progress
 from svmarrow.dask import (
-    DaskBaggedKernelClassifier,
     DaskLowRankRLSClassifier,
     DaskLowRankSVC,
     DaskSVC,
@@ -143,8 +142,6 @@ def test_weights_count_rows_and_zero_leaves_them_out(client, lazy, iris):
         DaskSVC(C=10),
         DaskLowRankSVC(20, random_state=0),
         DaskLowRankRLSClassifier(20, random_state=0),
-        DaskBaggedKernelClassifier(RLSClassifier(0.1), 2),
-        DaskBaggedKernelClassifier(SVC(class_weight={"b": 3.0}), 2),
     ],
     ids=repr,
 )

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from svmarrow import RLSClassifier
 from svmarrow.dask import (
-    DaskBaggedKernelClassifier,
     DaskLowRankRLSClassifier,
     DaskLowRankSVC,
     DaskSVC,
@@ -89,10 +87,7 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(mortal, rows, tmp_path):
         return block
 
     bad = X.map_blocks(deadly, dtype=float, meta=np.empty((0, 2)))
-    for model in (
-        DaskLowRankRLSClassifier(40, random_state=0),
-        DaskBaggedKernelClassifier(RLSClassifier(0.1), 3),
-    ):
+    for model in (DaskLowRankRLSClassifier(40, random_state=0),):
         expected = model.fit(X, y).expansion_
         for left in tmp_path.iterdir():
             left.unlink()
@@ -102,7 +97,7 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(mortal, rows, tmp_path):
 
 @pytest.mark.parametrize(
     "model",
-    [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20), DaskBaggedKernelClassifier(n_estimators=2)],
+    [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20)],
     ids=repr,
 )
 def test_a_partition_that_kills_everyone_is_named(scheduler, rows, model):

@@ -13,10 +13,8 @@ from sklearn.datasets import load_iris
 
 from examples import answers, assert_same
 from fingerprints import digest
-from svmarrow import SVC
 from svmarrow._support.atomic import fitted_names
 from svmarrow.dask import (
-    DaskBaggedKernelClassifier,
     DaskLowRankRLSClassifier,
     DaskLowRankRLSRegressor,
     DaskLowRankSVC,
@@ -32,7 +30,6 @@ LEARNERS = [
     DaskLowRankSVC(8, selection="trace", random_state=0),
     DaskLowRankRLSClassifier(8, selection="trace", random_state=0),
     DaskLowRankRLSRegressor(8, random_state=0),
-    DaskBaggedKernelClassifier(SVC(), 2, random_state=0),
 ]
 FITS = [(X, y), (np.hstack([X, X[:, :2]]), np.where(y > 0, 7, 5)), (X.astype(np.float32), y)]
 

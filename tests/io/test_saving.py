@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from dataclasses import is_dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +36,8 @@ from svmarrow import (
     ReducedSet,
     compression_path,
 )
-from svmarrow._support.saving import KINDS, Savable
+from svmarrow._support.declared import _hint, _is_of, check_types
+from svmarrow._support.saving import KINDS, Savable, _arguments, _may_set
 from svmarrow.multiclass import Code
 
 
@@ -171,3 +174,29 @@ def test_a_foreign_machine_inside_can_be_saved_as_an_expansion(tmp_path):
     model = ReducedSet(peer.SVC(), 4).fit(TWO, SIDE)
     svmarrow.save(svmarrow.as_expansion(model), tmp_path / "model")
     assert_same(svmarrow.load(tmp_path / "model").predict(TWO), model.predict(TWO))
+
+
+def test_every_attribute_that_a_file_may_set_has_a_type_that_is_checked():
+    for kind in KINDS.values():
+        for base in kind.__mro__:
+            for name, text in inspect.get_annotations(base).items():
+                taken = _may_set(kind, name) or (is_dataclass(kind) and name in _arguments(kind))
+                if taken and not text.startswith("ClassVar"):
+                    hint = _hint(base, name, text, KINDS)
+                    assert _is_of(object(), hint) == (hint is Any), (kind, name)
+
+
+def test_a_declaration_that_is_not_known_is_refused():
+    class Own:
+        size: int
+        shape: "Unheard"  # noqa: F821, UP037 - the name of no type
+
+        def __init__(self, size, shape):
+            self.size, self.shape = size, shape
+
+    check_types(Own(3, None), ["size"], KINDS)
+    for size in ("3", True, 3.0):
+        with pytest.raises(ValueError, match=r"size is .* expected"):
+            check_types(Own(size, None), ["size"], KINDS)
+    with pytest.raises(TypeError, match=r"Own.shape is declared as .*Unheard.*, which cannot be checked"):
+        check_types(Own(3, None), ["shape"], KINDS)

@@ -1,4 +1,4 @@
-"""Linear, iterative and bagged least squares, the path of penalties, the low-rank machine."""
+"""Linear and iterative least squares, the path of penalties, the low-rank machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 
 from reference import kernel as kernel_matrix
 from reference import least_squares, refits
-from svmarrow import SVC, RLSClassifier, RLSRegressor, compress, load
+from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
 )
@@ -120,30 +118,6 @@ def test_linear_classifier_chooses_by_shape(datasets, rng):
     wide = sp.random_array((600, 20000), density=0.002, rng=rng, format="csr")
     assert LinearRLSClassifier().fit(wide, rng.integers(0, 2, 600)).solver_ in ("dual", "cg")
     assert LinearRLSClassifier().fit(wide[:100], rng.integers(0, 2, 100)).solver_ == "dual"
-
-
-def test_bagging_is_the_average_and_one_expansion(datasets, tmp_path):
-    X, y = datasets["digits"]
-    for parts in ("disjoint", "subsets"):
-        bagged = BaggedKernelClassifier(
-            RLSClassifier(0.1), 4, parts=parts, max_samples=0.3, random_state=0, n_jobs=2
-        ).fit(X[:700], y[:700])
-        mean = np.mean([model.decision_function(X[700:]) for model in bagged.estimators_], axis=0)
-        np.testing.assert_allclose(bagged.decision_function(X[700:]), mean, atol=1e-10)
-        assert bagged.score(X[700:], y[700:]) > 0.9
-    dealt = np.concatenate(
-        BaggedKernelClassifier(n_estimators=4, random_state=0).fit(X, y).estimators_samples_
-    )
-    assert np.array_equal(np.sort(dealt), np.arange(len(y)))
-    bagged.save(tmp_path / "bagged.safetensors")
-    assert (load(tmp_path / "bagged.safetensors").predict(X) == bagged.predict(X)).all()
-    assert compress(bagged, n_vectors=100).score(X, y) > 0.9
-    machines = BaggedKernelClassifier(SVC(C=10), 3, random_state=0).fit(X, y)
-    assert machines.score(X, y) > 0.95
-    single = BaggedKernelRegressor(RLSRegressor(0.1), 1).fit(X, y)
-    np.testing.assert_allclose(single.predict(X), RLSRegressor(0.1).fit(X, y).predict(X), atol=1e-9)
-    with pytest.raises(ValueError, match="needs all classes"):
-        BaggedKernelClassifier(n_estimators=3).fit(X[:4], [0, 0, 0, 1])
 
 
 def test_threads_change_nothing(datasets):

@@ -9,8 +9,6 @@ from sklearn.linear_model import Ridge
 
 from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -196,20 +194,7 @@ def test_weighted_pieces_and_merged_models_equal_all_at_once():
         LowRankRLSClassifier(class_weight="balanced").partial_fit(X, LABELS, classes=[0, 1, 2])
 
 
-@pytest.mark.parametrize("kind", [BaggedKernelClassifier, BaggedKernelRegressor])
-def test_bagged_machines_get_the_weights_of_their_rows(kind):
-    bagged = kind(n_estimators=2, random_state=0).fit(X, LABELS, sample_weight=WEIGHTS)
-    rows = np.concatenate(bagged.estimators_samples_)
-    assert np.array_equal(np.sort(rows), np.flatnonzero(WEIGHTS))
-    one = kind(n_estimators=1).fit(X, LABELS, sample_weight=WEIGHTS)
-    machine = (RLSClassifier if kind is BaggedKernelClassifier else RLSRegressor)()
-    machine.fit(X, LABELS, sample_weight=WEIGHTS)
-    np.testing.assert_allclose(one.expansion_.decision_function(X), machine.expansion_.decision_function(X))
-
-
-@pytest.mark.parametrize(
-    "model", [RLSClassifier, LinearRLSClassifier, LowRankRLSClassifier, BaggedKernelClassifier]
-)
+@pytest.mark.parametrize("model", [RLSClassifier, LinearRLSClassifier, LowRankRLSClassifier])
 def test_weights_that_count_nothing_are_refused(model):
     with pytest.raises(ValueError, match="sample_weight is zero everywhere"):
         model().fit(X, LABELS, sample_weight=np.zeros(N))

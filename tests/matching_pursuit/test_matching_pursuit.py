@@ -410,7 +410,7 @@ def test_blocks_do_not_change_the_choice():
 
 def test_early_stopping_takes_the_best_size(datasets):
     X, y = datasets["moons"]
-    model = KMPClassifier(60, gamma=20.0, early_stopping=True, scoring="error", random_state=1).fit(X, y)
+    model = KMPClassifier(60, gamma=20.0, early_stopping=True, scoring="accuracy", random_state=1).fit(X, y)
     assert model.n_vectors_ == np.argmin(model.path_.validation_error)
     assert (model.path_.validation_error >= model.path_.validation_error[model.n_vectors_]).all()
     given = KMPClassifier(60, gamma=20.0, early_stopping=True, n_iter_no_change=5)

@@ -45,6 +45,13 @@ MOONS, SIDE = make_moons(400, noise=0.35, random_state=0)
 WEIGHTS = np.random.default_rng(0).uniform(0.0, 3.0, KIND.size) * (np.arange(KIND.size) % 7 > 0)
 
 
+def scores_of(search):
+    """Scores (n_gammas, n_Cs, n_folds) out of `cv_results_`."""
+    results = search.cv_results_
+    folds = [results[f"split{fold}_test_score"] for fold in range(search.n_splits_)]
+    return np.stack(folds, axis=-1).reshape(search.Cs_.size, -1, len(folds)).swapaxes(0, 1)
+
+
 def cosine(A, B):
     return (A @ B.T) / np.linalg.norm(A, axis=1)[:, None] / np.linalg.norm(B, axis=1)
 
@@ -126,17 +133,16 @@ def test_large_machines_go_through_rounds(options):
     plain = SVCCV(Cs=[0.3, 10.0, 300.0], gammas=[0.5, 50.0], cv=3, **options).fit(X, y)
     assert_alike(plain, SVC(**options), X, y, rows=3)
     poor = SVCCV(Cs=[0.3, 10.0, 300.0], gammas=[0.5, 50.0], cv=3, cache_size=1, **options).fit(X, y)
-    np.testing.assert_allclose(plain.scores_, poor.scores_, atol=4 / 800)
+    np.testing.assert_allclose(scores_of(plain), scores_of(poor), atol=4 / 800)
 
 
 def test_precomputed_kernels():
     K = np.exp(-0.3 * ((IRIS[:, None] - IRIS) ** 2).sum(-1))
     search = SVCCV(Cs=[0.1, 1.0, 10.0], kernel="precomputed").fit(K, KIND)
     rows = SVCCV(Cs=[0.1, 1.0, 10.0], gammas=[0.3]).fit(IRIS, KIND)
-    np.testing.assert_allclose(search.scores_, rows.scores_, atol=1 / 30)
+    np.testing.assert_allclose(scores_of(search), scores_of(rows), atol=1 / 30)
     assert search.gammas_ is None
-    assert search.gamma_ is None
-    assert search.best_params_ == {"C": search.C_}
+    assert list(search.best_params_) == ["C"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +172,7 @@ def test_weights_are_those_of_every_fit():
     search = SVCCV(Cs=4, gammas=3, class_weight="balanced").fit(IRIS, KIND, WEIGHTS)
     if parse_version(sklearn.__version__) >= parse_version("1.9"):  # older searches score without weights
         assert_alike(search, SVC(class_weight="balanced"), IRIS, KIND, sample_weight=WEIGHTS)
-    best = SVC(C=search.C_, gamma=search.gamma_, class_weight="balanced").fit(IRIS, KIND, WEIGHTS)
+    best = SVC(**search.best_params_, class_weight="balanced").fit(IRIS, KIND, WEIGHTS)
     np.testing.assert_array_equal(search.decision_function(IRIS), best.decision_function(IRIS))
 
 
@@ -189,7 +195,7 @@ def test_scorers_of_decisions_and_of_the_caller():
 
     plain = SVCCV(Cs=4, gammas=3).fit(MOONS, SIDE)
     own = SVCCV(Cs=4, gammas=3, scoring=hits).fit(MOONS, SIDE)
-    np.testing.assert_allclose(own.scores_ / 80, plain.scores_)
+    np.testing.assert_allclose(scores_of(own) / 80, scores_of(plain))
 
     def elsewhere(estimator, X, y):
         return float(estimator.predict(X[:3]).sum())
@@ -229,7 +235,7 @@ def test_regression():
     ours = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(ours, found.cv_results_["mean_test_score"], atol=2e-4)
     assert search.best_index_ == found.best_index_
-    np.testing.assert_array_equal(search.predict(X), search.estimator_.predict(X))
+    np.testing.assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
     absolute = SVRCV(Cs=4, gammas=3, epsilon=5.0, scoring="neg_mean_absolute_error").fit(X, y)
     found = peer(absolute, SVR(epsilon=5.0), X, y)
     np.testing.assert_allclose(
@@ -242,8 +248,8 @@ def test_c_beyond_which_nothing_changes():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     search = SVCCV(Cs=[1.0, 100.0, 1e3, 1e6], gammas=[1.0], cv=3).fit(X, y)
-    assert (search.fit_times_[0, -1] == 0.0).all()
-    np.testing.assert_array_equal(search.scores_[0, -1], search.scores_[0, -2])
+    assert search.cv_results_["mean_fit_time"][-1] == 0.0
+    np.testing.assert_array_equal(scores_of(search)[0, -1], scores_of(search)[0, -2])
     assert_alike(search, SVC(), X, y)
 
 
@@ -253,18 +259,18 @@ def test_results_have_the_form_of_grid_search():
     ours, theirs = search.cv_results_, found.cv_results_
     assert set(theirs) <= set(ours)
     np.testing.assert_array_equal(ours["param_gamma"].data, np.array(theirs["param_gamma"], dtype=float))
-    by_hand = search.scores_.mean(axis=2)
+    by_hand = scores_of(search).mean(axis=2)
     np.testing.assert_allclose(ours["mean_test_score"].reshape(3, 2).T, by_hand)
     assert ours["rank_test_score"][search.best_index_] == 1
     assert search.best_score_ == ours["mean_test_score"].max()
-    assert (search.C_, search.gamma_) == tuple(ours["params"][search.best_index_].values())
+    assert search.best_params_ == ours["params"][search.best_index_]
 
 
 def test_bits_do_not_depend_on_threads():
     X, y = make_moons(2200, noise=0.3, random_state=5)
     for rows, labels in [(X, y), (IRIS, KIND)]:
         one, many = (SVCCV(Cs=3, gammas=3, cv=3, n_jobs=jobs).fit(rows, labels) for jobs in (1, 5))
-        np.testing.assert_array_equal(one.scores_, many.scores_)
+        np.testing.assert_array_equal(scores_of(one), scores_of(many))
         np.testing.assert_array_equal(one.expansion_.coefficients, many.expansion_.coefficients)
 
 
@@ -273,22 +279,25 @@ def test_bits_do_not_depend_on_what_is_left_in_memory():
     X, y = load_digits(return_X_y=True)
     X, y = X[:1000] / 16, y[:1000]
     both = SVRCV(Cs=2, gammas=[0.01, 0.1], cv=3, n_jobs=1).fit(X, y)
-    for scores, gamma in zip(both.scores_, [0.01, 0.1], strict=True):
+    for scores, gamma in zip(scores_of(both), [0.01, 0.1], strict=True):
         alone = SVRCV(Cs=2, gammas=[gamma], cv=3, n_jobs=2).fit(X, y)
-        np.testing.assert_array_equal(alone.scores_[0], scores)
+        np.testing.assert_array_equal(scores_of(alone)[0], scores)
 
 
 def test_racing_drops_points_and_finds_as_good_a_one():
     X, y = make_moons(1500, noise=0.35, random_state=0)
     full = SVCCV(Cs=6, gammas=6).fit(X, y)
     racing = SVCCV(Cs=6, gammas=6, search="racing").fit(X, y)
-    tried = ~np.isnan(racing.fit_times_)
+    tried = ~np.isnan(scores_of(racing))
     assert tried[:, :, 0].all()
     assert tried.sum() < 0.9 * tried.size
-    np.testing.assert_array_equal(racing.scores_[tried], full.scores_[tried])
-    means = full.scores_.mean(axis=2)
-    g, c = int(np.argmin(abs(full.gammas_ - racing.gamma_))), int(np.argmin(abs(full.Cs_ - racing.C_)))
-    error = full.scores_[g, c].std() / np.sqrt(5)
+    np.testing.assert_array_equal(scores_of(racing)[tried], scores_of(full)[tried])
+    means = scores_of(full).mean(axis=2)
+    g, c = (
+        int(np.argmin(abs(full.gammas_ - racing.best_params_["gamma"]))),
+        int(np.argmin(abs(full.Cs_ - racing.best_params_["C"]))),
+    )
+    error = scores_of(full)[g, c].std() / np.sqrt(5)
     assert means[g, c] >= means.max() - error
     results = racing.cv_results_
     whole = results["n_test_scores"] == 5
@@ -302,12 +311,12 @@ def test_a_race_over_many_rows_begins_with_some_of_them(scoring):
     y = np.array(["a", "b", "c"])[y + (X[:, 0] > 1.0)]
     grid = {"Cs": [0.01, 1.0, 30.0], "gammas": [1e-3, 1.0, 30.0], "cv": 3, "scoring": scoring}
     full, racing = (SVCCV(**grid, search=search).fit(X, y) for search in ("full", "racing"))
-    tried = ~np.isnan(racing.fit_times_)
+    tried = ~np.isnan(scores_of(racing))
     # Three scores are too few to tell points apart, two thousand rows are not.
     assert tried[:, :, 0].all() == (scoring is not None)
-    np.testing.assert_allclose(racing.scores_[tried], full.scores_[tried], atol=2 / 700)
-    best = np.unravel_index(int(full.scores_.mean(axis=2).argmax()), (3, 3))
-    assert racing.best_score_ >= full.best_score_ - full.scores_[best].std()
+    np.testing.assert_allclose(scores_of(racing)[tried], scores_of(full)[tried], atol=2 / 700)
+    best = np.unravel_index(int(scores_of(full).mean(axis=2).argmax()), (3, 3))
+    assert racing.best_score_ >= full.best_score_ - scores_of(full)[best].std()
     results = racing.cv_results_
     assert np.isnan(results["mean_test_score"]).sum() == (results["n_test_scores"] == 0).sum()
 
@@ -317,9 +326,9 @@ def test_a_race_over_numbers():
     y = np.sin(X[:, 0]) + np.random.default_rng(1).normal(0.0, 0.1, 2000)
     grid = {"Cs": [0.01, 1.0], "gammas": [1e-3, 1.0], "cv": 3}
     full, racing = (SVRCV(**grid, search=search).fit(X, y) for search in ("full", "racing"))
-    tried = ~np.isnan(racing.fit_times_)
+    tried = ~np.isnan(scores_of(racing))
     assert not tried[:, :, 0].all()
-    np.testing.assert_allclose(racing.scores_[tried], full.scores_[tried], atol=2e-4)
+    np.testing.assert_allclose(scores_of(racing)[tried], scores_of(full)[tried], atol=2e-4)
     assert racing.best_params_ == full.best_params_
 
 
@@ -369,8 +378,8 @@ def test_max_time_refits_with_the_best_so_far():
     with pytest.warns(ConvergenceWarning, match="the best so far is chosen"):
         search.fit(X, y)
     assert search.stop_ == "max_time"
-    assert np.isnan(search.scores_).any()
-    assert not np.isnan(search.scores_).all()
+    assert np.isnan(scores_of(search)).any()
+    assert not np.isnan(scores_of(search)).all()
     assert search.score(X, y) > 0.6
     with pytest.raises(ValueError, match="long enough for one point"):
         SVCCV(max_time=0.0).fit(X, y)
@@ -392,8 +401,8 @@ def test_an_interrupt_keeps_what_is_scored():
     with pytest.raises(KeyboardInterrupt):
         search.set_params(Cs=10, gammas=10, cv=5).fit(X, y)
     assert search.stop_ == "interrupted"
-    found = search.scores_[~np.isnan(search.scores_)]
-    assert 20 <= found.size < search.scores_.size
+    found = scores_of(search)[~np.isnan(scores_of(search))]
+    assert 20 <= found.size < scores_of(search).size
     assert sorted(found) == sorted(scored[: found.size])
     results = search.cv_results_
     most = results["n_test_scores"] == results["n_test_scores"].max()
@@ -404,14 +413,14 @@ def test_an_interrupt_keeps_what_is_scored():
 
 def test_what_a_scorer_raises_leaves_the_search_as_it_was():
     search = SVCCV(Cs=2, gammas=2).fit(IRIS, KIND)
-    before = search.C_
+    before = search.best_params_
 
     def broken(estimator, X, y):
         raise RuntimeError("no score today")
 
     with pytest.raises(RuntimeError, match="no score today"):
         search.set_params(scoring=broken).fit(MOONS, SIDE)
-    assert before == search.C_
+    assert before == search.best_params_
     assert search.predict(IRIS[:1]).shape == (1,)
 
 
@@ -450,7 +459,7 @@ def test_ranges_follow_the_rows():
     np.testing.assert_allclose(narrow.Cs_, [0.1, 10.0, 1000.0])
     narrow, wide = (SVCCV(Cs=3, kernel="linear", cv=2).fit(scale * IRIS, KIND) for scale in (1.0, 100.0))
     np.testing.assert_allclose(narrow.Cs_, 1e4 * wide.Cs_)
-    np.testing.assert_allclose(narrow.scores_, wide.scores_, atol=1 / 75)
+    np.testing.assert_allclose(scores_of(narrow), scores_of(wide), atol=1 / 75)
     low, high = (SVRCV(Cs=3, gammas=2, cv=2).fit(IRIS, scale * IRIS[:, 0]) for scale in (1.0, 10.0))
     np.testing.assert_allclose(10.0 * low.Cs_, high.Cs_)
     np.testing.assert_allclose(SVCCV(Cs=1, gammas=[3.0, 1.0], cv=2).fit(IRIS, KIND).gammas_, [1.0, 3.0])
@@ -462,7 +471,7 @@ def test_it_stands_in_a_pipeline_and_can_be_saved(tmp_path):
     search = pipeline[-1]
     svmarrow.save(search, tmp_path / "search.safetensors")
     again = svmarrow.load(tmp_path / "search.safetensors")
-    np.testing.assert_array_equal(again.scores_, search.scores_)
+    np.testing.assert_array_equal(scores_of(again), scores_of(search))
     np.testing.assert_array_equal(again.decision_function(IRIS), search.decision_function(IRIS))
     assert again.best_params_ == search.best_params_
 
@@ -473,7 +482,7 @@ def test_the_map_shows_the_grid():
     search = SVCCV(Cs=4, gammas=3, cv=2).fit(IRIS, KIND)
     display = search.plot()
     assert display.mesh_.get_array().shape == (3, 4)
-    np.testing.assert_allclose(display.mesh_.get_array(), search.scores_.mean(axis=2))
+    np.testing.assert_allclose(display.mesh_.get_array(), scores_of(search).mean(axis=2))
     assert display.line_ is None
     assert display.ax_.get_xscale() == "log"
     curve = SVCCV(Cs=4, kernel="linear", cv=2).fit(IRIS, KIND).plot()
@@ -494,7 +503,7 @@ def test_searches_beside_each_other():
     results = {}
 
     def fit(name):
-        results[name] = SVCCV(Cs=3, gammas=3).fit(IRIS, KIND).scores_
+        results[name] = scores_of(SVCCV(Cs=3, gammas=3).fit(IRIS, KIND))
 
     workers = [threading.Thread(target=fit, args=(name,)) for name in range(4)]
     for worker in workers:

@@ -47,7 +47,7 @@ def test_every_learner_and_every_way_of_reduction_is_among_the_cases():
     names = {case.learner.split()[0] for case in EXTREMES.cases()}
     ways = {case.work for case in EXTREMES.cases()}
     learners = {name for name in PUBLIC if hasattr(PUBLIC[name], "fit")}
-    wrapped = {"BaggedKernelClassifier", "BaggedKernelRegressor", "CodedClassifier", "ReducedSet"}
+    wrapped = {"CodedClassifier", "ReducedSet"}
     assert {name for name in learners if not name.startswith("Expansion")} <= names | wrapped | ways
     assert set(EXTREMES.METHODS) <= ways
 

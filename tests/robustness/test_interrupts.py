@@ -18,7 +18,7 @@ QUICK = [
     "OneClassSVM.fit", "LowRankSVC ic.fit", "LowRankSVC kmeans.fit", "RLSClassifier.fit",
     "RLSClassifier leave-one-out.fit", "RLSRegressor cg.fit", "RLSRegressor spectrum.fit",
     "LinearRLSRegressor primal.fit", "LinearRLSRegressor cg.fit", "LowRankRLSClassifier rectangle.fit",
-    "LowRankRLSRegressor trace.fit", "LowRankRLSRegressor.partial_fit", "BaggedKernelRegressor.fit",
+    "LowRankRLSRegressor trace.fit", "LowRankRLSRegressor.partial_fit",
     "KMPRegressor prefit.fit", "KMPRegressor own loss.fit", "KMPRegressor drawn.fit",
     "KMPClassifier logistic.fit", "KernelPerceptron voted.fit", "KernelPerceptron tightest.partial_fit",
     "KernelPerceptron projectron.fit", "PerceptronTreeClassifier wpq.fit",

@@ -20,7 +20,7 @@ QUICK = [
 ]  # fmt: skip
 #: Whose small blocks and whose threads once ended the process, or raised what does not say memory.
 THREADED = [
-    "PerceptronTreeClassifier.from_expansion bal-opts 100", "BaggedKernelRegressor.fit",
+    "PerceptronTreeClassifier.from_expansion bal-opts 100",
     "CodedClassifier low rank.fit", "KernelExpansion.decision_function sparse",
 ]  # fmt: skip
 

@@ -37,7 +37,7 @@ from svmarrow import (
 )
 from svmarrow._support.atomic import fitted_names, snapshot
 from svmarrow.cascade import CalibratedCascade, ExactCascade
-from svmarrow.least_squares import BaggedKernelClassifier, LinearRLSRegressor, LowRankRLSClassifier
+from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
 from svmarrow.reduced_set import GradientSettings
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 ORDER = np.random.default_rng(0).permutation(150)
 FIRST, SECOND = ORDER[:90], ORDER[60:]
 #: Attributes that hold seconds, which no two fits have in common.
-SECONDS = {"fit_times_", "score_times_"}
+SECONDS = {"_fit_times", "_score_times"}
 
 
 def seeded(estimator):
@@ -200,10 +200,6 @@ SETTINGS = {
             {"method": "nystrom", "selection": "trace"},
             {"method": "subset"},
         ],
-    ),
-    "BaggedKernelClassifier": (
-        BaggedKernelClassifier(n_estimators=2, random_state=0),
-        [{}, {"estimator": SVC()}, {"parts": "subsets", "max_samples": 0.9}],
     ),
     "KMPClassifier": (
         KMPClassifier(n_vectors=4, random_state=0),

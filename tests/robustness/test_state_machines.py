@@ -76,10 +76,6 @@ PLANS = {
         {"alpha": [0.1, 10.0]},
         numbers=True,
     ),
-    "BaggedKernelClassifier": Plan(
-        lambda: svmarrow.least_squares.BaggedKernelClassifier(SVC(), 2, random_state=0),
-        {"n_estimators": [2, 3]},
-    ),
     "KMPClassifier": Plan(lambda: svmarrow.KMPClassifier(5), {"n_vectors": [3, 5], "gamma": [0.3, "scale"]}),
     "KMPRegressor": Plan(
         lambda: svmarrow.KMPRegressor(5), {"variant": ["auto", "basic"], "n_vectors": [3]}, numbers=True

@@ -135,9 +135,9 @@ def test_boundaries_show_regions_and_vectors(classes, tmp_path):
     svc = SVC(gamma=0.2).fit(X, names)
     small = compress(svc, n_vectors=7)
     display = DecisionVectorsDisplay.from_estimator(small, X, names, full=svc, grid_resolution=40)
-    points = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
-    np.testing.assert_array_equal(small.classes_[display.response.ravel()], small.predict(points))
-    np.testing.assert_array_equal(small.classes_[display.full_response.ravel()], svc.predict(points))
+    points = np.column_stack([display.boundary.xx0.ravel(), display.boundary.xx1.ravel()])
+    np.testing.assert_array_equal(small.classes_[display.boundary.response.ravel()], small.predict(points))
+    np.testing.assert_array_equal(small.classes_[display.full_boundary.response.ravel()], svc.predict(points))
     np.testing.assert_allclose(display.vectors_.get_offsets(), small.expansion_.vectors)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert {"boundary", "full model", "7 vectors", "a", "b"} <= set(labels)
@@ -164,5 +164,9 @@ def test_boundaries_of_scikit_learns_machines_and_frames():
     machine = peer.SVC(gamma=0.2).fit(frame, y)
     display = DecisionVectorsDisplay.from_estimator(machine, frame, y, grid_resolution=10)
     np.testing.assert_array_equal(display.vectors, machine.support_vectors_)
-    grid = frame.iloc[:0].reindex(range(100)).assign(width=display.xx0.ravel(), height=display.xx1.ravel())
-    np.testing.assert_array_equal(display.response.ravel(), machine.predict(grid))
+    grid = (
+        frame.iloc[:0]
+        .reindex(range(100))
+        .assign(width=display.boundary.xx0.ravel(), height=display.boundary.xx1.ravel())
+    )
+    np.testing.assert_array_equal(display.boundary.response.ravel(), machine.predict(grid))

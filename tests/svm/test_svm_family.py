@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import reference
 from interruption import posix, stops_at_once
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, _core, compress, io, load
+from svmarrow._support import memory
 from svmarrow.models import ExpansionClassifier
 from svmarrow.svm import _base
 
@@ -414,25 +415,27 @@ def test_the_gap_is_closed_for_every_loss(datasets, kernel, fit_intercept, loss,
 def test_memory_is_told_beforehand(datasets, monkeypatch):
     X, y = datasets["digits"]
     whole = SVC(cache_size=10).estimate_memory(X, y)
-    assert whole.total == whole.packed + whole.cache + whole.blocks + whole.variables
+    assert set(whole.parts) == {"packed", "cache", "blocks", "variables"}
+    assert whole.total == sum(whole.parts.values())
     # Digits are whole numbers of sixteenths: a byte each where the machine multiplies bytes.
-    assert X.size <= whole.packed <= 5 * X.size
+    assert X.size <= whole.parts["packed"] <= 5 * X.size
     assert 0 < whole.least <= whole.total
     sparse = SVC().estimate_memory(sp.random_array((5000, 100_000), density=1e-4, rng=0))
-    assert sparse.packed < 100e6
+    assert sparse.parts["packed"] < 100e6
     switches = (np.random.default_rng(0).random((2000, 200)) < 0.03).astype(float)
     dense, sparse = (SVC().estimate_memory(rows) for rows in (switches, sp.csr_array(switches)))
     assert dense == sparse
     rows = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)
     for megabytes in (1, 100, 10_000):
         estimate = OneClassSVM(cache_size=megabytes).estimate_memory(rows)
-        assert estimate.cache <= max(megabytes * 2**20, 8 * len(rows))
-    assert estimate.cache == 4 * len(rows) ** 2
-    assert 4 * rows.size <= estimate.packed <= 4.1 * rows.size
-    assert NuSVR().estimate_memory(X).packed == SVR().estimate_memory(X).packed
-    monkeypatch.setattr(_base, "_SMALL", 0)
+        assert estimate.parts["cache"] <= max(megabytes * 2**20, 8 * len(rows))
+    assert estimate.parts["cache"] == 4 * len(rows) ** 2
+    assert 4 * rows.size <= estimate.parts["packed"] <= 4.1 * rows.size
+    assert NuSVR().estimate_memory(X).parts == SVR().estimate_memory(X).parts
+    monkeypatch.setattr(_base, "SMALL", 0)
+    monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"SVC needs at least .* GB for 900 rows"):
+    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB beside the data"):
         SVC(cache_size=10).fit(X, y)
 
 

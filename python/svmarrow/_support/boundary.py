@@ -1,7 +1,4 @@
-"""The decision boundary of a classifier of two columns, with its vectors: `DecisionVectorsDisplay`.
-
-Of a classifier it asks what every fitted one of a kernel machine has: `predict`, `classes_` and the vectors.
-"""
+"""The decision boundary of a classifier of two features, with its vectors: `DecisionVectorsDisplay`."""
 
 from __future__ import annotations
 
@@ -18,43 +15,40 @@ if TYPE_CHECKING:
 
 __all__ = ["DecisionVectorsDisplay"]
 
+#: Width and height of a new figure, in inches.
 SIZE = (5.2, 4.6)
-"""Width and height of a new figure, in inches."""
-COLOURS = ("#1f5f8b", "#c8501e", "#4b8b3b", "#8a4f9e", "#b08a1e", "#5a5a5a", "#2a9d8f", "#9b2226")
+#: Options of the regions.
+SURFACE = {"plot_method": "contourf", "alpha": 0.2}
 
 
 class DecisionVectorsDisplay:
-    """Regions of a classifier of two columns and its vectors, as in figure 2 of [1]_.
+    """Regions of a classifier of two features and its vectors, as in figure 2 of [1]_.
 
-    Make one with `from_estimator`; the constructor takes numbers that are already there.
+    Make one with `from_estimator`, which draws with scikit-learn's `DecisionBoundaryDisplay`.
 
     Parameters
     ----------
-    xx0, xx1 : ndarray of shape (grid_resolution, grid_resolution)
-        Coordinates of a grid.
-    response : ndarray of int of shape (grid_resolution, grid_resolution)
-        Index of the class at each point.
-    vectors : ndarray of shape (m, 2)
-        The model's vectors.
-    full_response : ndarray of int of shape (grid_resolution, grid_resolution), default=None
+    boundary : sklearn.inspection.DecisionBoundaryDisplay
+        The classes of the model on a grid.
+    vectors : ndarray of shape (n_vectors, 2)
+        The vectors of the model.
+    full_boundary : sklearn.inspection.DecisionBoundaryDisplay, default=None
         The same for the model that was compressed.
-    X : ndarray of shape (n, 2), default=None
-        Rows to draw.
-    y : ndarray of int of shape (n,), default=None
+    X : ndarray of shape (n_samples, 2), default=None
+        Samples to draw.
+    y : ndarray of int of shape (n_samples,), default=None
         The class index of each; -1 for labels that the model does not know.
     class_names : list of str, default=None
-        For the legend.
+        Names in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        The axes.
     figure_ : matplotlib.figure.Figure
-        The figure around it.
-    surface_ : matplotlib.contour.QuadContourSet
-        The regions.
+        Their figure.
     vectors_ : matplotlib.collections.PathCollection
-        The vectors.
+        The vectors as drawn.
 
     References
     ----------
@@ -68,29 +62,25 @@ class DecisionVectorsDisplay:
     >>> from svmarrow import SVC, compress
     >>> from svmarrow.inspection import DecisionVectorsDisplay
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
-    >>> svc = SVC(gamma=2).fit(X, y)
-    >>> display = DecisionVectorsDisplay.from_estimator(compress(svc, n_vectors=6), X, y, full=svc)
+    >>> full = SVC(gamma=2).fit(X, y)
+    >>> display = DecisionVectorsDisplay.from_estimator(compress(full, n_vectors=8), X, y, full=full)
     >>> display.vectors.shape
-    (6, 2)
+    (8, 2)
     """
 
     def __init__(
         self,
-        xx0: NDArray[np.float64],
-        xx1: NDArray[np.float64],
-        response: NDArray[np.int64],
+        boundary: Any,
         vectors: NDArray[np.float64],
         *,
-        full_response: NDArray[np.int64] | None = None,
+        full_boundary: Any = None,
         X: NDArray[np.float64] | None = None,
         y: NDArray[np.int64] | None = None,
         class_names: list[str] | None = None,
     ) -> None:
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.response = response
+        self.boundary = boundary
         self.vectors = vectors
-        self.full_response = full_response
+        self.full_boundary = full_boundary
         self.X = X
         self.y = y
         self.class_names = class_names
@@ -113,18 +103,18 @@ class DecisionVectorsDisplay:
         Parameters
         ----------
         estimator : object
-            A fitted classifier of two columns that says which its vectors are: any of svmarrow, a compressed
-            one for example, or a support vector machine of scikit-learn.
-        X : {array-like, sparse matrix} of shape (n, 2)
-            Rows; they are drawn if `y` is given, and give the grid its borders.
-        y : array-like of shape (n,), default=None
+            A fitted classifier of two features that has vectors: any of svmarrow, a compressed one for
+            example, or a support vector machine of scikit-learn.
+        X : {array-like, sparse matrix} of shape (n_samples, 2)
+            Samples; they are drawn if `y` is given, and determine the borders of the grid.
+        y : array-like of shape (n_samples,), default=None
             Their labels.
         full : object, default=None
             The model that was compressed: its boundary is drawn too.
         grid_resolution : int, default=200
             Points of the grid along each side.
         eps : float, default=0.3
-            How far the grid goes beyond the rows.
+            Distance from the samples to the borders of the grid.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
         **surface_options : Any
@@ -138,44 +128,44 @@ class DecisionVectorsDisplay:
         Raises
         ------
         ValueError
-            If there are not two columns.
+            If there are not two features.
         TypeError
-            If the model does not classify, or does not say which its vectors are.
+            If the model does not classify, or has no vectors.
         ImportError
             Without matplotlib.
         """
         pyplot()
+        from sklearn.inspection import DecisionBoundaryDisplay
+
         rows = _dense(as_rows(X))
         if rows.shape[1] != 2:
             raise ValueError(f"X has {rows.shape[1]} columns: a picture needs 2")
         vectors = _vectors(estimator, "estimator")
+        # A model that knows the names of its features asks for them.
+        given = X if hasattr(X, "iloc") else rows
+        ax = new_axes(ax, SIZE)
+
+        def on_grid(model: Any, **options: Any) -> Any:
+            grid = {"response_method": "predict", "grid_resolution": grid_resolution, "eps": eps, "ax": ax}
+            levels = np.arange(len(model.classes_) + 1) - 0.5
+            return DecisionBoundaryDisplay.from_estimator(model, given, levels=levels, **grid, **options)
+
+        full_boundary = None
         if full is not None:
             _vectors(full, "full")
-        low, high = rows.min(axis=0) - eps, rows.max(axis=0) + eps
-        sides = [np.linspace(low[k], high[k], grid_resolution) for k in range(2)]
-        xx0, xx1 = np.meshgrid(*sides)
-        grid: Any = np.column_stack([xx0.ravel(), xx1.ravel()])
-        frame: Any = X
-        if hasattr(frame, "iloc"):
-            grid = type(frame)(grid, columns=frame.columns)  # a model that knows names asks for them
-
-        def classes_on_grid(one: Any) -> NDArray[np.int64]:
-            return label_indices(one.predict(grid), estimator.classes_).reshape(xx0.shape)
-
+            full_boundary = on_grid(full, plot_method="contourf", alpha=0.0)
         display = cls(
-            xx0,
-            xx1,
-            classes_on_grid(estimator),
+            on_grid(estimator, **{**SURFACE, **surface_options}),
             vectors,
-            full_response=None if full is None else classes_on_grid(full),
+            full_boundary=full_boundary,
             X=None if y is None else rows,
             y=None if y is None else label_indices(np.asarray(y), estimator.classes_),
             class_names=[str(label) for label in estimator.classes_],
         )
-        return display.plot(ax=ax, **surface_options)
+        return display._finish(ax)
 
     def plot(self, ax: Any = None, **surface_options: Any) -> DecisionVectorsDisplay:
-        """Draw regions, boundaries, rows and vectors.
+        """Draw regions, boundaries, samples and vectors.
 
         Parameters
         ----------
@@ -195,41 +185,42 @@ class DecisionVectorsDisplay:
             Without matplotlib.
         """
         ax = new_axes(ax, SIZE)
-        names = self.class_names or [str(k) for k in range(int(self.response.max()) + 1)]
-        colours = [COLOURS[k % len(COLOURS)] for k in range(len(names))]
-        levels = np.arange(len(names) + 1) - 0.5
-        options = {"colors": colours, "alpha": 0.16, **surface_options}
-        self.surface_ = ax.contourf(self.xx0, self.xx1, self.response, levels=levels, **options)
+        levels = np.arange(len(self.class_names or ("", "")) + 1) - 0.5
+        self.boundary.plot(ax=ax, **{"levels": levels, **SURFACE, **surface_options})
+        return self._finish(ax)
+
+    def _finish(self, ax: Any) -> DecisionVectorsDisplay:
+        """Draw what is above the regions."""
+        colours = self.boundary.surface_.get_facecolor()[:, :3]
+        names = self.class_names or []
         if self.X is not None and self.y is not None:
-            for k, (name, colour) in enumerate(zip(names, colours, strict=True)):
-                rows = self.X[self.y == k]
-                if len(rows):
-                    ax.scatter(*rows.T, s=7, color=colour, alpha=0.55, linewidths=0, label=name, zorder=2)
-        if self.full_response is not None:
-            self._boundary(ax, self.full_response, "#9a9a9a", 2.2, "full model")
-        self._boundary(ax, self.response, "#202020", 1.4, "boundary")
-        label = f"{len(self.vectors):,} vectors"
-        self.vectors_ = ax.scatter(
-            *self.vectors.T,
-            s=46,
-            facecolors="none",
-            edgecolors="black",
-            linewidths=1.3,
-            label=label,
-            zorder=3,
-        )
-        ax.set_xlim(self.xx0.min(), self.xx0.max())
-        ax.set_ylim(self.xx1.min(), self.xx1.max())
+            for k, name in enumerate(names):
+                samples = self.X[self.y == k]
+                ax.scatter(
+                    *samples.T,
+                    s=7,
+                    color=[colours[k % len(colours)]],
+                    alpha=0.7,
+                    linewidths=0,
+                    label=name,
+                    zorder=2,
+                )
+        if self.full_boundary is not None:
+            _draw_lines(ax, self.full_boundary, "#9a9a9a", 2.2, "full model")
+        _draw_lines(ax, self.boundary, "#202020", 1.4, "boundary")
+        circles = {"s": 46, "facecolors": "none", "edgecolors": "black", "linewidths": 1.3, "zorder": 3}
+        self.vectors_ = ax.scatter(*self.vectors.T, label=f"{len(self.vectors):,} vectors", **circles)
         finish(ax, fontsize=8, framealpha=0.85)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _boundary(self, ax: Any, response: NDArray[np.int64], colour: str, width: float, name: str) -> None:
-        for k in np.unique(response):
-            inside = (response == k).astype(float)
-            if inside.min() < inside.max():
-                ax.contour(self.xx0, self.xx1, inside, levels=[0.5], colors=colour, linewidths=width)
-        ax.plot([], [], color=colour, linewidth=width, label=name)
+
+def _draw_lines(ax: Any, boundary: Any, colour: str, width: float, name: str) -> None:
+    for k in np.unique(boundary.response):
+        inside = (boundary.response == k).astype(float)
+        if inside.min() < inside.max():
+            ax.contour(boundary.xx0, boundary.xx1, inside, levels=[0.5], colors=colour, linewidths=width)
+    ax.plot([], [], color=colour, linewidth=width, label=name)
 
 
 def _vectors(model: Any, name: str) -> NDArray[np.float64]:

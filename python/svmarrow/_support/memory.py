@@ -1,25 +1,112 @@
-"""Work that would take more memory than there is ends before it begins."""
+"""The memory of a computation, estimated before it begins."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
 from svmarrow import _core
+from svmarrow._support.rows import as_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Self
 
-__all__ = ["bytes_of_fit", "bytes_of_rows", "new_threads", "refuse_beyond_memory"]
+__all__ = [
+    "EstimatesMemory",
+    "MemoryEstimate",
+    "bytes_of_rows",
+    "estimate_of",
+    "new_threads",
+    "refuse_beyond_memory",
+]
 
-#: Bytes that are not worth a look at the system.
+#: Bytes below which the free memory is not looked up.
 SMALL = 64 << 20
 
 
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Bytes that a computation needs in addition to its data.
+
+    Parameters
+    ----------
+    total : int
+        Maximum, with caches as large as the parameters allow.
+    least : int
+        Minimum, with the smallest caches. A MemoryError is raised before the computation begins if this
+        process cannot allocate it.
+    parts : dict of str to int
+        What the total consists of, where that is known: of a support vector machine the training samples in
+        the solver's layout (``"packed"``), kernel rows (``"cache"``), kernel matrices of the largest blocks
+        (``"blocks"``) and coefficients, gradients and bounds of all machines (``"variables"``).
+
+    Examples
+    --------
+    >>> from svmarrow.models import MemoryEstimate
+    >>> MemoryEstimate(2_500_000, least=1_000_000)
+    MemoryEstimate(total=2500000, least=1000000, parts={})
+    """
+
+    total: int
+    least: int
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, needed: int) -> Self:
+        """The estimate of a computation that has no caches."""
+        return cls(int(needed), int(needed))
+
+
+class EstimatesMemory:
+    """An estimator that knows what its `fit` needs."""
+
+    def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
+        """Memory that `fit` needs, without fitting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples; they are not counted.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels or targets, which say how many machines or outputs there are and how large the machines
+            are. None is one machine of all samples.
+
+        Returns
+        -------
+        MemoryEstimate
+            Bytes, roughly. Online learners without a budget count every sample as a vector, cascades and
+            reduced sets every sample as a vector of the full model. An estimator inside another one is
+            counted where it has an `estimate_memory`.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is outside its range.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from svmarrow import SVC, RLSClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> RLSClassifier().estimate_memory(X, y).total > 4 * 1797**2
+        True
+        >>> estimate = SVC().estimate_memory(X, y)
+        >>> estimate.least < estimate.total == sum(estimate.parts.values())
+        True
+        """
+        return self._memory(as_rows(X), y)
+
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
+        """The estimate for checked rows."""
+        raise NotImplementedError
+
+
 def refuse_beyond_memory(what: str, needed: int, remedy: str) -> None:
-    """A MemoryError where `what` needs more bytes than this process may take."""
+    """Raise a MemoryError if `what` needs more bytes than this process can allocate."""
     if needed < SMALL:
         return
     free = _core.available_memory()
@@ -35,17 +122,16 @@ def bytes_of_rows(X: Any) -> int:
     return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes)
 
 
-def bytes_of_fit(estimator: Any, X: Any, y: Any) -> tuple[int, int]:
-    """Bytes of a fit of any estimator, and what it cannot do without; 0 where it says nothing."""
-    if not hasattr(estimator, "estimate_memory"):
-        return 0, 0
-    given = estimator.estimate_memory(X, y)
-    return int(getattr(given, "total", given)), int(getattr(given, "least", given))
+def estimate_of(estimator: Any, X: Any, y: Any) -> MemoryEstimate:
+    """The estimate of any estimator; 0 if it has none."""
+    if not isinstance(estimator, EstimatesMemory):
+        return MemoryEstimate.of(0)
+    return estimator.estimate_memory(X, y)
 
 
 @contextmanager
 def new_threads() -> Iterator[None]:
-    """Work that starts Python's threads: MemoryError, not RuntimeError, where there is no room for one."""
+    """Raise a MemoryError instead of a RuntimeError if the memory does not suffice for a thread of Python."""
     try:
         yield
     except RuntimeError as error:

@@ -60,11 +60,7 @@ class RoutesFit:
         """
         own = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         mapping = MethodMapping().add(caller="fit", callee="fit")
-        return own.add(estimator=self._routed_to(), method_mapping=mapping)
-
-    def _routed_to(self) -> Any:
-        """The estimator that is fitted."""
-        return self.estimator
+        return own.add(estimator=self.estimator, method_mapping=mapping)
 
     def _for_estimator(self, sample_weight: Any, metadata: dict[str, Any]) -> dict[str, Any]:
         """What the estimator's `fit` gets.

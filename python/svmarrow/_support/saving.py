@@ -34,13 +34,12 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.atomic import snapshot
 from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
+from svmarrow._support.declared import check_types
 from svmarrow._support.parameters import Rule, check, refuse
 from svmarrow._support.stored import check_room
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 __all__ = ["Savable", "check_name", "load", "savable", "save"]
@@ -57,17 +56,6 @@ DTYPES = {"BOOL": np.dtype("?")} | {
     if (kind, size) != ("f", 1)
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-#: Declarations of attributes that mean one type.
-PLAIN: dict[str, Any] = {
-    "None": NoneType,
-    "bool": bool,
-    "int": int,
-    "float": (float, int),
-    "str": str,
-    "list": list,
-    "tuple": tuple,
-    "dict": dict,
-}
 #: Suffixes that the name of a model file may have.
 SUFFIXES = ("", ".safetensors")
 #: Most numbers of a range, which takes no room in a file.
@@ -426,13 +414,12 @@ class Reader:
         takes = _arguments(kind)
         made = kind(**given) if takes else kind.__new__(kind)
         check({argument: getattr(made, argument) for argument in takes}, getattr(kind, "_rules", {}))
-        declared = _declared(kind)
-        _check_types(made, takes if is_dataclass(kind) else (), declared)
+        check_types(made, takes if is_dataclass(kind) else (), KINDS)
         for attribute, item in attributes.items():
             if not _may_set(kind, attribute):
                 raise ValueError(f"a {name} has no attribute {attribute!r} that a file could set")
             setattr(made, attribute, self.value(item))
-        _check_types(made, attributes, declared)
+        check_types(made, attributes, KINDS)
         if hasattr(kind, "_after_load") and _is_fitted(made):
             made._after_load()
         self._objects[number] = made
@@ -472,29 +459,3 @@ def _may_set(kind: type, attribute: str) -> bool:
     own = inspect.getattr_static(kind, attribute, None)
     taken = {*_arguments(kind), *NOT_STORED, *getattr(kind, "_made_anew", ())}
     return attribute.isidentifier() and isinstance(own, (bool, NoneType)) and attribute not in taken
-
-
-def _declared(kind: type) -> dict[str, str]:
-    """The types of attributes by a class's own declarations, as text."""
-    declared: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        declared |= {name: str(text) for name, text in inspect.get_annotations(base).items()}
-    return declared
-
-
-def _check_types(made: Any, names: Iterable[str], declared: Mapping[str, str]) -> None:
-    for name in names:
-        value, text = getattr(made, name), declared.get(name, "Any")
-        if not any(_is_of(value, one) for one in text.split(" | ")):
-            raise ValueError(f"{name} is {value!r}, expected {text}")
-
-
-def _is_of(value: Any, declared: str) -> bool:
-    """Whether a value is of a type; one that is not known here is left to the class."""
-    outer, _, inner = declared.partition("[")
-    if outer in PLAIN:
-        return isinstance(value, PLAIN[outer]) and (outer == "bool" or not isinstance(value, bool))
-    if outer == "NDArray":
-        wanted: Any = getattr(np, inner.removeprefix("np.").rstrip("]"), np.generic)
-        return isinstance(value, np.ndarray) and np.issubdtype(value.dtype, wanted)
-    return outer not in KINDS or isinstance(value, KINDS[outer])

@@ -89,10 +89,11 @@ class CalibratedCascade(Cascade):
         See `svmarrow.compress`.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of the held-out rows, of ``method="gradient"`` and of sampled pursuits.
-    n_jobs : int, default=None
-        Threads. None means all cores that this process may use.
-    verbose : bool, default=False
-        Show the progress of the compression on standard error.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
 
     Attributes
     ----------
@@ -113,11 +114,11 @@ class CalibratedCascade(Cascade):
     share_small_ : float
         Share of the held-out rows that the small model answers.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     n_features_in_ : int
-        Number of columns.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------

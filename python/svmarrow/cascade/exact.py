@@ -81,10 +81,11 @@ class ExactCascade(Cascade):
         See `svmarrow.compress`; any but ``"gradient"``, which does not project.
     tol : float, default=1e-5
         End of the path, see `svmarrow.compression_path`.
-    n_jobs : int, default=None
-        Threads. None means all cores that this process may use.
-    verbose : bool, default=False
-        Show the progress of the compression on standard error.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
 
     Attributes
     ----------
@@ -95,11 +96,11 @@ class ExactCascade(Cascade):
     stages_ : list of (int, int)
         Vectors and directions of each stage; empty where the full model alone costs less.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     n_features_in_ : int
-        Number of columns.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------

@@ -111,7 +111,7 @@ def parquet_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data
         from pyarrow import ArrowException  # noqa: PLC0415 - an extra
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
     except ImportError:
-        raise ImportError(f"{path}: parquet files need pyarrow: pip install 'svmarrow[parquet]'") from None
+        raise ImportError(f"{path}: parquet files need pyarrow: pip install 'svmarrow[cli]'") from None
     try:
         with ParquetFile(path) as file:
             names = list(file.schema_arrow.names)

@@ -228,7 +228,7 @@ def train(
     if search is None:
         machine.fit(X, targets)
     else:
-        machine = search.fit(X, targets).estimator_
+        machine = search.fit(X, targets).best_estimator_
     elapsed = time.perf_counter() - started
     machine.set_params(verbose=False)  # the file is not for this terminal
     _write(machine, scaler, rows.names, output, model_format_)

@@ -4,7 +4,6 @@ The classes train on the partitions of Dask collections; `predict` and `decision
 model of svmarrow to a collection, lazily.
 """
 
-from svmarrow.dask.bagging import DaskBaggedKernelClassifier, DaskBaggedKernelRegressor
 from svmarrow.dask.forecast import FitEstimate
 from svmarrow.dask.least_squares import DaskLowRankRLSClassifier, DaskLowRankRLSRegressor
 from svmarrow.dask.low_rank_svm import DaskLowRankSVC
@@ -13,8 +12,6 @@ from svmarrow.dask.rounds import Round
 from svmarrow.dask.svm import DaskSVC
 
 __all__ = [
-    "DaskBaggedKernelClassifier",
-    "DaskBaggedKernelRegressor",
     "DaskLowRankRLSClassifier",
     "DaskLowRankRLSRegressor",
     "DaskLowRankSVC",

@@ -64,7 +64,7 @@ class KernelExpansion(Savable):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly"; ignored by the other kernels.
 
     Attributes
     ----------

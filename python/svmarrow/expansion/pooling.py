@@ -1,4 +1,4 @@
-"""Several expansions of one kernel as one over a common pool: vectors that occur in many are kept once."""
+"""Several expansions of one kernel as one: vectors that occur in many are kept once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import scipy.sparse as sp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import ArrayLike, NDArray
+
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["merge"]
+__all__ = ["average", "merge"]
 
 
 def merge(expansions: Sequence[KernelExpansion]) -> KernelExpansion:
@@ -34,6 +36,55 @@ def merge(expansions: Sequence[KernelExpansion]) -> KernelExpansion:
     ValueError
         If they differ in kernel or number of columns.
     """
+    first, vectors, places = _pool(expansions)
+    coefficients = np.zeros((vectors.shape[0], sum(expansion.n_outputs for expansion in expansions)))
+    from_output = 0
+    for expansion, place in zip(expansions, places, strict=True):
+        columns = slice(from_output, from_output + expansion.n_outputs)
+        np.add.at(coefficients[:, columns], place, expansion.coefficients)
+        from_output = columns.stop
+    intercepts = np.concatenate([expansion.intercepts for expansion in expansions])
+    return first.replaced(vectors=vectors, coefficients=coefficients, intercepts=intercepts)
+
+
+def average(expansions: Sequence[KernelExpansion], weights: ArrayLike | None = None) -> KernelExpansion:
+    """The weighted mean of the outputs.
+
+    Parameters
+    ----------
+    expansions : sequence of KernelExpansion
+        As for `merge`, all with the same number of outputs.
+    weights : array-like of shape (len(expansions),), default=None
+        None counts all alike.
+
+    Returns
+    -------
+    KernelExpansion
+        Output j is the mean of the outputs j; vectors in the order of their first occurrence.
+
+    Raises
+    ------
+    ValueError
+        If they differ in kernel, number of columns or number of outputs.
+    """
+    outputs = expansions[0].n_outputs
+    for other in expansions:
+        if other.n_outputs != outputs:
+            raise ValueError(
+                f"the machines have {outputs} and {other.n_outputs} outputs: an average needs the same number"
+            )
+    shares = np.ones(len(expansions)) if weights is None else np.asarray(weights, dtype=np.float64)
+    shares = shares / shares.sum()
+    first, vectors, places = _pool(expansions)
+    coefficients, intercepts = np.zeros((vectors.shape[0], outputs)), np.zeros(outputs)
+    for expansion, place, share in zip(expansions, places, shares, strict=True):
+        np.add.at(coefficients, place, share * expansion.coefficients)
+        intercepts += share * expansion.intercepts
+    return first.replaced(vectors=vectors, coefficients=coefficients, intercepts=intercepts)
+
+
+def _pool(expansions: Sequence[KernelExpansion]) -> tuple[KernelExpansion, Any, list[NDArray[np.intp]]]:
+    """An expansion with the common kernel, the distinct vectors, and the place of each vector among them."""
     with_vectors = [expansion for expansion in expansions if expansion.n_vectors]
     first = with_vectors[0] if with_vectors else expansions[0]
     for other in with_vectors:
@@ -45,27 +96,15 @@ def merge(expansions: Sequence[KernelExpansion]) -> KernelExpansion:
             )
         if other.vectors.shape[1] != first.vectors.shape[1]:
             raise ValueError("the machines have different numbers of columns")
-    known: dict[Any, int] = {}
-    places = []
-    for expansion in expansions:
-        keys = _keys(expansion.vectors)
-        places.append(np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp))
-    outputs = sum(expansion.n_outputs for expansion in expansions)
-    coefficients = np.zeros((len(known), outputs))
-    from_output = 0
-    for expansion, place in zip(expansions, places, strict=True):
-        columns = slice(from_output, from_output + expansion.n_outputs)
-        np.add.at(coefficients[:, columns], place, expansion.coefficients)
-        from_output = columns.stop
+    known: dict[bytes, int] = {}
+    places = [
+        np.array([known.setdefault(key, len(known)) for key in _keys(expansion.vectors)], dtype=np.intp)
+        for expansion in expansions
+    ]
     pools = [expansion.vectors for expansion in with_vectors] or [first.vectors]
     stacked = sp.csr_array(sp.vstack(pools)) if sp.issparse(pools[0]) else np.vstack(pools)
-    order = np.concatenate([place for place in places if place.size] or [np.empty(0, dtype=np.intp)])
-    _, where = np.unique(order, return_index=True)
-    return first.replaced(
-        vectors=stacked[where],
-        coefficients=coefficients,
-        intercepts=np.concatenate([expansion.intercepts for expansion in expansions]),
-    )
+    _, where = np.unique(np.concatenate(places), return_index=True)
+    return first, stacked[where], places
 
 
 def _keys(vectors: Any) -> list[bytes]:

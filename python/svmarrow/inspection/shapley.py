@@ -176,9 +176,9 @@ def shapley_values(
     output : {"decision_function", "machines"}, default="decision_function"
         What is explained: the decision values, or for any model the outputs of its binary machines.
         Decision values that are votes or another nonlinear decoding of the machines' outputs are refused.
-    verbose : bool, default=False
+    verbose : bool or int, default=False
         Whether to show the progress on stderr.
-    n_jobs : int, default=None
+    n_jobs : int or None, default=None
         Threads; None is all cores. The result does not depend on it.
 
     Returns

@@ -5,18 +5,14 @@
 | `svmarrow.RLSClassifier`, `svmarrow.RLSRegressor` | (K + alpha I) c = y over all training rows, exact |
 | `LinearRLSClassifier`, `LinearRLSRegressor` | the linear kernel: primal, dual or conjugate gradients |
 | `LowRankRLSClassifier`, `LowRankRLSRegressor` | coefficients at a few points: rectangle, subset, nystrom |
-| `BaggedKernelClassifier`, `BaggedKernelRegressor` | averages of machines on parts of the rows |
 | `fit_targets` | the same for a matrix of targets, one factorisation for all columns |
 """
 
-from svmarrow.least_squares.bagging import BaggedKernelClassifier, BaggedKernelRegressor
 from svmarrow.least_squares.linear import LinearRLSClassifier, LinearRLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.targets import TargetFit, fit_targets
 
 __all__ = [
-    "BaggedKernelClassifier",
-    "BaggedKernelRegressor",
     "LinearRLSClassifier",
     "LinearRLSRegressor",
     "LowRankRLSClassifier",

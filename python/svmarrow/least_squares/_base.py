@@ -10,10 +10,9 @@ from sklearn.base import MultiOutputMixin
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, numbered_classes
-from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
-    as_rows,
     class_weights,
     default_gamma,
     sample_weights,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
 
 
-class LeastSquares(FittedExpansion):
+class LeastSquares(EstimatesMemory, FittedExpansion):
     """Base of the family: a kernel, rows, an expansion."""
 
     kernel: str | KernelFunction
@@ -91,22 +90,8 @@ class LeastSquares(FittedExpansion):
     def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
         """Makes a model of some rows one of all."""
 
-    def estimate_memory(self, X: Any, y: Any = None) -> int:
-        """What `fit` would take, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,) or (n, q), default=None
-            Labels or targets, which say how many outputs there are; None is one.
-
-        Returns
-        -------
-        int
-            Bytes, roughly. `fit` raises a MemoryError where they are more than this process may take.
-        """
-        return self._bytes(as_rows(X), 1 if y is None else self._outputs_of(y))
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
+        return MemoryEstimate.of(self._bytes(rows, 1 if y is None else self._outputs_of(y)))
 
     def _bytes(self, X: Any, outputs: int) -> int:
         """What a fit of so many outputs takes beside the rows."""
@@ -225,14 +210,13 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         self.fit(X, y, **weights)
         return self._columns(matrix)
 
-    def _column_bytes(
+    def _column_memory(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
+    ) -> MemoryEstimate | None:
         if not matrix.all():
             return None
         # One-vs-rest is what is fitted, whatever the code.
-        needed = self._bytes(X, 1 if counts.size == 2 else int(counts.size))
-        return needed, needed
+        return MemoryEstimate.of(self._bytes(X, 1 if counts.size == 2 else int(counts.size)))
 
     def _columns(self, matrix: NDArray[np.int8]) -> Columns:
         """The machines of a code without zeros from one machine a class (thesis (4.67)).

@@ -36,7 +36,7 @@ from svmarrow.least_squares.targets import (
     TargetFit,
     bytes_of_system,
     problem,
-    refuse_beyond_memory,
+    refuse_system,
     solve,
     solved,
 )
@@ -203,7 +203,7 @@ class ExactLeastSquares(LeastSquares):
     ) -> TargetFit:
         if not self._wants_leave_one_out():
             raise refuse("leave_one_out", self.leave_one_out, "True or 'auto' where alphas are given")
-        refuse_beyond_memory(X, leave_one_out=True, matrices=2)
+        refuse_system(X, leave_one_out=True, matrices=2)
         alphas = np.asarray(self.alphas, dtype=np.float64)
         kernel = self._kernel(X, weights)
         function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel

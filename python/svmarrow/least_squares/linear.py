@@ -187,7 +187,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised.
+        Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed; not with "cg".
     class_weight : dict, "balanced" or None, default=None
@@ -196,19 +196,20 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     tol : float, default=1e-6
         For "cg": residual relative to the targets.
     max_iter : int, default=-1
-        For "cg": most products; -1 is no limit.
+        Maximum number of iterations of "cg"; -1 means no limit.
     max_time : float or None, default=None
-        For "cg" only, which "auto" takes then: seconds after which no further product is begun.
+        Maximum number of seconds of "cg", which begins no further iteration then; "auto" takes "cg" if it is
+        given.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
     loo_decision_ : ndarray of shape (n,) or (n, n_classes)
         What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
     loo_error_ : float
@@ -218,17 +219,17 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     solver_ : str
         The solver that was used.
     intercept_ : ndarray of shape (n_outputs,)
-        Intercepts; zeros without.
+        Intercepts of the outputs; zeros without ``fit_intercept``.
     expansion_ : KernelExpansion
         The model: one vector an output, its weights.
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products; else 1.
+        Number of iterations of "cg"; otherwise 1.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------
@@ -279,18 +280,19 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised.
+        Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed; not with "cg".
     tol : float, default=1e-6
         For "cg": residual relative to the targets.
     max_iter : int, default=-1
-        For "cg": most products; -1 is no limit.
+        Maximum number of iterations of "cg"; -1 means no limit.
     max_time : float or None, default=None
-        For "cg" only, which "auto" takes then: seconds after which no further product is begun.
+        Maximum number of seconds of "cg", which begins no further iteration then; "auto" takes "cg" if it is
+        given.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -305,17 +307,17 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     solver_ : str
         The solver that was used.
     intercept_ : ndarray of shape (n_outputs,)
-        Intercepts; zeros without.
+        Intercepts of the outputs; zeros without ``fit_intercept``.
     expansion_ : KernelExpansion
         The model: one vector an output, its weights.
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products; else 1.
+        Number of iterations of "cg"; otherwise 1.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised; not with "nystrom".
+        Whether to fit an intercept, which is not penalised; not with "nystrom".
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
         not with "nystrom".
@@ -67,15 +67,15 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     random_state : int, RandomState instance or None, default=None
         Seed of the points.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
     loo_decision_ : ndarray of shape (n,) or (n, n_classes)
         What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
     loo_error_ : float
@@ -83,7 +83,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     dual_coef_ : ndarray of shape (n_outputs, m)
         Coefficients of the points.
     intercept_ : ndarray of shape (n_outputs,)
-        Intercepts; zeros without.
+        Intercepts of the outputs; zeros without ``fit_intercept``.
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     indices_ : ndarray of shape (m,) or None
@@ -95,9 +95,9 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     n_seen_ : int
         Rows the model stands for.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------
@@ -235,15 +235,15 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised; not with "nystrom".
+        Whether to fit an intercept, which is not penalised; not with "nystrom".
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
         not with "nystrom".
     random_state : int, RandomState instance or None, default=None
         Seed of the points.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -256,7 +256,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     dual_coef_ : ndarray of shape (n_outputs, m)
         Coefficients of the points.
     intercept_ : ndarray of shape (n_outputs,)
-        Intercepts; zeros without.
+        Intercepts of the outputs; zeros without ``fit_intercept``.
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     indices_ : ndarray of shape (m,) or None
@@ -268,9 +268,9 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     n_seen_ : int
         Rows the model stands for.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised.
+        Whether to fit an intercept, which is not penalised.
     leave_one_out : bool or "auto", default="auto"
         Whether exact leave-one-out values are computed, what each row would be given had it not been there,
         which costs as much as the factorisation. "auto": where they are to choose among ``alphas``, else not.
@@ -57,12 +57,12 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     tol : float, default=1e-6
         For "cg": residual relative to the targets.
     max_iter : int, default=-1
-        For "cg": most products with the kernel matrix; -1 is no limit.
+        Maximum number of iterations of "cg"; -1 means no limit.
     max_time : float or None, default=None
-        For "cg" only: seconds after which no further product is begun.
+        Maximum number of seconds of "cg", which begins no further iteration then.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -73,7 +73,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     dual_coef_ : ndarray of shape (n_outputs, n)
         The coefficients, for one output too: as ``SVC`` and ``SVR`` have them.
     intercept_ : ndarray of shape (n_outputs,)
-        Intercepts; zeros without ``fit_intercept``.
+        Intercepts of the outputs; zeros without ``fit_intercept``.
     alpha_ : float
         The alpha of the model.
     solver_ : str
@@ -85,7 +85,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
-        With "cg": products with the kernel matrix; else 1.
+        Number of iterations of "cg"; otherwise 1.
     loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
         What each training row would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
@@ -93,9 +93,9 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     gcv_ : ndarray of shape (n_outputs,)
         Generalised cross-validation scores; with ``leave_one_out``.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
 from svmarrow._support.kernel_function import TrainingKernel
-from svmarrow._support.memory import bytes_of_rows
+from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
@@ -27,7 +27,7 @@ __all__ = [
     "bytes_of_system",
     "fit_targets",
     "left_out",
-    "refuse_beyond_memory",
+    "refuse_system",
     "solve",
     "solved",
 ]
@@ -99,11 +99,11 @@ def fit_targets(
     gamma : {"scale", "auto"} or float, default="scale"
         As in `svmarrow.RLSClassifier`.
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly"; ignored by the other kernels.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether each output gets a constant that is not penalised.
+        Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
         Whether leave-one-out values are computed, what each row would be given had it not been there; costs
         as much as the factorisation.
@@ -182,7 +182,7 @@ def solve(
     weights: NDArray[np.float64] | None = None,
 ) -> TargetFit:
     """As `fit_targets` for rows and parameters that are known to be in order; weights are above 0."""
-    refuse_beyond_memory(X, leave_one_out=leave_one_out)
+    refuse_system(X, leave_one_out=leave_one_out)
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
     with progress(verbose) as told:
         solution = _core.least_squares(
@@ -238,18 +238,12 @@ def bytes_of_system(X: Any, outputs: int, *, leave_one_out: bool, precomputed: b
     return int(system) + packed + 8 * n * (8 * outputs + 4) + 8 * n * 512
 
 
-def refuse_beyond_memory(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:
-    """A MemoryError where the matrices of a fit would not fit in the free memory."""
+def refuse_system(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:
+    """Raise a MemoryError if the matrices of an exact fit exceed the free memory."""
     n = int(X.shape[0])
-    if n < _LARGE:
-        return
-    needed = matrices * _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
-    free = _core.available_memory()
-    if needed > free:
-        raise MemoryError(
-            f"the exact system of {n} rows needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free: "
-            f"{REMEDY}"
-        )
+    if n >= _LARGE:
+        needed = matrices * _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
+        refuse_beyond_memory(f"the exact system of {n} samples", needed, REMEDY)
 
 
 def left_out(

@@ -15,9 +15,10 @@ from svmarrow import _core
 from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
 from svmarrow._support.callbacks import without
+from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_points, as_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.rows import as_points, default_gamma, threads, validated, weights_differ
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
@@ -29,7 +30,6 @@ from svmarrow.matching_pursuit._dictionary import (
 )
 from svmarrow.matching_pursuit._loss import core_loss
 from svmarrow.matching_pursuit._memory import bytes_of, dictionary_bytes
-from svmarrow.matching_pursuit._memory import refuse as refuse_memory
 from svmarrow.matching_pursuit.path import MatchingPath
 from svmarrow.models.decoded import WithOutputs
 from svmarrow.models.fitted import KernelEstimator
@@ -74,7 +74,7 @@ class Data(NamedTuple):
         return part.X, part.targets, part.weights
 
 
-class MatchingPursuit(WithOutputs, KernelEstimator):
+class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
     """Base of `KMPClassifier` and `KMPRegressor`."""
 
     n_vectors: int
@@ -201,7 +201,9 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
     def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
         """The curve that early stopping looks at."""
         errors = path.validation_error
-        return errors if getattr(self, "scoring", "loss") == "error" and errors.size else path.validation_loss
+        return (
+            errors if getattr(self, "scoring", "loss") == "accuracy" and errors.size else path.validation_loss
+        )
 
     def _cross_validated(self, data: Data, random: np.random.RandomState) -> NDArray[np.float64]:
         """Mean validation curve of the folds, by size, as far as all folds got."""
@@ -247,7 +249,9 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         }
         most = dictionary_bytes(self.cache_size)
         n, q = data.targets.shape
-        refuse_memory(type(self).__name__, self._bytes(dictionary.count, n, size, q))
+        remedy = "lower cache_size, or compare a sample of the functions in each step (sample_size=59)"
+        needed = self._bytes(dictionary.count, n, size, q)
+        refuse_beyond_memory(f"{type(self).__name__}.fit", needed, remedy)
         unlimited = size if self.variant == "basic" else None
         settings = {
             "variant": self._variant_of(),
@@ -256,7 +260,7 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
             "n_functions": int(size),
             "tol": float(self.tol),
             "patience": self.n_iter_no_change,
-            "stop_on_error": getattr(self, "scoring", "loss") == "error",
+            "stop_on_error": getattr(self, "scoring", "loss") == "accuracy",
             "single_precision": self.precision == "single",
             "cache_bytes": most,
             "sample": self.sample_size,
@@ -283,31 +287,18 @@ class MatchingPursuit(WithOutputs, KernelEstimator):
         sample = None if self.sample_size is None else int(self.sample_size)
         return bytes_of(functions, rows, int(size), outputs, single=single, sample=sample, most=most)
 
-    def estimate_memory(self, X: Any, y: Any = None) -> int:
-        """What `fit` would take, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,) or (n, q), default=None
-            Targets, which say how many outputs there are; None is one. Functions of the caller are not
-            counted.
-
-        Returns
-        -------
-        int
-            Bytes, roughly. `fit` raises a MemoryError where they are more than this process may take.
-        """
-        rows, chosen = int(as_rows(X).shape[0]), self.candidates
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
+        n, chosen = int(rows.shape[0]), self.candidates
         if chosen is None or isinstance(chosen, (int, float, np.integer, np.floating)):
             share = isinstance(chosen, (float, np.floating))
-            points = rows if chosen is None else round(chosen * rows) if share else min(rows, int(chosen))
+            points = n if chosen is None else round(chosen * n) if share else min(n, int(chosen))
         else:
             points = int(chosen.shape[0])
         kernels = [len(p) if isinstance(p, (list, tuple)) else 1 for p in (self.kernel, self.gamma)]
         outputs = 1 if y is None else self._outputs_of(y)
-        return self._bytes(points * kernels[0] * kernels[1], rows, int(self.n_vectors), outputs)
+        # User-defined functions are not counted.
+        functions = points * kernels[0] * kernels[1]
+        return MemoryEstimate.of(self._bytes(functions, n, int(self.n_vectors), outputs))
 
     def _outputs_of(self, y: Any) -> int:
         return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])

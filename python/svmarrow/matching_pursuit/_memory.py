@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.rows import cache_bytes
 
-__all__ = ["bytes_of", "dictionary_bytes", "refuse"]
+__all__ = ["bytes_of", "dictionary_bytes"]
 
 #: Most bytes of a dictionary that is kept where nothing is said of it. Above them each step looks at a
 #: sample: on 43,500 rows of the shuttle data that takes 3 seconds where 7.6 GB of values take 50, for the
@@ -33,9 +32,3 @@ def bytes_of(
     else:
         kept = 8 * rows * (sample or 59)
     return kept + 8 * rows * (min(size, functions) + 4 * outputs + 8) + 8 * functions * (outputs + 8)
-
-
-def refuse(name: str, needed: int) -> None:
-    """A MemoryError where a pursuit takes more than there is."""
-    remedy = "lower cache_size, or look at few functions a step (sample_size=59)"
-    refuse_beyond_memory(f"{name}.fit", needed, remedy)

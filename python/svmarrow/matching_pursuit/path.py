@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["MatchingPath", "PursuitModel"]
 
 
+@runtime_checkable
 class PursuitModel(Protocol):
     """What a path asks of the estimator whose sizes it holds."""
 

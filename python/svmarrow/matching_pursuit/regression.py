@@ -68,8 +68,9 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
     delta : float, default=1.0
         Where "huber" becomes linear.
     max_iter : int, default=-1
-        Most steps. -1 is no limit: "prefit" and "backfit" take at most `n_vectors` by themselves. "basic" may
-        return to its functions for ever, so there -1 stands for as many steps as `n_vectors`.
+        Maximum number of steps; -1 means no limit: "prefit" and "backfit" take at most `n_vectors` by
+        themselves. "basic" may return to its functions for ever, so there -1 stands for as many steps as
+        `n_vectors`.
     backfit_every : int, default=5
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
@@ -83,9 +84,9 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly"; ignored by the other kernels.
     fit_intercept : bool or "candidate", default=True
-        Whether there is a constant. True: from the start, beside the `n_vectors` functions; "candidate": it
+        Whether to fit an intercept. True: from the start, beside the `n_vectors` functions; "candidate": it
         is one of the functions to choose from.
     candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
         Points around which kernels may lie: all training rows, so many of them or such a share of them,
@@ -115,11 +116,12 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
     sample_size : int or None, default=None
         Look at so many functions drawn anew at each step, in any case; nothing is kept.
     max_time : float or None, default=None
-        Most seconds of a pursuit. One that ends early is a usable model, and warns.
+        Maximum number of seconds of a pursuit. One that ends early is a usable model, and warns.
     random_state : int, RandomState instance or None, default=None
         Seed of draws and splits.
     n_jobs : int or None, default=None
-        Threads. None means all cores that this process may use.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -137,17 +139,17 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
     function_coef_ : ndarray of shape (n_functions, n_outputs)
         Coefficients of the caller's functions, 0 for those not chosen.
     intercept_ : ndarray of shape (n_outputs,)
-        The constant.
+        Intercepts of the outputs.
     path_ : MatchingPath
         Every size: losses, and ``path_[size]``, the model of that size.
     n_vectors_ : int
         Functions of the model.
     n_iter_ : int
-        Steps up to the model.
+        Number of steps up to the model.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     References
     ----------

@@ -25,18 +25,17 @@ class Scored:
 
     Cs_: NDArray[np.float64]
     gammas_: NDArray[np.float64] | None
-    C_: float
-    gamma_: float | None
+    best_params_: dict[str, float]
     best_score_: float
     best_index_: int
     n_splits_: int
-    scores_: NDArray[np.float64]
-    fit_times_: NDArray[np.float64]
-    score_times_: NDArray[np.float64]
+    _scores: NDArray[np.float64]
+    _fit_times: NDArray[np.float64]
+    _score_times: NDArray[np.float64]
     stop_: str
 
     def _choose(self) -> None:
-        """C_, gamma_, best_score_ by what is scored."""
+        """Sets `best_params_`, `best_score_` and `best_index_`."""
         means, _ = self._means()
         if np.isnan(means).all():
             if self.stop_ == "max_time":
@@ -47,14 +46,15 @@ class Scored:
         self.best_index_ = int(np.argmin(self._ranks()))
         c, g = divmod(self.best_index_, means.shape[0])
         self.best_score_ = float(means[g, c])
-        self.C_ = float(self.Cs_[c])
-        self.gamma_ = None if self.gammas_ is None else float(self.gammas_[g])
+        self.best_params_ = {"C": float(self.Cs_[c])}
+        if self.gammas_ is not None:
+            self.best_params_["gamma"] = float(self.gammas_[g])
 
     def _means(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Mean score of each point (gammas, costs) over the folds that it was tried on, and their number."""
-        tried = ~np.isnan(self.fit_times_)
+        tried = ~np.isnan(self._fit_times)
         counts = tried.sum(axis=2)
-        sums = np.where(tried, self.scores_, 0.0).sum(axis=2)
+        sums = np.where(tried, self._scores, 0.0).sum(axis=2)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
 
     def _ranks(self) -> NDArray[np.int32]:
@@ -72,20 +72,13 @@ class Scored:
 
     @property
     @consistent
-    def best_params_(self) -> dict[str, float]:
-        """The chosen point, ``{"C": ..., "gamma": ...}``."""
-        check_is_fitted(self, "C_")
-        return {"C": self.C_} if self.gamma_ is None else {"C": self.C_, "gamma": self.gamma_}
-
-    @property
-    @consistent
     def cv_results_(self) -> dict[str, Any]:
         """Scores and times of all points, with the keys and in the order of scikit-learn's `GridSearchCV`.
 
         Fits that were not made are NaN; means are over the folds that were tried (`n_test_scores` of them).
         Points that were tried on fewer folds rank behind the others.
         """
-        check_is_fitted(self, "scores_")
+        check_is_fitted(self, "best_params_")
         by_point = [np.swapaxes(a, 0, 1).reshape(-1, a.shape[2]) for a in self._arrays()]
         fits, judging, scores = by_point
         tried = ~np.isnan(fits)
@@ -111,7 +104,7 @@ class Scored:
         return results
 
     def _arrays(self) -> tuple[NDArray[np.float64], ...]:
-        return self.fit_times_, self.score_times_, self.scores_
+        return self._fit_times, self._score_times, self._scores
 
     @consistent
     def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
@@ -129,8 +122,9 @@ class Scored:
         GridScoresDisplay
             The display.
         """
-        check_is_fitted(self, "scores_")
-        display = GridScoresDisplay(self._means()[0], self.Cs_, self.gammas_, (self.C_, self.gamma_))
+        check_is_fitted(self, "best_params_")
+        chosen = self.best_params_["C"], self.best_params_.get("gamma")
+        display = GridScoresDisplay(self._means()[0], self.Cs_, self.gammas_, chosen)
         return display.plot(ax, **options)
 
 

@@ -194,7 +194,7 @@ class Search(Scored, FittedExpansion):
         self.Cs_ = grid * self._cost_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(parts)
         found, stop = self._run(X, y, target, parts, judged)
-        self.scores_, self.fit_times_, self.score_times_ = found.scores, found.fit_times, found.score_times
+        self._scores, self._fit_times, self._score_times = found.scores, found.fit_times, found.score_times
         self.stop_ = stop
         self._choose()
         return self._refit(X, y, sample_weight)
@@ -352,18 +352,18 @@ class Search(Scored, FittedExpansion):
         if self.stop_ == "interrupted":
             raise Kept(self)
         if self.stop_ == "max_time":
-            tried, asked = int((~np.isnan(self.fit_times_)).sum()), self.fit_times_.size
+            tried, asked = int((~np.isnan(self._fit_times)).sum()), self._fit_times.size
             warn_caller(
                 f"max_time={self.max_time:g} ended the search after {tried} of {asked} fits: "
                 "the best so far is chosen",
                 ConvergenceWarning,
             )
         if self.refit:
-            self.estimator_ = self._machine(self.C_, self.gamma_)
-            self.estimator_.fit(X, y, sample_weight)
-            self.expansion_ = self.estimator_.expansion_
-            self.certificate_ = self.estimator_.certificate_
-            self._weighted = self.estimator_._weighted
+            self.best_estimator_ = self._machine(self.best_params_["C"], self.best_params_.get("gamma"))
+            self.best_estimator_.fit(X, y, sample_weight)
+            self.expansion_ = self.best_estimator_.expansion_
+            self.certificate_ = self.best_estimator_.certificate_
+            self._weighted = self.best_estimator_._weighted
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -66,7 +66,7 @@ class SVCCV(CertifiedClassifier, Search):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision function, of all fits.
+        Maximum violation of the optimality conditions, in units of the decision function, of all fits.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps kernel rows of its own or computes them again.
@@ -83,27 +83,24 @@ class SVCCV(CertifiedClassifier, Search):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         max(0, 1 - m) or its square, for the margin m.
     fit_intercept : bool, default=True
-        Whether there is a b.
+        Whether to fit an intercept.
     max_iter : int, default=-1
-        Most steps of one machine; -1 is no limit.
+        Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Most seconds of the search. What is best by then is chosen and fitted, which takes its own time.
-        Values of gamma are tried from the middle outwards.
+        Maximum number of seconds of the search. What is best by then is chosen and fitted, which takes its
+        own time. Values of gamma are tried from the middle outwards.
     n_jobs : int or None, default=None
-        Threads. Fits run beside each other, and those of large problems share them. None is all cores that
-        this process may use. Where ``joblib.parallel_config`` names a backend of other processes or machines,
-        such as "dask", the values of gamma are shared out to them, and these are the threads of each.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``. Fits run beside each other, and those of large problems share them. Where
+        ``joblib.parallel_config`` names a backend of other processes or machines, such as "dask", the values
+        of gamma are shared out to them, and these are the threads of each.
     verbose : bool or int, default=False
         Whether to show the progress on stderr: fits done, best score so far.
 
     Attributes
     ----------
-    C_ : float
-        The chosen C.
-    gamma_ : float or None
-        The chosen gamma; None for a kernel without one.
     best_params_ : dict
-        Both.
+        The chosen point: ``"C"``, and ``"gamma"`` for kernels that have one.
     best_score_ : float
         The mean score of the chosen point.
     best_index_ : int
@@ -112,43 +109,38 @@ class SVCCV(CertifiedClassifier, Search):
         Values of C, rising.
     gammas_ : ndarray of shape (n_gammas,) or None
         Values of gamma, rising.
-    scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Scores of all fits; NaN for those that were not made: a race drops points, some of them before the
-        first fold. One gamma for a kernel without.
-    fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Seconds of each fit.
-    score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
-        Seconds of its scoring.
-    cv_results_ : dict
-        All this with the keys of `GridSearchCV`, in its order of points.
+    cv_results_ : dict of ndarrays
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not made are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds that
+        a point was tried on.
     n_splits_ : int
         Number of folds.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
-    estimator_ : SVC
-        The best, fitted to all rows.
+    best_estimator_ : SVC
+        The machine with the best parameters, fitted to all samples; not available with ``refit=False``.
     expansion_ : KernelExpansion
-        Its model.
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
         Its certificate.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class in the fit to all rows.
     dual_coef_ : ndarray of shape (n_outputs, n_vectors)
         Coefficients of the model.
     intercept_ : ndarray of shape (n_outputs,)
-        Its intercepts.
+        Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
         Weights of the features, for the linear kernel alone.
     n_iter_ : ndarray of shape (n_outputs,)
-        Steps of each machine of the fit to all rows.
+        Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine of that fit reached the tolerance, else 1.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------
@@ -160,8 +152,8 @@ class SVCCV(CertifiedClassifier, Search):
     >>> from svmarrow import SVCCV
     >>> X, y = load_iris(return_X_y=True)
     >>> search = SVCCV(Cs=4, gammas=[0.01, 0.1, 1.0]).fit(X, y)
-    >>> search.best_score_ > 0.97, search.scores_.shape
-    (True, (3, 4, 5))
+    >>> search.best_score_ > 0.97, len(search.cv_results_["params"])
+    (True, 12)
     >>> search.predict(X[:2])
     array([0, 0])
     """
@@ -173,7 +165,7 @@ class SVCCV(CertifiedClassifier, Search):
         "fit_intercept": boolean,
     }
 
-    estimator_: SVC
+    best_estimator_: SVC
 
     def __init__(
         self,

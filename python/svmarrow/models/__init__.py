@@ -3,10 +3,18 @@
 They are what compression, model files and conversions give back, and what a fitted learner predicts with.
 """
 
+from svmarrow._support.memory import MemoryEstimate
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.models.loss_bound import LossBound
 from svmarrow.models.regressor import ExpansionRegressor
 
-__all__ = ["Calibration", "ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor", "LossBound"]
+__all__ = [
+    "Calibration",
+    "ExpansionClassifier",
+    "ExpansionDetector",
+    "ExpansionRegressor",
+    "LossBound",
+    "MemoryEstimate",
+]

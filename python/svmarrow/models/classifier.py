@@ -100,15 +100,16 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     weighted : bool or None, default=None
         Whether the model was trained with weights that differ between rows or classes; None where that is not
         known. `svmarrow.compress` keeps the thresholds of such a model.
-    n_jobs : int, default=None
-        Threads at prediction. None means all cores that this process may use.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
 
     Attributes
     ----------
     expansion_ : KernelExpansion
         The expansion.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     n_features_in_ : int
         Number of columns at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow._support.memory import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns", "RowColumns"]
@@ -88,10 +89,10 @@ class ColumnTrainer(Protocol):
         nothing done, for a code whose columns have nothing in common.
         """
 
-    def _column_bytes(
+    def _column_memory(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
-        """Bytes of `_fit_columns` for classes of so many rows, and what it cannot do without."""
+    ) -> MemoryEstimate | None:
+        """Memory of `_fit_columns` for classes of so many rows."""
 
 
 @runtime_checkable

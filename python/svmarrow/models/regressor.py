@@ -43,8 +43,9 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
     weighted : bool or None, default=None
         Whether the model was trained with weights that differ between rows or classes; None where that is not
         known. `svmarrow.compress` keeps the thresholds of such a model.
-    n_jobs : int, default=None
-        Threads at prediction. None means all cores that this process may use.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
 
     Attributes
     ----------

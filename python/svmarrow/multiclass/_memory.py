@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
+from svmarrow._support.memory import MemoryEstimate, bytes_of_rows, estimate_of, refuse_beyond_memory
 from svmarrow._support.rows import as_rows, threads
 from svmarrow.models.columns import ColumnTrainer
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from svmarrow._support.codes import Code
 
-__all__ = ["bytes_of_machines", "refuse_machines"]
+__all__ = ["memory_of_machines", "refuse_machines"]
 
 
-def bytes_of_machines(
+def memory_of_machines(
     estimator: Any, rows: Any, labels: NDArray[Any], code: Code, shared: bool, n_jobs: int | None
-) -> tuple[int, int]:
-    """Bytes of all machines beside the rows, and what they cannot do without."""
+) -> MemoryEstimate:
+    """Memory of all machines."""
     counts = np.bincount(labels, minlength=code.n_classes).astype(np.int64)
     matrix = np.ascontiguousarray(code.matrix[:, code.distinct_columns()[0]])
     # Coefficients, and the vectors of the pool: at most all rows, once.
@@ -31,15 +31,16 @@ def bytes_of_machines(
         machine: Any = clone(estimator)
         if n_jobs is not None:
             machine.set_params(n_jobs=n_jobs)
-        found = machine._column_bytes(rows, matrix, counts)
+        found = machine._column_memory(rows, matrix, counts)
         if found is not None:
-            return found[0] + kept, found[1]
+            return MemoryEstimate(found.total + kept, found.least)
     sizes = np.sort(counts @ (matrix != 0))[::-1]
     # The largest machines, which may be fitted at the same time; each keeps its rows.
     part = np.linspace(0, rows.shape[0] - 1, int(sizes[0])).astype(np.intp)
-    most, least = bytes_of_fit(estimator, rows[part], np.arange(part.size) % 2)
+    one = estimate_of(estimator, rows[part], np.arange(part.size) % 2)
     copies = 2 * bytes_of_rows(rows) * int(sizes.sum()) // max(int(counts.sum()), 1)
-    return min(threads(n_jobs), sizes.size) * most + copies + kept, least
+    at_once = min(threads(n_jobs), int(sizes.size))
+    return MemoryEstimate(at_once * one.total + copies + kept, one.least)
 
 
 def refuse_machines(
@@ -47,7 +48,7 @@ def refuse_machines(
 ) -> None:
     """A MemoryError where the machines cannot do with what there is."""
     try:
-        least = bytes_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs)[1]
+        least = memory_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs).least
     except (TypeError, ValueError):
         return  # What is wrong with rows and parameters is the estimator's to say.
     remedy = f"give another {type(estimator).__name__}, whose estimate_memory is less"

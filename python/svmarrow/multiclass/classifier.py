@@ -15,6 +15,7 @@ from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, mak
 from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.kinds import check_kinds
+from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     ESTIMATOR,
@@ -27,11 +28,11 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.routing import RoutesFit
-from svmarrow._support.rows import as_rows, sample_weights, validated
+from svmarrow._support.rows import sample_weights, validated
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
 from svmarrow.models.decoded import LabelledOutputs
-from svmarrow.multiclass._memory import bytes_of_machines, refuse_machines
+from svmarrow.multiclass._memory import memory_of_machines, refuse_machines
 from svmarrow.multiclass.training import Machines, train
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator):
+class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOutputs, Estimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -96,15 +97,15 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         Whether machines share their work. Without it each column is trained by a clone of its own: the same
         machines up to the solver's tolerance, slower.
     n_jobs : int or None, default=None
-        Threads for training and prediction. None means all cores that this process may use; for training
-        with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``. Columns that are trained by clones go
-        where ``joblib.parallel_config`` sends them, as to a cluster with backend "dask"; machines that share
-        their work are trained in this process.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``; for training with `svmarrow.SVC` it leaves the estimator's own ``n_jobs``.
+        Columns that are trained by clones go where ``joblib.parallel_config`` sends them, as to a cluster
+        with backend "dask"; machines that share their work are trained in this process.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     code_ : Code
         The code, with its distances.
     decoder_ : str
@@ -126,9 +127,9 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
         Where each column was fitted by itself: the fitted estimators, one for each column that is not equal
         or opposite to an earlier one.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     References
     ----------
@@ -250,35 +251,13 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, LabelledOutputs, Estimator)
     def _keeps_last_fit(self) -> bool:
         return bool(getattr(self.estimator, "warm_start", False))
 
-    def estimate_memory(self, X: Any, y: Any) -> int:
-        """What `fit` would take at most, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        int
-            Bytes, roughly: what machines that share their work take together, of others `n_jobs`; only rows
-            are counted for an estimator without an `estimate_memory` of its own.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from svmarrow import RLSClassifier, CodedClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> shared = CodedClassifier(RLSClassifier(), n_jobs=2).estimate_memory(X, y)
-        >>> shared < CodedClassifier(RLSClassifier(), shared=False, n_jobs=2).estimate_memory(X, y)
-        True
-        """
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
+        if y is None:
+            raise ValueError("y=None is not allowed: it must be labels, which decide the code")
         check(self.get_params(deep=False), self._rules)
         classes, labels = numbered_classes(column_or_1d(y))
         code, sharing = self._make_code(classes.size), (bool(self.shared), self.n_jobs)
-        return bytes_of_machines(self.estimator, as_rows(X), labels, code, *sharing)[0]
+        return memory_of_machines(self.estimator, rows, labels, code, *sharing)
 
     def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
         """The machines, and what they know of rows left out."""

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow._support.atomic import Kept, atomic_fit, atomic_update, consistent
 from svmarrow._support.callbacks import fitting, subtasks
+from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
-from svmarrow._support.rows import as_rows, default_gamma, rows_of, validated
+from svmarrow._support.rows import default_gamma, rows_of, validated
 from svmarrow._support.stored import check_alike
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.decoded import LabelledOutputs
@@ -39,7 +40,7 @@ STREAM_RULES = {
 }
 
 
-class StreamClassifier(LabelledOutputs, KernelEstimator):
+class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
     """A classifier that learns from a stream; the base of all online learners."""
 
     mistakes_: int
@@ -187,36 +188,10 @@ class StreamClassifier(LabelledOutputs, KernelEstimator):
             done = rest.stop
         self.mistake_rows_ = np.concatenate(wrong)
 
-    def estimate_memory(self, X: Any, y: Any = None) -> int:
-        """What `fit` would take at most, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,), default=None
-            Labels, which say how many outputs there are; None is one.
-
-        Returns
-        -------
-        int
-            Bytes, roughly, if every row is a mistake; where there is no budget it then becomes a vector.
-            `fit` and `partial_fit` raise a MemoryError where the next 1,024 rows could take more than this
-            process may.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from svmarrow.online import KernelPerceptron
-        >>> X = np.zeros((100_000, 50))
-        >>> small = KernelPerceptron(policy="oldest", budget=1000)
-        >>> small.estimate_memory(X) < KernelPerceptron().estimate_memory(X) / 50
-        True
-        """
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         self._check_parameters()
-        rows = as_rows(X)
         classes = 2 if y is None else np.unique(np.asarray(y)).size
-        return self._bytes(rows, 1 if classes == 2 else int(classes))
+        return MemoryEstimate.of(self._bytes(rows, 1 if classes == 2 else int(classes)))
 
     def _bytes(self, X: Any, outputs: int) -> int:
         """What `fit` takes beside the rows, at most."""

@@ -77,13 +77,14 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly"; ignored by the other kernels.
     n_epochs : int, default=1
         The number of passes of `fit` over its samples; `partial_fit` makes one.
     random_state : int, RandomState instance or None, default=None
         Seed of the choices of "random"; None draws one.
     n_jobs : int or None, default=None
-        Threads at prediction; learning from a stream has one. None means all cores that this process may use.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``. Learning from a stream uses one.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -92,7 +93,7 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     expansion_ : KernelExpansion
         The model: its vectors are samples of the stream.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        The class labels, sorted.
     mistakes_ : int
         The number of samples that were misclassified, or had a score of exactly 0, before they were learnt
         from.
@@ -107,9 +108,9 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
-        The number of features.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Feature names, if X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Notes
     -----

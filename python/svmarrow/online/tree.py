@@ -99,20 +99,21 @@ class PerceptronTreeClassifier(StreamClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly"; ignored by the other kernels.
     n_epochs : int, default=1
         Passes of `fit` over its rows; `partial_fit` makes one.
     random_state : int, RandomState instance or None, default=None
         Seed of samples and draws; None draws one.
     n_jobs : int or None, default=None
-        Threads at prediction, and of the "bal" partitions. None means all cores that this process may use.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``. `fit` uses them for the "bal" partitions alone.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        The class labels, sorted.
     mistakes_ : int
         Rows that were answered wrongly, or with a score of exactly 0, before they were learnt from.
     cumulative_error_ : float
@@ -130,9 +131,9 @@ class PerceptronTreeClassifier(StreamClassifier):
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
-        Columns of the stream.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Notes
     -----

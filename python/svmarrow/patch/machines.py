@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow._support.memory import MemoryEstimate
     from svmarrow.models.columns import Columns
     from svmarrow.svm._base import Training
 
@@ -358,10 +359,10 @@ class Classifier(Machine):
         columns: Columns | None = self._new_trainer()._fit_columns(X, y, matrix, sample_weight)
         return columns
 
-    def _column_bytes(
+    def _column_memory(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
-        needed: tuple[int, int] | None = self._new_trainer()._column_bytes(X, matrix, counts)
+    ) -> MemoryEstimate | None:
+        needed: MemoryEstimate | None = self._new_trainer()._column_memory(X, matrix, counts)
         return needed
 
 

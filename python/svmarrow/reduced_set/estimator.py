@@ -52,11 +52,11 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         See `svmarrow.compress`.
     random_state : int, RandomState instance or None, default=None
         Seed of ``"gradient"`` and of sampled pursuits; nothing else is random.
-    n_jobs : int, default=None
-        Threads for compression and prediction. None means all cores that this process may use. The estimator
-        has its own.
-    verbose : bool, default=False
-        Show the progress of the compression on standard error.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``. The estimator has its own.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
 
     Attributes
     ----------
@@ -65,15 +65,15 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
     model_ : ExpansionClassifier
         The model after it.
     expansion_ : KernelExpansion
-        Its expansion.
+        The compressed model.
     n_vectors_ : int
         Its number of vectors.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels, sorted.
     n_features_in_ : int
-        Number of columns seen during fit.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names seen during fit, where all are strings.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------

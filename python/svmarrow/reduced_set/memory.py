@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import as_rows
 from svmarrow.interop.convert import as_expansion, without_manners
@@ -36,8 +36,8 @@ def estimate_memory(
     method: str = "pursuit",
     candidates: str = "vectors",
     settings: GradientSettings | SelectionSettings | None = None,
-) -> int:
-    """What `compress` or `compression_path` would take, without compressing.
+) -> MemoryEstimate:
+    """Memory that `compress` or `compression_path` needs, without compressing.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def estimate_memory(
 
     Returns
     -------
-    int
-        Bytes beside model and rows, roughly. `compress` raises a MemoryError where they are more than this
-        process may take.
+    MemoryEstimate
+        Bytes in addition to model and rows, roughly. `compress` raises a MemoryError if this process cannot
+        allocate them.
 
     Raises
     ------
@@ -69,19 +69,14 @@ def estimate_memory(
     >>> from svmarrow import SVC
     >>> from svmarrow.reduced_set import estimate_memory
     >>> svc = SVC(gamma=0.001).fit(*load_digits(return_X_y=True))
-    >>> estimate_memory(svc, 100, method="lars") > estimate_memory(svc, 100)
+    >>> estimate_memory(svc, 100, method="lars").total > estimate_memory(svc, 100).total
     True
     """
     expansion = without_kind(without_manners(as_expansion(model)))
     rows = None if X is None else as_rows(X)
-    return bytes_of_work(
-        expansion.n_outputs,
-        expansion.vectors,
-        n_vectors,
-        rows,
-        method,
-        candidates=candidates,
-        settings=settings,
+    options: dict[str, Any] = {"candidates": candidates, "settings": settings}
+    return MemoryEstimate.of(
+        bytes_of_work(expansion.n_outputs, expansion.vectors, n_vectors, rows, method, **options)
     )
 
 

@@ -13,10 +13,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.memory import bytes_of_fit, bytes_of_rows, refuse_beyond_memory
+from svmarrow._support.memory import (
+    EstimatesMemory,
+    MemoryEstimate,
+    bytes_of_rows,
+    estimate_of,
+    refuse_beyond_memory,
+)
 from svmarrow._support.parameters import ESTIMATOR, check
 from svmarrow._support.routing import RoutesFit, check_takes_weights
-from svmarrow._support.rows import as_rows, sample_weights, weights_differ
+from svmarrow._support.rows import sample_weights, weights_differ
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.decoded import Labels
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassifierWrapper"]
 
 
-class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
+class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, Estimator):
     """Fits a classifier, and has a model of its own, ``model_``, out of it."""
 
     estimator: Any
@@ -73,40 +79,15 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
             self._fit(X, y, self._for_estimator(sample_weight, metadata))
         return self
 
-    def estimate_memory(self, X: Any, y: Any = None) -> int:
-        """What `fit` would take at most, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,), default=None
-            Labels, which say how many machines there are; None is one.
-
-        Returns
-        -------
-        int
-            Bytes, roughly, if every row becomes a vector of the full model. What the estimator takes is what
-            its own `estimate_memory` says, or not counted if it has none.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from svmarrow import SVC
-        >>> from svmarrow.cascade import ExactCascade
-        >>> X, y = load_digits(return_X_y=True)
-        >>> ExactCascade(SVC(), 100).estimate_memory(X, y) >= SVC().estimate_memory(X, y).total
-        True
-        """
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
-        rows = as_rows(X)
         classes = 2 if y is None else int(np.unique(np.asarray(y)).size)
         pairs = getattr(self.estimator, "multi_class", "ovr") == "ovo"
         outputs = n_outputs("binary" if classes <= 2 else "ovo" if pairs else "ovr", classes)
         # Vectors and coefficients of the full model are here while it is compressed.
         full = bytes_of_rows(rows) + 16 * int(rows.shape[0]) * outputs
-        own = bytes_of_fit(self.estimator, rows, y)[0]
-        return full + max(own, self._bytes_after(rows, outputs))
+        own = estimate_of(self.estimator, rows, y)
+        return MemoryEstimate(full + max(own.total, self._bytes_after(rows, outputs)), own.least)
 
     @abstractmethod
     def _bytes_after(self, rows: Any, outputs: int) -> int:
@@ -114,7 +95,7 @@ class ClassifierWrapper(RoutesFit, MetaEstimatorMixin, Labels, Estimator):
 
     def _refuse_beyond_memory(self, X: Any, y: Any) -> None:
         try:
-            least = bytes_of_fit(self.estimator, X, y)[1]
+            least = estimate_of(self.estimator, X, y).least
         except (TypeError, ValueError):
             return  # What is wrong with rows and labels is the estimator's to say.
         remedy = f"give another {type(self.estimator).__name__}, whose estimate_memory is less"

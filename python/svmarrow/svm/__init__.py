@@ -12,7 +12,6 @@
 """
 
 from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
-from svmarrow.svm._base import MemoryEstimate
 from svmarrow.svm.quantile import QuantileSVR
 
-__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "MemoryEstimate", "QuantileSVR"]
+__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "QuantileSVR"]

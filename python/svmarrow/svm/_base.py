@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
 from svmarrow._support.atomic import Kept, consistent
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.memory import (
+    SMALL,
+    EstimatesMemory,
+    MemoryEstimate,
+    bytes_of_rows,
+    refuse_beyond_memory,
+)
 from svmarrow._support.parameters import (
     MAX_ITER,
     MAX_TIME,
@@ -30,7 +35,6 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import (
-    as_rows,
     cache_bytes,
     core_rows,
     default_gamma,
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["COST", "SOLVER_RULES", "MemoryEstimate", "SupportVectorMachine", "Training", "cost"]
+__all__ = ["COST", "SOLVER_RULES", "SupportVectorMachine", "Training", "cost"]
 
 #: `C` where the loss may be forbidden altogether.
 COST = either(
@@ -73,8 +77,6 @@ SOLVER_RULES = {
     "n_jobs": THREADS,
     "verbose": VERBOSE,
 }
-#: Bytes of training rows below which memory is not worth a look.
-_SMALL = 2**26
 #: Multiplications of all kernel values of a fit that stays on the calling thread, whatever the cores.
 _SMALL_FIT = 2_000_000
 #: A byte budget of which such a fit leaves most unused; only what is used is memory.
@@ -84,27 +86,6 @@ _AMPLE = 2**28
 def cost(C: float) -> float:
     """C as the solver takes it."""
     return _NO_LOSS if math.isinf(C) else float(C)
-
-
-@dataclass(frozen=True)
-class MemoryEstimate:
-    """Bytes that a fit takes beside its training rows."""
-
-    #: Training rows in the solver's own layout.
-    packed: int
-    #: Kernel rows kept, at most ``cache_size``; 0 where kernel values are computed again instead.
-    cache: int
-    #: Kernel matrices of the largest blocks.
-    blocks: int
-    #: Coefficients, gradients and bounds of all machines.
-    variables: int
-    #: What the fit cannot do without: it works, slowly, with so much.
-    least: int
-
-    @property
-    def total(self) -> int:
-        """All parts together: the most that the fit takes."""
-        return self.packed + self.cache + self.blocks + self.variables
 
 
 class Training(NamedTuple):
@@ -126,7 +107,7 @@ class Training(NamedTuple):
         return np.ascontiguousarray(values if self.used is None else values[self.used])
 
 
-class SupportVectorMachine(CertifiedMachine):
+class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     """Base of the machines with support vectors.
 
     A subclass stores its parameters, calls `_training` and `_solve` in `fit`, and adds what its outputs mean.
@@ -211,7 +192,9 @@ class SupportVectorMachine(CertifiedMachine):
         if callable(kernel[0]):
             kernel = TrainingKernel(kernel[0], training.rows)
         rows = core_rows(training.rows)
-        _refuse_beyond_memory(type(self).__name__, training.rows, kernel, machines, jobs)
+        if bytes_of_rows(training.rows) >= SMALL:
+            least = _core.estimate_svm_memory(rows, n, kernel, list(machines), 0, jobs)["least"]
+            refuse_beyond_memory(f"{type(self).__name__}.fit", least, "train on fewer samples")
         with progress(self.verbose) as told:
             told.stops_in = ("fit", 0)
             solver = {
@@ -285,23 +268,7 @@ class SupportVectorMachine(CertifiedMachine):
             f"{certificate.gap:.3g} of {certificate.primal:.6g}{cause}. The model is usable; {remedy}"
         )
 
-    def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
-        """What `fit` would take, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,) or None, default=None
-            Labels, which say how large the machines of a classifier are; None is one machine of all rows.
-
-        Returns
-        -------
-        MemoryEstimate
-            Bytes: `packed`, `cache`, `blocks`, `variables`, their sum `total`, and the `least` that is
-            needed.
-        """
-        rows = as_rows(X)
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n = int(rows.shape[0])
         return self._memory_of(rows, n, self._machine_sizes(y, n))
 
@@ -310,7 +277,8 @@ class SupportVectorMachine(CertifiedMachine):
         kernel = self.kernel if callable(self.kernel) else (self.kernel, 1.0, 0.0, 1)
         budget, jobs = cache_bytes(self.cache_size), threads(self.n_jobs)
         given = _core.estimate_svm_memory(core_rows(rows), n, kernel, list(machines), budget, jobs)
-        return MemoryEstimate(**given)
+        least = given.pop("least")
+        return MemoryEstimate(sum(given.values()), least, given)
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
         return [n]
@@ -336,17 +304,3 @@ class SupportVectorMachine(CertifiedMachine):
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         self._check_fitted()
         return np.empty((0, 0)) if self._is_fitted_precomputed() else shown(self.expansion_.vectors)
-
-
-def _refuse_beyond_memory(name: str, rows: Any, kernel: Any, machines: Sequence[int], jobs: int) -> None:
-    """A MemoryError where not even the smallest cache would let the fit live."""
-    if (rows.data.nbytes if sp.issparse(rows) else rows.nbytes) < _SMALL:
-        return
-    n = int(rows.shape[0])
-    least = _core.estimate_svm_memory(core_rows(rows), n, kernel, list(machines), 0, jobs)["least"]
-    free = _core.available_memory()
-    if least > free:
-        raise MemoryError(
-            f"{name} needs at least {least / 1e9:.2f} GB for {rows.shape[0]} rows beside the data, and "
-            f"{free / 1e9:.2f} GB are free: train on fewer rows"
-        )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from svmarrow._support.memory import MemoryEstimate
+
 
 __all__ = ["CLASSIFIER_RULES", "KernelClassifier"]
 
@@ -104,11 +106,10 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         self._fit(X, y, sample_weight, matrix)
         return Columns(self.expansion_, self.support_.astype(np.int64), self.certificate_)
 
-    def _column_bytes(
+    def _column_memory(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
-    ) -> tuple[int, int] | None:
-        found = self._memory_of(X, int(X.shape[0]), (counts @ (matrix != 0)).tolist())
-        return found.total, found.least
+    ) -> MemoryEstimate | None:
+        return self._memory_of(X, int(X.shape[0]), (counts @ (matrix != 0)).tolist())
 
     def _options(self) -> Mapping[str, Any]:
         """Loss, nu and intercept, as the solver takes them."""

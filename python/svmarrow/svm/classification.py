@@ -53,7 +53,7 @@ class SVC(KernelClassifier):
         Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
         has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision function.
+        Maximum violation of the optimality conditions, in units of the decision function.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     class_weight : dict, "balanced" or None, default=None
@@ -69,20 +69,20 @@ class SVC(KernelClassifier):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         max(0, 1 - m) or its square, for the margin m. Both without a factor 1/2.
     fit_intercept : bool, default=True
-        Whether there is a b. Without, `loo_error_bound_` exists.
+        Whether to fit an intercept. If False, `loo_error_bound_` is available.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last solution, after an early end or along a path of C. X must be the
-        same rows in the same order, labels may differ. Coefficients outside new bounds are clipped. A fit
-        of another shape or with other classes starts anew; other rows in the same number are fitted
-        rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
+        Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
+        of C. X must be the same rows in the same order, labels may differ. Coefficients outside new bounds
+        are clipped. A fit of another shape or with other classes starts anew; other rows in the same number
+        are fitted rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
         `KeyboardInterrupt` goes on.
     max_iter : int, default=-1
-        Most pair steps of one machine; -1 is no limit.
+        Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+        Maximum number of seconds of the fit. A fit that ends early is a usable model, and warns.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -93,7 +93,7 @@ class SVC(KernelClassifier):
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     support_ : ndarray of shape (n_SV,), int32
@@ -109,7 +109,7 @@ class SVC(KernelClassifier):
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
         Weights of the features, for the linear kernel alone.
     n_iter_ : ndarray of shape (n_outputs,)
-        Pair steps of each machine.
+        Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine reached the tolerance, else 1.
     loo_error_bound_ : ndarray of shape (n_outputs,)
@@ -123,9 +123,9 @@ class SVC(KernelClassifier):
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------
@@ -338,7 +338,7 @@ class NuSVC(KernelClassifier):
         Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
         has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision function before it is scaled.
+        Maximum violation of the optimality conditions, in units of the decision function before it is scaled.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     class_weight : dict, "balanced" or None, default=None
@@ -352,18 +352,18 @@ class NuSVC(KernelClassifier):
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last solution, after an early end or along a path of nu. X must be
-        the same rows in the same order, labels may differ. Coefficients outside new bounds are clipped. A
-        fit of another shape or with other classes starts anew; other rows in the same number are fitted
-        rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
+        Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
+        of nu. X must be the same rows in the same order, labels may differ. Coefficients outside new bounds
+        are clipped. A fit of another shape or with other classes starts anew; other rows in the same number
+        are fitted rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
         `KeyboardInterrupt` goes on.
     max_iter : int, default=-1
-        Most pair steps of one machine; -1 is no limit.
+        Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+        Maximum number of seconds of the fit. A fit that ends early is a usable model, and warns.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -374,7 +374,7 @@ class NuSVC(KernelClassifier):
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     support_ : ndarray of shape (n_SV,), int32
@@ -390,15 +390,15 @@ class NuSVC(KernelClassifier):
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
         Weights of the features, for the linear kernel alone.
     n_iter_ : ndarray of shape (n_outputs,)
-        Pair steps of each machine.
+        Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------

@@ -14,10 +14,10 @@ import numpy as np
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.rows import core_rows, default_gamma, threads, validated, weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.svm._base import MemoryEstimate
 
 __all__ = ["LowRankSVC"]
 
 
-class LowRankSVC(CertifiedClassifier):
+class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     """Support vector classification with coefficients at a few points (Rifkin 2002, section 3.7.2).
 
     The machine of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all rows, the
@@ -60,7 +59,7 @@ class LowRankSVC(CertifiedClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision function.
+        Maximum violation of the optimality conditions, in units of the decision function.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     multi_class : {"ovo", "ovr"}, default="ovo"
@@ -72,21 +71,23 @@ class LowRankSVC(CertifiedClassifier):
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
     max_iter : int, default=10,000,000
-        Most pair steps of one machine; -1 is no limit. Classes that overlap under a C or sample weights of
-        1e12 would need many more; the certificate then says how far the machine is from the optimum.
+        Maximum number of SMO steps of a machine; -1 means no limit. Classes that overlap under a C or sample
+        weights of 1e12 would need many more; the certificate then says how far the machine is from the
+        optimum.
     max_time : float or None, default=None
-        Most seconds of training, without the choice of the points.
+        Maximum number of seconds of training, without the choice of the points.
     random_state : int, RandomState instance or None, default=None
         Seed of the points; None draws others at each `fit`.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     expansion_ : KernelExpansion
@@ -101,15 +102,15 @@ class LowRankSVC(CertifiedClassifier):
     coef_ : ndarray of shape (n_outputs, d)
         Weights of the features, for the linear kernel alone.
     n_iter_ : ndarray of shape (n_outputs,)
-        Pair steps of each machine.
+        Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine reached the tolerance, else 1.
     indices_ : ndarray of shape (m,) or None
         Which training rows the points are; None where they are not rows.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     See Also
     --------
@@ -224,27 +225,7 @@ class LowRankSVC(CertifiedClassifier):
             self._fit(X, y, sample_weight)
         return self
 
-    def estimate_memory(self, X: Any, y: Any = None) -> int:
-        """What `fit` would take, without fitting.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; they are not counted.
-        y : array-like of shape (n,), default=None
-            Labels, which say how large the machines are; None is one machine of all rows.
-
-        Returns
-        -------
-        int
-            Bytes, roughly, the whole cache of the machines among them. `fit` raises a MemoryError where
-            what it cannot do without is more than this process may take.
-        """
-        own, machines = self._needs(as_rows(X), y)
-        return own + machines.total
-
-    def _needs(self, rows: Any, y: Any) -> tuple[int, MemoryEstimate]:
-        """What features and points take, and what the machines on them take."""
+    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)
         # A few rows stand for the features, which are not there yet.
         features = np.ones((min(n, 512), m))
@@ -252,7 +233,8 @@ class LowRankSVC(CertifiedClassifier):
         # The features, and the support vectors among them; the factor, and once more by panels.
         own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
         own += bytes_of_points(rows, self.n_vectors, self.selection)
-        return own, machine._memory_of(features, n, machine._machine_sizes(y, n))
+        machines = machine._memory_of(features, n, machine._machine_sizes(y, n))
+        return MemoryEstimate(own + machines.total, own + machines.least, {**machines.parts, "features": own})
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = validated(self, X, y, reset=True, with_y=True)
@@ -268,8 +250,8 @@ class LowRankSVC(CertifiedClassifier):
         used = np.flatnonzero(weights)
         if used.size < weights.size:
             X, y, weights = X[used], y[used], weights[used]
-        own, machines = self._needs(X, y)
-        refuse_beyond_memory(f"{type(self).__name__}.fit", own + machines.least, "lower n_vectors")
+        needed = self._memory(X, y).least
+        refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
         points, rows, _ = choose_points(
             X,
             self.n_vectors,

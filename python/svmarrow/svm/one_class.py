@@ -45,21 +45,21 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
         Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
         has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of the decision function.
+        Maximum violation of the optimality conditions, in units of the decision function.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last solution, after an early end or along a path of nu. X must be
-        the same rows in the same order. Coefficients outside new bounds are
-        clipped. A fit of another shape starts anew; other rows in the same number are fitted rightly, only
-        from a poor start. Ctrl-C then keeps the model as far as it is before `KeyboardInterrupt` goes on.
+        Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
+        of nu. X must be the same rows in the same order. Coefficients outside new bounds are clipped. A fit
+        of another shape starts anew; other rows in the same number are fitted rightly, only from a poor
+        start. Ctrl-C then keeps the model as far as it is before `KeyboardInterrupt` goes on.
     max_iter : int, default=-1
-        Most pair steps of one machine; -1 is no limit.
+        Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Most seconds of the fit. A fit that ends early is a usable model, and warns.
+        Maximum number of seconds of the fit. A fit that ends early is a usable model, and warns.
     n_jobs : int or None, default=None
-        Threads, in `fit` and in prediction. None is all cores that this process may use, within the limits of
-        joblib and ``OMP_NUM_THREADS``.
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -84,15 +84,15 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
         Weights of the features, for the linear kernel alone.
     n_iter_ : int
-        Pair steps.
+        Number of SMO steps.
     fit_status_ : int
         0 if the machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
-        Columns of the training data.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, where X had names that are all strings.
+        Names of the features, if X had names that are all strings.
 
     Examples
     --------

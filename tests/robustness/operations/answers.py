@@ -26,8 +26,6 @@ from svmarrow import (
 )
 from svmarrow.inspection import DecisionVectorsDisplay, shapley_values
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LowRankRLSClassifier,
 )
@@ -118,20 +116,6 @@ _predictions("SVR", 5000, _fitted(SVR(epsilon=0.01, max_iter=20_000), "plain num
 _predictions("RLSRegressor", 4000, _fitted(RLSRegressor(), "plain targets"), "plain two", times=40)
 _predictions(
     "LinearRLSClassifier", 20_000, _fitted(LinearRLSClassifier(), "wide ten"), "wide two", "decision_function"
-)
-_predictions(
-    "BaggedKernelClassifier",
-    4000,
-    _fitted(BaggedKernelClassifier(SVC(), 4), "plain ten"),
-    "plain ten",
-    times=40,
-)
-_predictions(
-    "BaggedKernelRegressor",
-    4000,
-    _fitted(BaggedKernelRegressor(RLSRegressor(), 4), "plain numbers"),
-    "plain ten",
-    times=40,
 )
 _predictions(
     "CodedClassifier",

@@ -27,8 +27,6 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
-    BaggedKernelClassifier,
-    BaggedKernelRegressor,
     LinearRLSClassifier,
     LinearRLSRegressor,
     LowRankRLSClassifier,
@@ -166,13 +164,6 @@ def _least_squares() -> None:
         200_000,
         methods=("partial_fit",),
     )
-    # Their number of threads and time limit are those of the machines.
-    bagged = BaggedKernelClassifier(RLSClassifier(), n_estimators=8, random_state=0)
-    learner("BaggedKernelClassifier", bagged, "plain three", 16_000, 600)
-    subsets = BaggedKernelRegressor(
-        SVR(C=100.0), n_estimators=8, parts="subsets", max_samples=0.2, random_state=0
-    )
-    learner("BaggedKernelRegressor", subsets, "plain numbers", 12_000)
 
 
 def _pursuits() -> None:

@@ -1,0 +1,94 @@
+"""The types that classes declare for their attributes, checked on what a model file sets."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import sys
+import typing
+from types import NoneType, SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["check_types"]
+
+#: Names that modules import for type checkers alone.
+NAMES: dict[str, Any] = {
+    "Any": Any,
+    "Callable": collections.abc.Callable,
+    "Decoding": Literal["binary", "ovr", "ovo", "code"],
+    "Literal": Literal,
+    "Mapping": collections.abc.Mapping,
+    "NDArray": NDArray,
+    "Sequence": collections.abc.Sequence,
+    "np": np,
+}
+
+
+def check_types(made: Any, names: Iterable[str], kinds: Mapping[str, type]) -> None:
+    """Raise a ValueError if an attribute is not of the type that its class declares.
+
+    Parameters
+    ----------
+    made : object
+        The object.
+    names : iterable of str
+        Its attributes to check; one without a declaration may be anything.
+    kinds : mapping of str to type
+        Classes that a declaration may name, with their bases.
+
+    Raises
+    ------
+    TypeError
+        If a declaration is a type that is not known here.
+    """
+    for name in names:
+        base = next((base for base in type(made).__mro__ if name in inspect.get_annotations(base)), None)
+        if base is None:
+            continue
+        value, text = getattr(made, name), inspect.get_annotations(base)[name]
+        if str(text).startswith("ClassVar"):
+            raise ValueError(f"{name} belongs to the class {base.__name__}: a file must not set it")
+        if not _is_of(value, _hint(base, name, text, kinds)):
+            raise ValueError(f"{name} is {value!r}, expected {text}")
+
+
+def _hint(base: type, name: str, text: Any, kinds: Mapping[str, type]) -> Any:
+    known = {each.__name__: each for kind in kinds.values() for each in kind.__mro__} | NAMES
+    declaration: Any = SimpleNamespace(__annotations__={name: text})
+    try:
+        return get_type_hints(declaration, vars(sys.modules[base.__module__]), known)[name]
+    except NameError as error:
+        raise TypeError(f"{base.__name__}.{name} is declared as {text}, which cannot be checked") from error
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (UnionType, typing.Union):
+        return any(_is_of(value, each) for each in inner)
+    if origin is Literal:
+        return any(type(value) is type(each) and value == each for each in inner)
+    if origin is np.ndarray:
+        (wanted,) = get_args(inner[1])
+        return isinstance(value, np.ndarray) and (wanted is Any or np.issubdtype(value.dtype, wanted))
+    if origin is collections.abc.Callable:
+        return callable(value)
+    if isinstance(origin or hint, type):
+        return _is_instance(value, origin or hint)
+    raise TypeError(f"{hint} is a type that cannot be checked")
+
+
+def _is_instance(value: Any, kind: type) -> bool:
+    if kind is bool or kind is NoneType:
+        return isinstance(value, kind)
+    if kind is float:
+        return isinstance(value, (float, int)) and not isinstance(value, bool)
+    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
