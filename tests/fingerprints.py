@@ -154,8 +154,8 @@ LARGE = {
     "CalibratedCascade": _of(
         "CalibratedCascade", inside=lambda: svmarrow.SVC(C=0.1), n_vectors=30, epsilon=0.3, random_state=0
     ),
-    "pursuit": _small("pursuit"),
-    "pursuit, thresholds": _small("pursuit", X=SINGLE, y=LABELS),
+    "pursuit": _small("backfit"),
+    "pursuit, thresholds": _small("backfit", X=SINGLE, y=LABELS),
     "basic": _small("basic"),
     "rank": _small("rank"),
     "l0": _small("l0"),

@@ -224,7 +224,7 @@ def starts(report: Report, options: argparse.Namespace) -> None:
     data, full = rows("usps", quick), machine("usps", "ovr", quick)
     common: dict[str, Any] = {"X": data.X, "y": data.y}
     lines = []
-    for start in ("lars", "pursuit", "centres"):
+    for start in ("lars", "backfit", "centres"):
         began = time.perf_counter()
         begin = None if start == "centres" else compress(full, n_vectors=50, method=start, **common)
         took = time.perf_counter() - began
@@ -353,7 +353,7 @@ def optimiser(report: Report, options: argparse.Namespace) -> None:
     size, gamma = 50, MACHINES["usps"]["gamma"]
     X = np.asarray(full.expansion_.vectors)
     wanted = full.expansion_.decision_function(X)
-    begin = GradientSettings(loss="matching", start="pursuit", noise=0.0, steps=0)
+    begin = GradientSettings(loss="matching", start="backfit", noise=0.0, steps=0)
     start = compress(full, n_vectors=size, method="gradient", random_state=0, settings=begin).expansion_
     d, q = X.shape[1], wanted.shape[1]
     scale = np.sqrt(X.var(axis=0).mean())
@@ -380,7 +380,7 @@ def optimiser(report: Report, options: argparse.Namespace) -> None:
         )
     for steps in (300,) if quick else (2000, 8000, 32_000):
         began = time.perf_counter()
-        settings = GradientSettings(loss="matching", start="pursuit", noise=0.0, steps=steps)
+        settings = GradientSettings(loss="matching", start="backfit", noise=0.0, steps=steps)
         small = compress(
             full, n_vectors=size, method="gradient", random_state=0, settings=settings
         ).expansion_

@@ -152,7 +152,7 @@ def _run(case: Case) -> dict[str, Any] | None:
         made = {
             "ExactCascade": lambda: svmarrow.cascade.ExactCascade(inside, n_jobs=1),
             "CalibratedCascade": lambda: svmarrow.cascade.CalibratedCascade(
-                inside, [2, 5], epsilon=0.4, calibration=0.4, random_state=0, n_jobs=1
+                inside, [2, 5], epsilon=0.4, validation_fraction=0.4, random_state=0, n_jobs=1
             ),
             "CodedClassifier": lambda: svmarrow.CodedClassifier(inside, "ovr", random_state=0, n_jobs=1),
             "Bagged": lambda: svmarrow.least_squares.BaggedKernelClassifier(
