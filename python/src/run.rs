@@ -151,10 +151,15 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<R> {
-    check_headroom()?;
     match cost {
-        Cost::About(cost) if cost < TINY => result_of(alone(work)),
-        Cost::About(cost) if cost < SHORT => result_of(detached(py, || alone(work))),
+        Cost::About(cost) if cost < TINY => {
+            check_headroom()?;
+            result_of(alone(work))
+        }
+        Cost::About(cost) if cost < SHORT => {
+            check_headroom()?;
+            result_of(detached(py, || alone(work)))
+        }
         _ => match run_and_keep(py, n_jobs, Cost::Unknown, progress, work)? {
             (result, None) => Ok(result),
             (_, Some(raised)) => Err(raised),
@@ -171,6 +176,7 @@ pub(crate) fn run_and_keep<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
+    check_headroom()?;
     let (outcome, raised) = match cost {
         Cost::About(cost) if cost < SHORT_FIT => on_caller(py, progress, work)?,
         _ => watched(py, n_jobs, progress, work)?,
@@ -199,7 +205,6 @@ fn on_caller<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
-    check_headroom()?;
     let state = CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, raised: None };
     let monitor =
         OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
@@ -214,7 +219,6 @@ fn watched<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
-    check_headroom()?;
     let watch = Watch::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {

@@ -193,7 +193,7 @@ pub(super) fn problem(
     let mut problem = match task.loss {
         ClassifierLoss::Hinge => DualProblem::hinge(&signs, upper, diagonal),
         ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, upper, diagonal),
-        ClassifierLoss::Nu(nu) => Ok(DualProblem::nu_classification(&signs, upper, nu, diagonal)?),
+        ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, upper, nu, diagonal),
     }?;
     problem.anchored = !task.fit_intercept;
     Ok(problem)

@@ -143,9 +143,14 @@ impl<'a> Machine<'a> {
     pub(super) fn go_on(&mut self, problem: DualProblem) {
         self.survey = problem.survey();
         self.variables.problem = problem;
-        (self.iterations, self.rounds, self.stop) = (0, 0, None);
-        (self.stall, self.rounding, self.is_proved) = (Stall::new(), None, false);
-        self.gradient_rounding = 0.0;
+        (self.iterations, self.rounds) = (0, 0);
+        self.resume();
+    }
+
+    /// Clears how the machine ended, so that rounds can go on from its coefficients.
+    fn resume(&mut self) {
+        (self.stop, self.stall, self.gradient_rounding) = (None, Stall::new(), 0.0);
+        (self.rounding, self.is_proved) = (None, false);
     }
 
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.

@@ -5,7 +5,6 @@ use super::super::columns::Columns;
 use super::super::intercept::intercept;
 use super::super::precision::{KernelValue, is_hopeless, restart};
 use super::super::problem::DualProblem;
-use super::super::stall::Stall;
 use super::super::training::{Training, beyond};
 use super::super::working_set::WorkingSet;
 use super::{Machine, room};
@@ -126,7 +125,7 @@ impl Machine<'_> {
         self.set = WorkingSet::new(size.min(room(&self.parts, columns)));
         let has_stalled = self.stop == Some(StopReason::Stalled);
         let beta = if has_stalled { restart(self.problem())? } else { self.problem().beta.try_to_vec()? };
-        (self.stop, self.stall, self.rounding, self.gradient_rounding) = (None, Stall::new(), None, 0.0);
+        self.resume();
         self.is_double = K::PRECISION == Precision::Double;
         if let ControlFlow::Break(reason) = self.start_at(beta, columns, training)? {
             self.stop = Some(reason);
@@ -177,7 +176,7 @@ impl Machine<'_> {
         self.rounding = Some(rounding);
         let solved = self.survey.violation() <= tolerance;
         if may && !solved {
-            (self.stop, self.stall, self.rounding, self.gradient_rounding) = (None, Stall::new(), None, 0.0);
+            self.resume();
             return Ok(true);
         }
         self.is_proved = true;
