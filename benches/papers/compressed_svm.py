@@ -178,7 +178,7 @@ def figure2(report: Report, _options: argparse.Namespace) -> None:
 
     X, y = ring()
     full = SVC(C=1.0, gamma=0.2, loss="squared_hinge").fit(X, y)
-    kept = compress(full, n_vectors=8, method="lars", X=X, y=y)
+    kept = compression_path(full, n_vectors=8, method="lars", X=X, y=y)[8]
     counts = (0, 40, 160, 640, 2560)
     models: dict[str, Any] = {"LARS-SVM": kept}
     for steps in counts:

@@ -245,7 +245,7 @@ def test_a_run_starts_where_it_is_told(start, digits_svc, pixels):
         digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=0)
     ).expansion_
     if start != "centres":
-        chosen = compress(digits_svc, n_vectors=20, method=start).expansion_.vectors
+        chosen = reference.largest(digits_svc, n_vectors=20, method=start).expansion_.vectors
         assert (begin.vectors == chosen.astype(np.float32)).all()
     moved = make(digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=2000))
     assert moved.score(X_test, y_test) > 0.93

@@ -285,6 +285,7 @@ def compress(
             *arguments, method=tried, max_loss=max_loss, validation=judging, scoring=measure, **settings
         )
     elif by_loss:
+        assert judging is not None
         small = path.select(*judging, max_loss, scoring=measure)
     else:
         small = path[path.sizes[-1]]

@@ -59,5 +59,5 @@ def best_of_size(proposals: Sequence[Proposal], evaluator: HoldoutEvaluator | No
     models = [proposal.model(proposal.sizes[0]) for proposal in proposals]
     if evaluator is None:
         return Choice(models[0])
-    scored = [Choice(one, evaluator.scores_of(one, allow_constant=True), len(models)) for one in models]
-    return min(scored, key=lambda choice: evaluator.loss(choice.scores))
+    best = min(models, key=lambda model: evaluator.loss(evaluator.scores_of(model)))
+    return Choice(best, evaluator.scores_of(best, allow_constant=True), len(models))

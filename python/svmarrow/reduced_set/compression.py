@@ -5,7 +5,7 @@ Take the model in, split the samples, propose sizes and methods, choose, bound t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of
 from svmarrow._support.progress import progress as shown_progress
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from svmarrow.models.base import KernelModel
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.base import ExpansionModel, KernelModel
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.selection import SelectionSettings
 
@@ -68,6 +69,33 @@ class Goal(NamedTuple):
         return f"{self.name}={self.value:g}"
 
 
+Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "mse"]
+Model = TypeVar("Model", bound="ExpansionModel | KernelExpansion")
+
+
+class _Options(TypedDict, total=False):
+    n_vectors: int | None
+    max_loss: float | None
+    min_agreement: float | None
+    max_bytes: int | None
+    validation: tuple[Any, ...] | None
+    scoring: Scoring | None
+    sample_weight: ArrayLike | None
+    method: CompressMethod
+    settings: GradientSettings | SelectionSettings | None
+    random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    verbose: bool
+
+
+@overload
+def compress(
+    model: Model, X: ArrayLike | None = None, y: ArrayLike | None = None, **options: Unpack[_Options]
+) -> Model: ...
+@overload
+def compress(
+    model: object, X: ArrayLike | None = None, y: ArrayLike | None = None, **options: Unpack[_Options]
+) -> KernelModel: ...
 def compress(
     model: Any,
     X: ArrayLike | None = None,
@@ -78,7 +106,7 @@ def compress(
     min_agreement: float | None = None,
     max_bytes: int | None = None,
     validation: tuple[Any, ...] | None = None,
-    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    scoring: Scoring | None = None,
     sample_weight: ArrayLike | None = None,
     method: CompressMethod = "auto",
     settings: GradientSettings | SelectionSettings | None = None,
@@ -266,7 +294,8 @@ def compress(
     if goal.max_loss is None and rows is not None:
         samples = rows_for(full, rows) if evaluator is None else rows
         warn_if_constant(full, choice.model, samples, str(goal), n_jobs)
-    return with_bound(choice.model, _loss_bound(choice, evaluator, goal))
+    small: KernelModel = with_bound(choice.model, _loss_bound(choice, evaluator, goal))
+    return small
 
 
 def _goal(goals: dict[str, float | None], samples: Samples, validation: tuple[Any, ...] | None) -> Goal:

@@ -34,7 +34,7 @@ __all__ = ["ReducedSet"]
 
 
 def _classifies(model: ReducedSet) -> bool:
-    return is_classifier(model)
+    return bool(is_classifier(model))
 
 
 class ReducedSet(WithOutputs, ModelWrapper):
@@ -223,7 +223,7 @@ class ReducedSet(WithOutputs, ModelWrapper):
         predicted: NDArray[Any] = self.model_.predict(X)
         return predicted
 
-    @available_if(_classifies)
+    @available_if(_classifies)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     @consistent
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes; for a classifier only.

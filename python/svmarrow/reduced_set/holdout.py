@@ -176,11 +176,11 @@ class HoldoutEvaluator:
         """The loss by which sizes are chosen, see the module."""
         lost = self.full - scores
         if not np.isfinite(lost).all():
-            return np.inf
+            return float("inf")
         if not self.counts:
             return ratio_bound(lost, self._shares, ONE_STANDARD_ERROR)
         costs = self._weighted(np.abs(lost) * self._cost)
-        error = np.sqrt(float((costs**2).sum()) + self._boundary_cost**2)
+        error = float(np.sqrt((costs**2).sum() + self._boundary_cost**2))
         return max((float(costs.sum()) + error) / self.n, self.loss(scores))
 
     def bound(self, scores: NDArray[np.float64], error: float) -> float:

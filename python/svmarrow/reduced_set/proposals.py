@@ -176,13 +176,15 @@ def _selection(
     request: PathRequest, progress: ProgressCallback | None, *, by_predictions: bool
 ) -> ReducedPath:
     """A path of selected vectors; kernels that are not positive semidefinite may be compared by outputs."""
+    path: ReducedPath
     try:
-        return path_of(request, progress, every_size=True)
+        path = path_of(request, progress, every_size=True)
     except np.linalg.LinAlgError:
         if not by_predictions:
             raise
         settings = replace(request.settings or SelectionSettings(), criterion="predictions")
-        return path_of(request._replace(settings=settings), progress, every_size=True)
+        path = path_of(request._replace(settings=settings), progress, every_size=True)
+    return path
 
 
 def _constructions(

@@ -1,4 +1,4 @@
-"""What the selections of vectors can be told."""
+"""Settings of the selections of vectors."""
 
 from __future__ import annotations
 
