@@ -226,7 +226,9 @@ def starts(report: Report, options: argparse.Namespace) -> None:
     lines = []
     for start in ("lars", "backfit", "centres"):
         began = time.perf_counter()
-        begin = None if start == "centres" else compress(full, n_vectors=50, method=start, **common)
+        begin = (
+            None if start == "centres" else compression_path(full, n_vectors=50, method=start, **common)[50]
+        )
         took = time.perf_counter() - began
         given: Any = start if begin is None else begin
         paper = few(quick, start=given, loss="matching", noise=0.0, steps=20_000)

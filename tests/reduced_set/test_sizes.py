@@ -25,7 +25,7 @@ def test_choosing_the_size(diabetes, iris):
 
     def safe_losses(y, scoring=None):
         evaluator = HoldoutEvaluator(path.model, held[0], y, scoring)
-        found = [evaluator.safe_loss(one) for _, one in path.levels(evaluator, looked)]
+        found = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked)]
         return isotonic_regression(found).x
 
     # Losses out of order are averaged, from the largest size on until one is too large beyond doubt.

@@ -209,21 +209,10 @@ class HoldoutEvaluator:
 def cost_of_change(
     margins: NDArray[np.float64], right: NDArray[np.float64], weights: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Expected loss where the answer of the full model changes, between 0 and 1, at each margin.
+    """Expected loss (n,), from 0 to 1, where the full model's answer changes.
 
-    Parameters
-    ----------
-    margins : ndarray of shape (n_samples,)
-        Distances from a change of the answer.
-    right : ndarray of shape (n_samples,)
-        1 where the full model is right, else 0.
-    weights : ndarray of shape (n_samples,) or None
-        Weights of the samples.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        2 p - 1, with p = 1 / (1 + exp(-a - b margin)), a, b >= 0, fitted to Platt's targets.
+    2 p - 1, with p = 1 / (1 + exp(-a - b margin)) and a, b >= 0, fitted to whether the model is right (1 or
+    0 on each sample) by weighted maximum likelihood with Platt's targets.
     """
     scale = float(np.median(margins))
     relative = margins / (scale if scale > 0.0 else 1.0)

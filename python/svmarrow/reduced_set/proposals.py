@@ -95,7 +95,7 @@ class SelectedVectors(Proposal):
 
     def levels(self, evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The sizes with their sample scores."""
-        return self.path.levels(evaluator, self.sizes)
+        return self.path._levels(evaluator, self.sizes)
 
 
 class ConstructedVectors(Proposal):
@@ -162,7 +162,7 @@ def propose(
                 method="backfit", y=None, scoring=None, settings=None if of_gradient else settings
             )
         path = _selection(selecting, progress, by_predictions=automatic)
-        limit = path.sizes[-1] if max_bytes is None else path.size_within(max_bytes)
+        limit = path.sizes[-1] if max_bytes is None else path._size_within(max_bytes)
         proposals.append(SelectedVectors(path, limit))
         if not automatic or not held_out:
             return proposals
@@ -222,21 +222,7 @@ def _constructions(
 def plan_construction(expansion: Any, n_samples: int, settings: GradientSettings) -> tuple[list[int], int]:
     """Sizes to construct, decreasing, and the number of steps for each.
 
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        The full model.
-    n_samples : int
-        Number of samples to learn from.
-    settings : GradientSettings
-        Its steps, where it names some.
-
-    Returns
-    -------
-    sizes : list of int
-        Empty where the model is too small for any, or has too many columns.
-    steps : int
-        Steps of each.
+    There are none where the model is too small, or has so many columns that the fewest steps cost too much.
     """
     m = expansion.n_vectors
     size = min(MAX_SIZE, max(MIN_SIZE, m // 2), DEFAULT_PATH, m - 1, n_samples)

@@ -37,26 +37,7 @@ def split_samples(
 ) -> tuple[Samples, Samples | None]:
     """Samples to learn from, and samples to measure the loss on where there are any.
 
-    Parameters
-    ----------
-    samples : Samples
-        All that are given; X may be None.
-    validation : tuple of (X, y) or (X, y, sample_weight), or None
-        The samples held out.
-    hold_out : bool
-        Whether half of the samples are held out where `validation` is None.
-
-    Returns
-    -------
-    learn : Samples
-        The first part.
-    holdout : Samples or None
-        The second.
-
-    Raises
-    ------
-    ValueError
-        If X and y have different numbers of samples, or there are fewer than two to split.
+    The latter are `validation`, else half of the samples if `hold_out`. A ValueError if X and y disagree.
     """
     X, y, weights = samples
     if X is None and y is not None:

@@ -346,13 +346,13 @@ class ReducedPath(SizePath):
         sizes = sizes_to_search(self.sizes)
         if strict:
             size, scores = None, {}
-            for size_, one in self.levels(evaluator, sizes):
+            for size_, one in self._levels(evaluator, sizes):
                 if evaluator.bound(one, 1.0 - confidence) > allowed + 1e-12:
                     break
                 size, scores = size_, {size_: one}
         else:
             search = SizeSearch(allowed)
-            scores = search.search(self.levels(evaluator, sizes), evaluator)
+            scores = search.search(self._levels(evaluator, sizes), evaluator)
             size = search.smallest
         if size is None:
             asked = f"{name}={MAX_LOSS if goals[name] is None else goals[name]:g}"
@@ -363,12 +363,12 @@ class ReducedPath(SizePath):
     def _best_within(
         self, max_bytes: int, X: Any, y: Any, scoring: str | None, sample_weight: Any, confidence: float
     ) -> Any:
-        limit = self.size_within(max_bytes)
+        limit = self._size_within(max_bytes)
         if X is None or y is None:
             return self[limit]
         sizes = [size for size in self.sizes if size <= limit]
         evaluator = HoldoutEvaluator(self.model, X, y, scoring, self.n_jobs, sample_weight)
-        levels = self.levels(evaluator, sizes[::-1], max(SIZES_PER_GROUP, MAX_SAMPLE_SCORES // evaluator.n))
+        levels = self._levels(evaluator, sizes[::-1], max(SIZES_PER_GROUP, MAX_SAMPLE_SCORES // evaluator.n))
         best = self[min((evaluator.loss(one), size) for size, one in levels)[1]]
         warn_if_constant(
             self.model, best, evaluator.rows, f"max_bytes={max_bytes}", self.n_jobs, stacklevel=4
@@ -376,49 +376,18 @@ class ReducedPath(SizePath):
         scores = evaluator.scores_of(best, allow_constant=True)
         return with_bound(best, evaluator.loss_bound(scores, confidence, n_tests=len(sizes)))
 
-    def size_within(self, max_bytes: int) -> int:
-        """The largest size whose arrays have at most so many bytes.
-
-        Parameters
-        ----------
-        max_bytes : int
-            Number of bytes.
-
-        Returns
-        -------
-        int
-            The size.
-
-        Raises
-        ------
-        ValueError
-            If the smallest size needs more.
-        """
+    def _size_within(self, max_bytes: int) -> int:
+        """The largest size whose arrays have at most so many bytes."""
         sizes = [size for size in self.sizes if self.nbytes(size) <= max_bytes]
         if not sizes:
             least = self.sizes[0]
             raise ValueError(f"max_bytes={max_bytes} is less than {least} vectors need: {self.nbytes(least)}")
         return sizes[-1]
 
-    def levels(
+    def _levels(
         self, evaluator: HoldoutEvaluator, sizes: Sequence[int], together: int = SIZES_PER_GROUP
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Decreasing sizes with their sample scores.
-
-        Parameters
-        ----------
-        evaluator : HoldoutEvaluator
-            The samples.
-        sizes : sequence of int
-            The sizes, decreasing.
-        together : int, default=8
-            Number of sizes that are scored together.
-
-        Returns
-        -------
-        iterator of (int, ndarray of shape (n_samples,))
-            The sizes with `HoldoutEvaluator.scores_of_sizes` of them.
-        """
+        """Decreasing sizes with their sample scores (n,), so many of them evaluated together."""
         for start in range(0, len(sizes), together):
             group = sizes[start : start + together][::-1]
             scores = evaluator.scores_of_sizes(self._outputs, group, self.expansion.n_outputs)
@@ -426,7 +395,7 @@ class ReducedPath(SizePath):
 
     def _not_reached(self, goal: str, evaluator: HoldoutEvaluator) -> ValueError:
         largest = self.sizes[-1]
-        ((_, scores),) = self.levels(evaluator, [largest])
+        ((_, scores),) = self._levels(evaluator, [largest])
         tried = f"{goal} is not reached: {largest} vectors, the largest size,"
         if np.isinf(scores).any():
             why = f"give all {evaluator.n} samples one class, which the full model does not"

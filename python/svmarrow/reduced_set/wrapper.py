@@ -175,7 +175,7 @@ class ModelWrapper(RoutesFit, MetaEstimatorMixin, Estimator):
         return tags
 
 
-class ClassifierWrapper(ModelWrapper, Labels):
+class ClassifierWrapper(Labels, ModelWrapper):
     """A wrapper of classifiers alone."""
 
     model_: ExpansionClassifier
