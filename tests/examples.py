@@ -84,7 +84,7 @@ def ordinary():
 
 
 def _tuned():
-    return compress(ordinary(), n_vectors=8, X=IRIS, y=KIND, method="pursuit")
+    return compress(ordinary(), n_vectors=8, X=IRIS, y=KIND, method="backfit")
 
 
 FEW = GradientSettings(steps=20)
@@ -239,9 +239,9 @@ EXAMPLES = {
         IRIS,
     ),
     "CalibratedCascade": (
-        lambda: CalibratedCascade(SVC(gamma=2.0), [2, 9], epsilon=0.4, calibration=0.4, random_state=0).fit(
-            IRIS, WORDS
-        ),
+        lambda: CalibratedCascade(
+            SVC(gamma=2.0), [2, 9], epsilon=0.4, validation_fraction=0.4, random_state=0
+        ).fit(IRIS, WORDS),
         IRIS,
     ),
     "CalibratedCascade no promise": (lambda: CalibratedCascade(SVC(), 4).fit(TWO, SIDES), TWO),

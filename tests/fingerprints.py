@@ -20,7 +20,8 @@ from sklearn.base import BaseEstimator
 import svmarrow
 from examples import EXAMPLES, answers, public
 from public import PUBLIC
-from svmarrow import KernelExpansion, compress, compression_path
+from reference import largest
+from svmarrow import KernelExpansion, compression_path
 from svmarrow.multiclass import Code
 from svmarrow.reduced_set import GradientSettings
 
@@ -115,7 +116,10 @@ def _machine():
 
 
 def _small(method, **options):
-    return lambda: (compress(_machine(), n_vectors=30, method=method, random_state=0, **options), SINGLE[::7])
+    return lambda: (
+        largest(_machine(), n_vectors=30, method=method, random_state=0, **options),
+        SINGLE[::7],
+    )
 
 
 #: Fits whose work is cut into pieces for several threads: what makes one, by name.
@@ -154,14 +158,14 @@ LARGE = {
     "CalibratedCascade": _of(
         "CalibratedCascade", inside=lambda: svmarrow.SVC(C=0.1), n_vectors=30, epsilon=0.3, random_state=0
     ),
-    "pursuit": _small("pursuit"),
-    "pursuit, thresholds": _small("pursuit", X=SINGLE, y=LABELS),
+    "pursuit": _small("backfit"),
+    "pursuit, thresholds": _small("backfit", X=SINGLE, y=LABELS),
     "basic": _small("basic"),
     "rank": _small("rank"),
     "l0": _small("l0"),
     "l1": _small("l1"),
     "lars": _small("lars"),
-    "gradient": _small("gradient", X=SINGLE, settings=GradientSettings(steps=30)),
+    "gradient": _small("gradient", X=SINGLE, settings=GradientSettings(steps=30, sizes=(30,))),
     "every size": lambda: (compression_path(_machine(), n_vectors=40), SINGLE[::7]),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
+from svmarrow import compression_path
+
 
 def kernel(spec, X, Z):
     """K(X, Z) by its definition; ``spec`` is (name, gamma, coef0, degree)."""
@@ -384,3 +386,9 @@ def greedy(inner, aligned, norm2, rule, steps):
         rest2 = norm2 - 2 * (B * aligned[chosen]).sum() + (B * (inner[np.ix_(chosen, chosen)] @ B)).sum()
         path.append((list(chosen), B.copy(), np.sqrt(max(rest2, 0.0))))
     return path
+
+
+def largest(model, *arguments, **options):
+    """The largest model of a `compression_path`."""
+    path = compression_path(model, *arguments, **options)
+    return path[path.sizes[-1]]

@@ -137,7 +137,10 @@ CONTRACT = [
     (ExactCascade(SVC()), {}),
     (ExactCascade(SVC(), 10, stages=[3]), {}),
     (CalibratedCascade(SVC(), random_state=0), _DRAWN),
-    (CalibratedCascade(SVC(), [2, 5], epsilon=0.3, delta=0.3, calibration=0.4, random_state=0), _DRAWN),
+    (
+        CalibratedCascade(SVC(), [2, 5], epsilon=0.3, delta=0.3, validation_fraction=0.4, random_state=0),
+        _DRAWN,
+    ),
 ]
 #: Models of a finished expansion, which nothing fits.
 FINISHED = {"ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"}

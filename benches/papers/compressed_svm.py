@@ -178,7 +178,7 @@ def figure2(report: Report, _options: argparse.Namespace) -> None:
 
     X, y = ring()
     full = SVC(C=1.0, gamma=0.2, loss="squared_hinge").fit(X, y)
-    kept = compress(full, n_vectors=8, method="lars", X=X, y=y)
+    kept = compression_path(full, n_vectors=8, method="lars", X=X, y=y)[8]
     counts = (0, 40, 160, 640, 2560)
     models: dict[str, Any] = {"LARS-SVM": kept}
     for steps in counts:
@@ -224,9 +224,11 @@ def starts(report: Report, options: argparse.Namespace) -> None:
     data, full = rows("usps", quick), machine("usps", "ovr", quick)
     common: dict[str, Any] = {"X": data.X, "y": data.y}
     lines = []
-    for start in ("lars", "pursuit", "centres"):
+    for start in ("lars", "backfit", "centres"):
         began = time.perf_counter()
-        begin = None if start == "centres" else compress(full, n_vectors=50, method=start, **common)
+        begin = (
+            None if start == "centres" else compression_path(full, n_vectors=50, method=start, **common)[50]
+        )
         took = time.perf_counter() - began
         given: Any = start if begin is None else begin
         paper = few(quick, start=given, loss="matching", noise=0.0, steps=20_000)
@@ -353,7 +355,7 @@ def optimiser(report: Report, options: argparse.Namespace) -> None:
     size, gamma = 50, MACHINES["usps"]["gamma"]
     X = np.asarray(full.expansion_.vectors)
     wanted = full.expansion_.decision_function(X)
-    begin = GradientSettings(loss="matching", start="pursuit", noise=0.0, steps=0)
+    begin = GradientSettings(loss="matching", start="backfit", noise=0.0, steps=0)
     start = compress(full, n_vectors=size, method="gradient", random_state=0, settings=begin).expansion_
     d, q = X.shape[1], wanted.shape[1]
     scale = np.sqrt(X.var(axis=0).mean())
@@ -380,7 +382,7 @@ def optimiser(report: Report, options: argparse.Namespace) -> None:
         )
     for steps in (300,) if quick else (2000, 8000, 32_000):
         began = time.perf_counter()
-        settings = GradientSettings(loss="matching", start="pursuit", noise=0.0, steps=steps)
+        settings = GradientSettings(loss="matching", start="backfit", noise=0.0, steps=steps)
         small = compress(
             full, n_vectors=size, method="gradient", random_state=0, settings=settings
         ).expansion_

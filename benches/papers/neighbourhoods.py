@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, SVR, compress
 from svmarrow.exceptions import SizeWarning
-from svmarrow.reduced_set.neighbourhoods import neighbourhoods, tell_of_few
+from svmarrow.reduced_set.effective_clusters import effective_clusters, warn_too_few_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def has_word(expansion: Any, n_vectors: int) -> bool:
     """Whether `compress` says that so many vectors are few."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        tell_of_few(expansion, n_vectors, 1)
+        warn_too_few_vectors(expansion, n_vectors, 1)
     return any(issubclass(word.category, SizeWarning) for word in told)
 
 
@@ -90,7 +90,7 @@ def main() -> int:
     for cases in (sets(600, None), sets(3000, None), sets(1500, 4.0), hard()):
         for name, machine, rows, test in cases:
             expansion = machine.fit(*rows).expansion_
-            rank, near = neighbourhoods(expansion)
+            rank, near = effective_clusters(expansion)
             word = has_word(expansion, int(0.2 * rank))
             lost = ", ".join(losses(machine, rows, test, rank)) if word else ""
             print(

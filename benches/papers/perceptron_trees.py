@@ -401,7 +401,7 @@ def convert(report: Report, options: argparse.Namespace) -> None:
         1,
     )
     few: dict[str, Any] = {"n_vectors": BUDGET, "random_state": 0}
-    chosen_in = seconds(lambda: built.update(chosen=compress(svc, method="pursuit", **few)), 1)
+    chosen_in = seconds(lambda: built.update(chosen=compress(svc, method="backfit", **few)), 1)
     moved_in = seconds(lambda: built.update(moved=compress(svc, X, y, method="gradient", **few)), 1)
     learnt = tree(gamma, 0).fit(X.astype(np.float32), y)
     peer = peers.SVC(C=C, gamma=gamma, cache_size=1000).fit(X, y)

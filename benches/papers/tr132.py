@@ -110,7 +110,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
             )
             found = [size for size in sizes if size <= len(path)]
             curves[label] = list(zip(found, 1 - path.scores(X_test, y_test, found), strict=True))
-        for method in ("pursuit", "l1") if name == "USPS" else ("pursuit",):
+        for method in ("backfit", "l1") if name == "USPS" else ("backfit",):
             each = (5, 10, 20, 40, 80, 160)
             models = apart(svc, method, each, X, y)
             curves[f"apart, {method}"] = [
@@ -197,7 +197,7 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         table.append([name, n, f"gamma {gamma:g}, alpha {alpha:g}", float(error), paper[name][1] or "none"])
         sizes = [s for s in (10, 20, 50, 100, 200, 400, 800) if s < n // 2]
         for label, settings in (
-            ("pursuit", None),
+            ("backfit", None),
             ("59 random candidates a step", SelectionSettings(sample=59)),
             ("on predictions", SelectionSettings(criterion="predictions")),
             ("59, on predictions", SelectionSettings(sample=59, criterion="predictions")),

@@ -41,10 +41,10 @@ TWO_CLASS = {
 TICKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 METHODS = {
-    "pursuit": ("pursuit", None),
+    "pursuit": ("backfit", None),
     "pre-fitting": ("prefit", None),
     "basic": ("basic", None),
-    "on predictions": ("pursuit", SelectionSettings(criterion="predictions")),
+    "on predictions": ("backfit", SelectionSettings(criterion="predictions")),
     "l0": ("l0", None),
     "l1": ("l1", None),
 }
@@ -88,9 +88,9 @@ def figure1(report: Report, options: argparse.Namespace) -> None:
         wanted = svc.decision_function(X)
         line = [n, svc.expansion_.n_vectors]
         for method, settings in (
-            ("l0", SelectionSettings(gamma=0.0)),
+            ("l0", SelectionSettings(max_change=0.0)),
             ("rank", None),
-            ("pursuit", None),
+            ("backfit", None),
             ("basic", None),
         ):
             path = compression_path(svc, method=method, settings=settings, tol=1e-7)

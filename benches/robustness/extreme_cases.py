@@ -319,7 +319,7 @@ AIMS: dict[str, Any] = {
     "equal": np.full(N, 3.7),
 }
 METHODS: dict[str, dict[str, Any]] = {
-    **{method: {} for method in ("pursuit", "basic", "rank", "l0", "l1", "lars")},
+    **{method: {} for method in ("backfit", "basic", "rank", "l0", "l1", "lars")},
     "gradient": {"settings": GradientSettings(steps=10), "random_state": 0},
 }
 

@@ -152,7 +152,7 @@ def _run(case: Case) -> dict[str, Any] | None:
         made = {
             "ExactCascade": lambda: svmarrow.cascade.ExactCascade(inside, n_jobs=1),
             "CalibratedCascade": lambda: svmarrow.cascade.CalibratedCascade(
-                inside, [2, 5], epsilon=0.4, calibration=0.4, random_state=0, n_jobs=1
+                inside, [2, 5], epsilon=0.4, validation_fraction=0.4, random_state=0, n_jobs=1
             ),
             "CodedClassifier": lambda: svmarrow.CodedClassifier(inside, "ovr", random_state=0, n_jobs=1),
         }[case.work]()
@@ -162,13 +162,12 @@ def _run(case: Case) -> dict[str, Any] | None:
         return _numbers(quantize(model).model, X)
     if case.work in METHODS:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
-        reduced = compress(model, X if case.work == "gradient" else None, n_vectors=6, **options)
-        found = _numbers(reduced, X)
-        if case.work != "gradient":
-            path = compression_path(model, **options)
-            norms = getattr(path, "residual_norms", None)
-            found |= {} if norms is None else {"residual norms": norms}
-        return found
+        if case.work == "gradient":
+            return _numbers(compress(model, X, n_vectors=6, **options), X)
+        small = compression_path(model, n_vectors=6, **options)
+        found = _numbers(small[small.sizes[-1]], X)
+        norms = getattr(compression_path(model, **options), "residual_norms", None)
+        return found | ({} if norms is None else {"residual norms": norms})
     return _numbers(model, X)
 
 

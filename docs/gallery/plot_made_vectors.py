@@ -17,7 +17,7 @@ from svmarrow.reduced_set import GradientSettings
 X, y = load_digits(return_X_y=True)
 X = X / 16
 svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X[:1000], y[:1000])
-chosen = compress(svc, X[:1000], y[:1000], n_vectors=20, method="pursuit")
+chosen = compress(svc, X[:1000], y[:1000], n_vectors=20, method="backfit")
 made = compress(
     svc,
     X[:1000],

@@ -29,8 +29,9 @@ from svmarrow.model_selection.regression import SVRCV
 from svmarrow.multiclass.classifier import CodedClassifier
 from svmarrow.online.tree import PerceptronTreeClassifier
 from svmarrow.patch.patching import patch_sklearn, unpatch_sklearn
-from svmarrow.reduced_set.compression import compress, compression_path
+from svmarrow.reduced_set.compression import compress
 from svmarrow.reduced_set.estimator import ReducedSet
+from svmarrow.reduced_set.paths import compression_path
 from svmarrow.reduced_set.quantization import quantize
 from svmarrow.svm.classification import SVC, NuSVC
 from svmarrow.svm.low_rank import LowRankSVC

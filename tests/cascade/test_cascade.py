@@ -140,7 +140,9 @@ def test_from_estimators_frozen_and_pickled(iris, tmp_path):
     again = pickle.loads(pickle.dumps(cascade))
     assert np.array_equal(again.route(X), cascade.route(X))
     assert np.array_equal(again.predict(X), cascade.predict(X))
-    calibrated = CalibratedCascade(SVC(C=5), [5, 20], epsilon=0.2, calibration=0.4, random_state=0).fit(X, y)
+    calibrated = CalibratedCascade(
+        SVC(C=5), [5, 20], epsilon=0.2, validation_fraction=0.4, random_state=0
+    ).fit(X, y)
     again = pickle.loads(pickle.dumps(calibrated))
     assert np.array_equal(again.predict(X), calibrated.predict(X))
     assert cross_val_score(ExactCascade(SVC(), stages=[10]), X, y, cv=3).mean() > 0.9

@@ -134,8 +134,8 @@ def test_the_main_job_on_every_format(folder):
 
 def test_compress_by_loss_with_curve(folder):
     out, curve = folder / "by-loss.safetensors", folder / "curve.png"
-    arguments = ["compress", folder / "model.safetensors", "-o", out, "--max-loss", "0.01", "-n", "250"]
-    arguments += ["-m", "pursuit"]
+    arguments = ["compress", folder / "model.safetensors", "-o", out, "--max-loss", "0.01"]
+    arguments += ["-m", "backfit"]
     text = run(*arguments, "--validation", folder / "test.svm", "--curve", curve).stdout
     small, full = load(out), load(folder / "model.safetensors")
     data = read_data(folder / "test.svm", DataOptions(n_features=full.n_features_in_))
@@ -145,11 +145,11 @@ def test_compress_by_loss_with_curve(folder):
     assert "before" in text
     assert "with confidence 0.95" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
-    few = [*arguments[:4], "--max-loss", "0", "-n", "2", "--validation", folder / "test.svm"]
-    assert "max_loss=0 is not reached" in one_line_error(*few, "-m", "pursuit")
+    few = [*arguments[:4], "--max-loss", "0", "--validation", folder / "test.svm"]
+    assert "max_loss=0 is not reached" in one_line_error(*few, "-m", "basic")
 
 
-def test_compress_by_itself_promises_and_draws(tmp_path):
+def test_compress_by_itself_bounds_the_loss_and_draws(tmp_path):
     X, y = make_moons(900, noise=0.2, random_state=0)
     for name, some in (("train", slice(300)), ("data", slice(300, 700)), ("test", slice(700, None))):
         np.savetxt(tmp_path / f"{name}.csv", np.column_stack([X[some], y[some]]), delimiter=",")
@@ -157,7 +157,7 @@ def test_compress_by_itself_promises_and_draws(tmp_path):
     run("train", tmp_path / "train.csv", "-o", model, "-g", "2")
     full = load(model)
     arguments = ["compress", model, "-o", out, "--data", tmp_path / "data.csv"]
-    text = run(*arguments, "--max-loss", "0.05", "-n", "20").stdout
+    text = run(*arguments, "--max-loss", "0.05").stdout
     small = load(out)
     assert small.expansion_.n_vectors <= 20 < full.expansion_.n_vectors
     assert str(small.loss_bound_) in " ".join(text.split())
@@ -168,9 +168,9 @@ def test_compress_by_itself_promises_and_draws(tmp_path):
     assert load(out).loss_bound_.rows == 200
     assert curve.read_bytes().startswith(b"\x89PNG")
     # Nothing but rows that judge: the loss that Python takes, too.
-    run(*arguments[:4], "-n", "6", "--validation", tmp_path / "test.csv", "-m", "pursuit")
+    run(*arguments[:4], "-n", "6", "--validation", tmp_path / "test.csv", "-m", "backfit")
     assert load(out).loss_bound_.asked is None
-    run(*arguments[:4], "--validation", tmp_path / "test.csv", "-m", "pursuit")
+    run(*arguments[:4], "--validation", tmp_path / "test.csv", "-m", "backfit")
     assert load(out).loss_bound_.asked == 0.003
 
 
@@ -395,9 +395,8 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["train", "x", "-o", "y", "-g", "wide"], "neither a number nor"),
         (["train", "x", "-o", "y", "-C", "much"], "Invalid value for '--C'"),
         (["compress", "x", "-o", "y"], "give --n-vectors, or rows"),
-        (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "--max-loss needs --validation"),
-        (["compress", "x", "-o", "y", "-m", "gradient", "--data", "z"], "makes vectors"),
-        (["compress", "x", "-o", "y", "--max-loss", "0.1", "-m", "gradient"], "makes vectors"),
+        (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "two goals"),
+        (["compress", "x", "-o", "y", "-m", "l1", "--data", "z"], "needs --n-vectors or --validation"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--curve", "z.png"], "--curve needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--candidates", "rows"], "needs --data"),

@@ -140,12 +140,12 @@ def test_info_says_where_one_vs_rest_is_smaller(tmp_path, digits):
     X, y, _, _ = digits
     X = X + 0.01 * np.sin(X + np.arange(64))
     file = tmp_path / "m.safetensors"
-    svmarrow.compress(svmarrow.SVC(gamma=0.05).fit(X, y), X, y, n_vectors=30, method="pursuit").save(file)
+    svmarrow.compress(svmarrow.SVC(gamma=0.05).fit(X, y), X, y, n_vectors=30, method="backfit").save(file)
     now = svmarrow.load(file).expansion_
     note = json.loads(run("info", file, "--json"))["note"]
     then = int(note.split("would take ")[1].split(" ")[0].replace(",", ""))
     assert then == pytest.approx(now.vectors.nbytes + 8 * 10 * (now.n_vectors + 1), rel=0.05)
     svmarrow.compress(
-        svmarrow.SVC(gamma=0.05, multi_class="ovr").fit(X, y), X, y, n_vectors=30, method="pursuit"
+        svmarrow.SVC(gamma=0.05, multi_class="ovr").fit(X, y), X, y, n_vectors=30, method="backfit"
     ).save(file)
     assert "note" not in json.loads(run("info", file, "--json"))

@@ -70,7 +70,7 @@ def test_train_refuses_what_it_would_ignore(folder, arguments, message):
             "--validation-test is not allowed without --validation",
         ),
         (
-            "compress @model -o @out -n 5 -m pursuit --random-state 3",
+            "compress @model -o @out -n 5 -m backfit --random-state 3",
             "--random-state=3 is not allowed with --method=pursuit",
         ),
         ("convert @model -o @out.onnx --format csv", "--format=csv is not allowed without --data"),

@@ -306,7 +306,7 @@ def test_contradictions_are_value_errors(act):
 def pursuit(max_vectors, tolerance, max_time, progress, n_jobs, method="pursuit", rows=None, **settings):
     """A pursuit of five vectors."""
     target = (np.arange(10.0).reshape(5, 2), np.ones((5, 1)), np.zeros(1), RBF)
-    given = as_arguments(SelectionSettings()) | settings
+    given = as_arguments(SelectionSettings(), "backfit") | settings
     given |= {"method": method, "max_vectors": max_vectors, "tolerance": tolerance}
     given |= {"seed": 0, "max_time": max_time}
     return _core.pursuit(target, None, rows, given, progress, n_jobs)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(bool(cortex.missing()), reason=f"not here: {', '
 def test_labels_flash_and_instructions(digits, multi_class, dtype, tmp_path):
     X, y, X_test, _ = digits
     svc = svmarrow.SVC(C=10, gamma=0.05, multi_class=multi_class).fit(X, y)
-    small = svmarrow.compress(svc, X, y, n_vectors=20, method="pursuit")
+    small = svmarrow.compress(svc, X, y, n_vectors=20, method="backfit")
     X_test = X_test[:40].astype(np.float32).astype(np.float64)
     made = to_c(small, prefix="p", dtype=dtype, X=X, y=y)
     found = cortex.run(made.text, X_test, tmp_path)

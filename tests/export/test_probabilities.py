@@ -175,7 +175,7 @@ def test_one_machine_is_asked_for(rng):
 def test_calibration_on_other_rows_is_better_than_on_those_of_the_training():
     X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     svc = svmarrow.SVC(gamma=0.002, C=10).fit(X[:300], y[:300])
-    small = svmarrow.compress(svc, X[:300], y[:300], n_vectors=40, method="pursuit")
+    small = svmarrow.compress(svc, X[:300], y[:300], n_vectors=40, method="backfit")
     assert not hasattr(small, "predict_proba")
     with pytest.raises(AttributeError) as raised:
         small.predict_proba(X)
@@ -234,7 +234,7 @@ def test_command(rng, tmp_path):
         return result.output
 
     assert "has no probabilities" in said("predict", model, rows, "-o", out, "--probability", code=1)
-    given = ("compress", model, "-o", small, "-n", "20", "-m", "pursuit", "--probability")
+    given = ("compress", model, "-o", small, "-n", "20", "-m", "backfit", "--probability")
     assert "--validation" in said(*given, code=2)
     said(*given, "--validation", rows)
     said("predict", small, rows, "-o", out, "--probability")

@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
 )
 
 import svmarrow
+from reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
@@ -80,16 +81,16 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X[:400], Y[:400])
     rows = pipeline[:-1].transform(X)
     for options in (
-        {"method": "pursuit"},
-        {"method": "pursuit", "candidates": "rows"},
+        {"method": "backfit"},
+        {"method": "backfit", "candidates": "rows"},
         {
             "method": "gradient",
             "settings": svmarrow.reduced_set.GradientSettings(steps=50),
             "random_state": 0,
         },
     ):
-        small = compress(pipeline, X[:400], Y[:400], n_vectors=9, **options)
-        inner = compress(pipeline[-1], rows[:400], Y[:400], n_vectors=9, **options)
+        small = largest(pipeline, X[:400], Y[:400], n_vectors=9, **options)
+        inner = largest(pipeline[-1], rows[:400], Y[:400], n_vectors=9, **options)
         assert (small.predict(X) == inner.predict(rows)).all()
     path = compression_path(pipeline, X[:400], Y[:400], n_vectors=20)
     inner = compression_path(pipeline[-1], rows[:400], Y[:400], n_vectors=20)
@@ -97,7 +98,7 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
     reduced = ReducedSet(make_pipeline(StandardScaler(), SVC()), 9).fit(FRAME[:400], KIND[:400])
     assert (
         reduced.predict(FRAME)
-        == compress(pipeline, X[:400], Y[:400], n_vectors=9, method="pursuit").predict(X)
+        == compress(pipeline, X[:400], Y[:400], n_vectors=9, method="backfit").predict(X)
     ).all()
     assert list(reduced.feature_names_in_) == list(FRAME.columns)
 
@@ -178,7 +179,7 @@ def test_categories_and_gaps(people, encoder, rest, tmp_path):
             model.predict(foreign)
     else:
         np.testing.assert_allclose(model.decision_function(foreign), expected, atol=1e-9)
-    small = compress(pipeline, frame, kind, n_vectors=10, method="pursuit")
+    small = compress(pipeline, frame, kind, n_vectors=10, method="backfit")
     assert small.expansion_.n_vectors == 10
     assert small.score(frame, kind) > 0.5
 

@@ -34,7 +34,7 @@ def test_the_program_reads_every_form(digits, outputs, multi_class, tmp_path):
     X, y, X_test, _ = digits
     X, X_test = X + 0.01 * np.sin(np.arange(64) * X), X_test
     svc = svmarrow.SVC(C=10, gamma=0.05, multi_class=multi_class).fit(X, y)
-    small = compress(svc, X, y, n_vectors=40, method="pursuit")
+    small = compress(svc, X, y, n_vectors=40, method="backfit")
     forms = {}
     for name, model in {
         "full": svc,

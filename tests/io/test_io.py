@@ -137,7 +137,7 @@ def test_compressed_and_foreign_models_come_back(svc, pixels, tmp_path):
     X, y, X_test, _ = pixels
     path = tmp_path / "model"
     models = [
-        compress(svc, n_vectors=20, X=X, y=y, method="pursuit"),
+        compress(svc, n_vectors=20, X=X, y=y, method="backfit"),
         peer.SVC(break_ties=True).fit(X, y),
         peer.SVC(decision_function_shape="ovo").fit(X, y),
     ]

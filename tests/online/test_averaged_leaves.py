@@ -169,7 +169,7 @@ def test_a_leaf_of_averages_is_compressed(datasets):
     tree = PerceptronTreeClassifier(budget=40, gamma=0.5, prediction="averaged", random_state=0).fit(X, y)
     leaf = int(np.bincount(tree.apply(X)).argmax())
     f = tree.leaf_expansion(leaf)
-    short = compress(f, n_vectors=f.n_vectors // 2, method="pursuit")
+    short = compress(f, n_vectors=f.n_vectors // 2, method="backfit")
     rows = X[tree.apply(X) == leaf]
     assert short.n_vectors <= f.n_vectors // 2
     both = [one.decision_function(rows).ravel() for one in (short, f)]

@@ -1,5 +1,6 @@
 """Compression: conversion of models, the path, thresholds, selection, the meta-estimator."""
 
+import itertools
 import os
 import pickle
 from pathlib import Path
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import svm as peer
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -17,12 +18,25 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, KernelExpansion, ReducedSet, _core, as_expansion, compress, compression_path
+from reference import largest
+from svmarrow import (
+    SVC,
+    SVR,
+    KernelExpansion,
+    ReducedSet,
+    RLSRegressor,
+    _core,
+    as_expansion,
+    compress,
+    compression_path,
+    load,
+)
 from svmarrow._support import path as scoring
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
-from svmarrow.reduced_set import CompressionPath, threshold
+from svmarrow.reduced_set import CompressionPath, GradientSettings, threshold
 from svmarrow.reduced_set import path as path_module
-from svmarrow.reduced_set.judge import in_order, sizes_to_look_at
+from svmarrow.reduced_set.holdout import HoldoutEvaluator
+from svmarrow.reduced_set.size_search import isotonic, sizes_to_search
 
 
 def naive_kernel(A, B, gamma):
@@ -155,7 +169,7 @@ def test_a_linear_machine_needs_no_more_vectors_than_columns(cancer):
     X, y, X_test, _ = cancer
     svc = SVC(kernel="linear", C=0.1).fit(X, y)
     assert svc.expansion_.n_vectors > 31
-    small = compress(svc, n_vectors=svc.expansion_.n_vectors, tol=1e-4)
+    small = largest(svc, n_vectors=svc.expansion_.n_vectors, tol=1e-4)
     assert small.expansion_.n_vectors <= X.shape[1]
     np.testing.assert_array_equal(small.predict(X_test), svc.predict(X_test))
 
@@ -178,7 +192,7 @@ def test_binary_threshold_is_the_best_of_all(cancer_svc, cancer):
     outputs = plain.outputs(X)[:, 0]
     candidates = np.concatenate([[0], -outputs + 1e-9, -outputs - 1e-9])
     fewest = min(((outputs + shift >= 0) != y).sum() for shift in candidates)
-    tuned = compress(cancer_svc, n_vectors=3, X=X, y=y, method="pursuit")
+    tuned = compress(cancer_svc, n_vectors=3, X=X, y=y, method="backfit")
     assert (tuned.predict(X) != y).sum() == fewest
     assert tuned.expansion_.intercepts != plain.expansion_.intercepts
 
@@ -201,8 +215,10 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     small = path.select(X_test, y_test, max_loss=0.01)
     size = small.expansion_.n_vectors
     scores, full = path.scores(X_test, y_test), digits_svc.score(X_test, y_test)
-    looked = np.array(sizes_to_look_at(path.sizes))
-    losses = np.array(in_order((full - scores[looked - 1]).tolist()))
+    looked = np.array(sizes_to_search(path.sizes))
+    evaluator = HoldoutEvaluator(path.model, X_test, y_test)
+    losses = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked.tolist())]
+    losses = np.array(isotonic(losses))
     assert (losses[looked >= size] <= 0.01 + 1e-9).all()
     assert losses[looked < size][0] > 0.01
     promise = small.loss_bound_
@@ -210,7 +226,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     assert (promise.rows, promise.confidence, promise.asked) == (len(y_test), 0.95, 0.01)
     assert promise.upper > promise.loss
     assert path.select(X_test, y_test, max_loss=1).expansion_.n_vectors == 1
-    with pytest.raises(ValueError, match=r"max_loss=0 is not reached: 3 vectors, the most that were tried"):
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached: 3 vectors, the largest size"):
         compression_path(digits_svc, n_vectors=3).select(X_test, y_test, max_loss=0)
     for bad in (-0.1, np.nan, "a", True):
         with pytest.raises(ValueError, match="max_loss"):
@@ -221,19 +237,30 @@ def test_a_target_gives_the_smallest_model_that_meets_it(cancer_svc, cancer):
     X, y, X_test, y_test = cancer
     held = X_test, y_test
     path = compression_path(cancer_svc, X, y)
-    by_loss = compress(cancer_svc, X, y, n_vectors=40, max_loss=0.03, validation=held, method="pursuit")
+    by_loss = compress(cancer_svc, X, y, max_loss=0.03, validation=held, method="backfit")
     assert by_loss.expansion_ == path.select(*held, max_loss=0.03).expansion_
-    quick = {"method": "pursuit", "validation": (X_test, None)}
+    quick = {"method": "backfit", "validation": (X_test, None)}
     agreeing = compress(cancer_svc, X=X, y=y, min_agreement=0.95, **quick)
     assert agreeing.expansion_ == path.select(X_test, min_agreement=0.95).expansion_
-    quick["validation"] = held
-    both = compress(cancer_svc, X=X, y=y, max_loss=0.03, min_agreement=0.97, **quick)
-    assert both.expansion_.n_vectors >= max(by_loss.expansion_.n_vectors, agreeing.expansion_.n_vectors)
-    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*larger n_vectors or demand less"):
-        compress(cancer_svc, X, y, n_vectors=1, max_loss=0, validation=held, method="pursuit")
-    strict = compress(cancer_svc, X, y, max_loss=0.08, validation=held, method="pursuit", strict=True)
+    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*larger n_vectors"):
+        compression_path(cancer_svc, X, y, n_vectors=1).select(*held, max_loss=0)
+    strict = path.select(*held, max_loss=0.08, strict=True)
     assert strict.loss_bound_.kept
     assert strict.expansion_.n_vectors >= path.select(*held, max_loss=0.08).expansion_.n_vectors
+
+
+GOALS = {"n_vectors": 9, "max_loss": 0.02, "min_agreement": 0.98, "max_bytes": 4000}
+
+
+@pytest.mark.parametrize(("one", "other"), [*itertools.combinations(GOALS, 2)])
+def test_a_compression_has_one_goal(cancer_svc, cancer, one, other):
+    X, y, _, _ = cancer
+    message = f"{one}={GOALS[one]} and {other}={GOALS[other]} are not allowed together"
+    with pytest.raises(ValueError, match=message):
+        compress(cancer_svc, X, y, **{one: GOALS[one], other: GOALS[other]})
+    if "n_vectors" not in (one, other):
+        with pytest.raises(ValueError, match=message):
+            compression_path(cancer_svc).select(X, y, **{one: GOALS[one], other: GOALS[other]})
 
 
 def test_candidates_may_be_rows(cancer_svc, cancer):
@@ -271,33 +298,32 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": -3}, "n_vectors=-3"),
         ({"n_vectors": 2.5}, "n_vectors=2.5"),
         ({"n_vectors": True}, "n_vectors=True"),
-        ({}, "without rows nothing can be promised of a loss: give X and y, or say how large"),
-        ({"max_loss": 0.1}, r"need X and y, or validation=\(X, y\)"),
-        ({"max_loss": 0.1, "X": np.zeros((4, 30))}, "max_loss needs labels or numbers y"),
-        ({"max_microseconds": 3.0}, "max_microseconds needs X"),
-        ({"n_vectors": 3, "confidence": 1.0}, "confidence=1"),
-        ({"n_vectors": 3, "strict": "very"}, "strict='very'"),
-        ({"n_vectors": 3, "max_bytes": 0}, "max_bytes=0"),
+        ({}, "without samples the loss is not known: give X and y, or say how large"),
+        ({"max_loss": 0.1}, r"max_loss=0.1 needs samples .* or validation=\(X, y\)"),
+        ({"max_loss": 0.1, "X": np.zeros((4, 30))}, "max_loss=0.1 needs labels or targets y"),
+        ({"max_bytes": 0}, "max_bytes=0"),
+        ({"max_bytes": 9, "X": np.zeros((4, 30)), "y": [0, 0, 1, 1]}, "max_bytes=9 is less than"),
+        ({"max_bytes": 9, "X": np.zeros((4, 30)), "method": "gradient"}, "max_bytes=9 is not allowed"),
         ({"n_vectors": 3, "X": np.zeros((4, 30)), "settings": 3}, "settings=3"),
-        ({"X": np.zeros((1, 30)), "y": [0]}, "X has 1 rows: some to learn from and some to judge"),
+        ({"X": np.zeros((1, 30)), "y": [0]}, "X has 1 samples: at least 2 are needed"),
         ({"max_loss": -0.1, "validation": (np.zeros((1, 30)), [0])}, "max_loss=-0.1"),
-        ({"max_loss": 0.1, "validation": (np.zeros((1, 30)), None)}, "max_loss needs labels or numbers y"),
+        (
+            {"max_loss": 0.1, "validation": (np.zeros((1, 30)), None)},
+            "max_loss=0.1 needs labels or targets y",
+        ),
         (
             {"min_agreement": 0.9, "validation": np.zeros((3, 30))},
             r"must be None, \(X, y\) or \(X, y, sample_weight\)",
         ),
         ({"n_vectors": 3, "random_state": "dice"}, "random_state='dice'"),
         ({"n_vectors": 3, "method": "magic"}, "method='magic'"),
-        ({"n_vectors": 3, "candidates": "stars"}, "candidates='stars'"),
-        ({"n_vectors": 3, "candidates": "rows"}, "candidates='rows' needs X"),
-        ({"n_vectors": 3, "tol": -1}, "tol=-1"),
-        ({"n_vectors": 3, "max_time": np.nan}, "max_time=nan"),
+        ({"n_vectors": 3, "method": "l1"}, "method='l1'"),
         ({"n_vectors": 3, "n_jobs": 0}, "n_jobs=0"),
         ({"n_vectors": 3, "y": [1]}, "y is given without X"),
         ({"n_vectors": 3, "X": np.zeros((4, 7)), "y": [0, 0, 1, 1]}, "7 features"),
-        ({"n_vectors": 3, "X": np.zeros((4, 30)), "y": [0, 1]}, "X has 4 rows, y has 2"),
+        ({"n_vectors": 3, "X": np.zeros((4, 30)), "y": [0, 1]}, "X has 4 samples, y has 2"),
         (
-            {"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7], "method": "pursuit"},
+            {"n_vectors": 3, "X": np.zeros((2, 30)), "y": [0, 7], "method": "backfit"},
             r"labels that the model does not know, such as \[7\]",
         ),
         ({"n_vectors": 3, "X": np.full((2, 30), np.nan), "y": [0, 1]}, "NaN"),
@@ -308,12 +334,34 @@ def test_bad_input_is_named(cancer_svc, options, message):
         compress(cancer_svc, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"candidates": "stars"}, "candidates='stars'"),
+        ({"candidates": "rows"}, "candidates='rows' needs X"),
+        ({"tol": -1}, "tol=-1"),
+        ({"max_time": np.nan}, "max_time=nan"),
+        ({"method": "auto"}, "method='auto'"),
+    ],
+)
+def test_bad_input_of_a_path_is_named(cancer_svc, options, message):
+    with pytest.raises(ValueError, match=message):
+        compression_path(cancer_svc, n_vectors=3, **options)
+
+
+def test_bad_input_of_a_choice_is_named(cancer_svc, cancer):
+    path = compression_path(cancer_svc, n_vectors=3)
+    for name, value in (("confidence", 1.0), ("strict", "very"), ("max_bytes", 0)):
+        with pytest.raises(ValueError, match=f"{name}={value!r}"):
+            path.select(*cancer[:2], **{name: value})
+
+
 def test_more_vectors_than_there_are_means_all(cancer_svc, cancer):
     m = cancer_svc.expansion_.n_vectors
-    assert compress(cancer_svc, n_vectors=m + 100, tol=0).expansion_.n_vectors == m
-    few = compress(cancer_svc, cancer[0][:5], n_vectors=50, candidates="rows", method="pursuit", tol=0)
+    assert largest(cancer_svc, n_vectors=m + 100, tol=0).expansion_.n_vectors == m
+    few = largest(cancer_svc, cancer[0][:5], n_vectors=50, candidates="rows", tol=0)
     assert few.expansion_.n_vectors == 5
-    with pytest.raises(TypeError, match=r"X=100 is not allowed: it must be rows; .* n_vectors=100"):
+    with pytest.raises(TypeError, match=r"X=100 is not allowed: it must be samples; .* n_vectors=100"):
         compress(cancer_svc, 100)
     with pytest.raises(TypeError, match="n_vectors=100"):
         compression_path(cancer_svc, 100)
@@ -348,7 +396,7 @@ def test_a_path_that_runs_out_of_time_is_usable(digits_svc, monkeypatch):
 
 def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, pixels):
     X, y, X_test, y_test = pixels
-    small = compress(digits_svc, n_vectors=80, X=X, y=y, method="pursuit")
+    small = compress(digits_svc, n_vectors=80, X=X, y=y, method="backfit")
     assert isinstance(small, ExpansionClassifier)
     assert clone(small) is small
     again = pickle.loads(pickle.dumps(small))
@@ -415,7 +463,7 @@ def test_reduced_set_delegates(pixels):
     assert reduced.n_vectors_ == reduced.expansion_.n_vectors == 60
     np.testing.assert_array_equal(reduced.classes_, reduced.estimator_.classes_)
     assert reduced.score(X_test, np.array(list("zyxwvutsrq"))[y_test]) > 0.9
-    same = compress(reduced.estimator_, n_vectors=60, X=X, y=labels, method="pursuit")
+    same = compress(reduced.estimator_, n_vectors=60, X=X, y=labels, method="backfit")
     np.testing.assert_array_equal(reduced.decision_function(X_test), same.decision_function(X_test))
     loose = ReducedSet(peer.SVC(C=10, gamma=0.001), n_vectors=60, tune_threshold=False).fit(X, labels)
     assert (loose.expansion_.intercepts == loose.estimator_.intercept_).all()
@@ -442,8 +490,38 @@ def test_reduced_set_names_bad_parameters(options, message, cancer):
 
 def test_reduced_set_refuses_what_does_not_classify(cancer):
     X, y, _, _ = cancer
-    with pytest.raises(TypeError, match="must be a classifier"):
-        ReducedSet(peer.SVR()).fit(X, y)
+    with pytest.raises(TypeError, match="must be a classifier or a regressor"):
+        ReducedSet(peer.OneClassSVM()).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["backfit", "gradient"])
+@pytest.mark.parametrize("columns", [0, 1, 2])
+def test_reduced_set_compresses_regressors(diabetes, method, columns):
+    X, y = diabetes
+    targets = np.column_stack([y, -2.0 * y])[:, :columns] if columns else y
+    settings = GradientSettings(steps=300) if method == "gradient" else None
+    model = ReducedSet(RLSRegressor(alpha=1.0), 30, method=method, settings=settings, random_state=0)
+    model.fit(X[:300], targets[:300])
+    full = model.estimator_
+    assert is_regressor(model)
+    assert model.n_vectors_ == 30 < full.expansion_.n_vectors
+    assert model.predict(X[300:]).shape == full.predict(X[300:]).shape
+    assert model.score(X[300:], targets[300:]) > full.score(X[300:], targets[300:]) - 0.1
+    assert not hasattr(model, "decision_function")
+    assert not hasattr(model, "classes_")
+    compressed = as_expansion(model)
+    assert isinstance(compressed, ExpansionRegressor)
+    np.testing.assert_array_equal(compressed.predict(X), model.predict(X))
+
+
+def test_reduced_set_of_a_regressor_in_a_search(diabetes, tmp_path):
+    X, y = diabetes
+    search = GridSearchCV(ReducedSet(peer.SVR(C=100.0, gamma=0.02)), {"n_vectors": [1, 200]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"n_vectors": 200}
+    weighted = ReducedSet(SVR(C=100.0), 20).fit(X, y, sample_weight=1.0 + (X[:, 0] > 0.0))
+    assert as_expansion(weighted).weighted is True
+    weighted.save(tmp_path / "reduced")
+    np.testing.assert_array_equal(load(tmp_path / "reduced").predict(X), weighted.predict(X))
 
 
 def test_usps_errors_at_two_sizes():

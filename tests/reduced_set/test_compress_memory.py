@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
+from reference import largest
 from svmarrow import KernelExpansion, KMPRegressor, _core, compress
 from svmarrow.matching_pursuit._memory import dictionary_bytes
 from svmarrow.reduced_set import GradientSettings, SelectionSettings, estimate_memory
@@ -46,12 +47,12 @@ else:
 """
 
 _WORK = {
-    "l1": ("m = machine(3000)", "compress(m, n_vectors=100, method='l1', n_jobs=1)"),
-    "lars": ("m = machine(2500)", "compress(m, n_vectors=100, method='lars', n_jobs=1)"),
+    "l1": ("m = machine(3000)", "compression_path(m, n_vectors=100, method='l1', n_jobs=1)"),
+    "lars": ("m = machine(2500)", "compression_path(m, n_vectors=100, method='lars', n_jobs=1)"),
     "rank": ("m = machine(3000)", "compress(m, n_vectors=500, method='rank', n_jobs=1)"),
     "l0": (
         "m = machine(1500)",
-        "compress(m, n_vectors=50, method='l0', n_jobs=1, settings=SelectionSettings(gamma=1))",
+        "compression_path(m, n_vectors=50, method='l0', n_jobs=1, settings=SelectionSettings(max_change=1))",
     ),
     "pursuit": ("m = machine(20000, 4)", "compress(m, n_vectors=400, n_jobs=1)"),
     "gradient": (
@@ -92,10 +93,10 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(monkeypatch: 
     monkeypatch.setattr(_core, "available_memory", lambda: 100_000_000)
     for method in ("rank", "l0", "l1", "lars"):
         with pytest.raises(MemoryError, match=rf"'{method}'\) needs about .* keep fewer vectors"):
-            compress(full, n_vectors=100, method=method)
+            largest(full, n_vectors=100, method=method)
     # What the message advises works.
     settings = SelectionSettings(chunk=1000)
-    assert compress(full, n_vectors=100, method="l1", settings=settings).n_vectors == 100
+    assert largest(full, n_vectors=100, method="l1", settings=settings).n_vectors == 100
     with pytest.raises(MemoryError, match=r"compress\(method='gradient'\) needs about"):
         compress(full, n_vectors=3000, method="gradient", settings=GradientSettings(start=full))
     X = np.random.default_rng(0).standard_normal((6000, 2))
@@ -109,9 +110,9 @@ def test_estimates_grow_with_what_is_kept() -> None:
     full = machine(3000)
     of = {
         m: estimate_memory(full, 100, method=m).total
-        for m in ("pursuit", "rank", "l1", "lars", "l0", "gradient")
+        for m in ("backfit", "rank", "l1", "lars", "l0", "gradient")
     }
-    assert of["pursuit"] < of["rank"] <= of["l1"] * 1.1 < of["lars"] < of["l0"]
+    assert of["backfit"] < of["rank"] <= of["l1"] * 1.1 < of["lars"] < of["l0"]
     assert estimate_memory(full, 1000, method="gradient").total > of["gradient"]
     assert of["lars"] > 2 * 8 * 3000**2
     chunked = SelectionSettings(chunk=500)

@@ -5,13 +5,13 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from reference import greedy, kernel
+from reference import greedy, kernel, largest
 from svmarrow import SVC, KernelExpansion, ReducedSet, compress, compression_path
 from svmarrow.cascade import ExactCascade
 from svmarrow.reduced_set import SelectionSettings
 
 RBF = ("rbf", 0.3, 0.0, 3)
-METHODS = ("pursuit", "prefit", "basic", "rank", "l0", "l1", "lars")
+METHODS = ("backfit", "prefit", "basic", "rank", "l0", "l1", "lars")
 PURSUITS = METHODS[:3]
 
 
@@ -156,9 +156,9 @@ def test_penalties_of_outputs_apart_give_a_union(method):
 VARIANTS = [
     *((method, SelectionSettings()) for method in METHODS),
     *((method, SelectionSettings(chunk=40)) for method in METHODS),
-    ("pursuit", SelectionSettings(sample=7)),
+    ("backfit", SelectionSettings(sample=7)),
     ("prefit", SelectionSettings(joint=False)),
-    ("l0", SelectionSettings(gamma=1e-3)),
+    ("l0", SelectionSettings(max_change=1e-3)),
     ("l1", SelectionSettings(penalty=0.5)),
     ("l1", SelectionSettings(inverse_weights=True)),
     ("lars", SelectionSettings(joint=False, cost=0.1)),
@@ -190,7 +190,7 @@ def test_residuals_fall_and_are_those_from_scratch(method, settings):
 @pytest.mark.parametrize(("method", "joint"), [("rank", True), ("l0", True), ("l0", False)])
 def test_lossless_means_lossless(method, joint, chunk, options):
     full = expansion(m=120, q=2, **options)
-    settings = SelectionSettings(chunk=chunk, joint=joint, gamma=0.0 if method == "l0" else None)
+    settings = SelectionSettings(chunk=chunk, joint=joint, max_change=0.0 if method == "l0" else None)
     path = compression_path(full, method=method, settings=settings, tol=0, n_vectors=20)
     X = rows()
     wanted = full.decision_function(X)
@@ -209,7 +209,7 @@ def test_degenerate_models_are_handled_or_refused(method):
 
     # More than there are means all.
     most = len(compression_path(full, n_vectors=20, method=method, tol=0))
-    assert compress(full, n_vectors=21, method=method, tol=0).n_vectors <= 20
+    assert largest(full, n_vectors=21, method=method, tol=0).n_vectors <= 20
     assert len(compression_path(full, n_vectors=21, method=method, tol=0)) == most
     empty = with_parts(np.zeros((0, 3)), np.zeros((0, 2)))
     for model in (empty, with_parts(coefficients=np.zeros((20, 2)))):
@@ -219,7 +219,7 @@ def test_degenerate_models_are_handled_or_refused(method):
         coefficients = full.coefficients.copy()
         coefficients[3, 1] = bad
         with pytest.raises(ValueError, match="finite"):
-            compress(with_parts(coefficients=coefficients), n_vectors=3, method=method)
+            largest(with_parts(coefficients=coefficients), n_vectors=3, method=method)
     # An output and some vectors without a part in the model.
     coefficients = full.coefficients.copy()
     coefficients[:, 1] = 0
@@ -263,7 +263,7 @@ def test_matching_predictions_matches_predictions_better():
     wanted = svc.decision_function(X[:400])
 
     def error(**options):
-        small = compress(svc, n_vectors=15, X=X[:400], y=y[:400], method="pursuit", **options)
+        small = compress(svc, n_vectors=15, X=X[:400], y=y[:400], method="backfit", **options)
         shift = small.expansion_.intercepts - svc.expansion_.intercepts
         return np.sqrt(((small.decision_function(X[:400]) - shift - wanted) ** 2).mean())
 
@@ -272,7 +272,7 @@ def test_matching_predictions_matches_predictions_better():
     # Without rows the model's own vectors are compared; with rows and no labels nothing is tuned.
     own = compress(svc, n_vectors=15, settings=settings)
     assert own.expansion_.intercepts == svc.expansion_.intercepts
-    loose = compress(svc, n_vectors=15, X=X[:400], settings=settings, method="pursuit")
+    loose = compress(svc, n_vectors=15, X=X[:400], settings=settings, method="backfit")
     assert loose.expansion_.intercepts == svc.expansion_.intercepts
     reduced = ReducedSet(SVC(C=10, gamma=0.05), n_vectors=15, tune_threshold=False, settings=settings)
     np.testing.assert_allclose(
@@ -334,7 +334,7 @@ def test_chunks_keep_up_with_the_whole(method):
 @pytest.mark.parametrize(
     ("method", "m", "loss"),
     [
-        ("pursuit", 200_000, 0.05),
+        ("backfit", 200_000, 0.05),
         ("basic", 200_000, 0.05),
         ("rank", 200_000, 0.9),
         ("l1", 70_000, 0.1),
@@ -369,20 +369,20 @@ def test_what_does_not_fit_is_reduced_in_chunks_or_refused():
     with pytest.raises(ValueError, match="chunk=15 is not allowed: it must be at least 20"):
         compression_path(full, n_vectors=10, settings=SelectionSettings(chunk=15))
     with pytest.raises(ValueError, match="chunk=100 is not allowed: it must be None where the candidates"):
-        compress(
+        largest(
             full,
             n_vectors=3,
             candidates="rows",
             X=rows(150, 2),
             settings=SelectionSettings(chunk=100),
-            method="pursuit",
+            method="backfit",
         )
 
 
 def test_settings_that_a_method_does_not_read_are_refused():
     full = expansion()
     for method, name, value in [
-        ("pursuit", "gamma", 0.1),
+        ("backfit", "max_change", 0.1),
         ("rank", "joint", False),
         ("l0", "sample", 5),
         ("l1", "criterion", "predictions"),
@@ -391,7 +391,7 @@ def test_settings_that_a_method_does_not_read_are_refused():
         ("prefit", "inverse_weights", True),
     ]:
         with pytest.raises(ValueError, match=f"{name}=.* is of no use for method='{method}'"):
-            compress(full, n_vectors=3, method=method, settings=SelectionSettings(**{name: value}))
+            largest(full, n_vectors=3, method=method, settings=SelectionSettings(**{name: value}))
     for name, value in [
         ("sample", 0),
         ("chunk", 3),
@@ -410,7 +410,7 @@ def test_a_time_limit_is_kept_while_norms_are_found():
 
 
 @pytest.mark.parametrize(
-    ("method", "settings"), [("basic", None), ("pursuit", SelectionSettings(criterion="predictions"))]
+    ("method", "settings"), [("basic", None), ("backfit", SelectionSettings(criterion="predictions"))]
 )
 def test_a_certified_cascade_refuses_what_is_no_projection(method, settings):
     X, y = load_breast_cancer(return_X_y=True)

@@ -28,7 +28,7 @@ def tenths():
 def small(request, tenths):
     X, y, _, _ = tenths
     svc = SVC(C=10, gamma=0.1, multi_class=request.param).fit(X, y)
-    return compress(svc, n_vectors=100, X=X, y=y, method="pursuit")
+    return compress(svc, n_vectors=100, X=X, y=y, method="backfit")
 
 
 def parts(path):
@@ -157,7 +157,7 @@ def test_broken_files_are_refused(small, tmp_path):
 def test_vectors_of_one_byte(tenths, tmp_path):
     X, y, X_test, y_test = tenths
     svc = SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y)
-    small = compress(svc, n_vectors=100, X=X, y=y, method="pursuit")
+    small = compress(svc, n_vectors=100, X=X, y=y, method="backfit")
     result = quantize(small, dtype="int8", X=X_test, y=y_test)
     floats = quantize(small, X=X_test, y=y_test)
     assert result.bytes_after < 0.4 * floats.bytes_after
@@ -175,7 +175,7 @@ def test_coefficients_are_tuned_after_rounding(tenths):
     """Outputs on other rows are nearer than with the old coefficients on rounded vectors."""
     X, y, X_test, _ = tenths
     small = compress(
-        SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), n_vectors=60, X=X, y=y, method="pursuit"
+        SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), n_vectors=60, X=X, y=y, method="backfit"
     )
     full = small.expansion_
     tuned = quantize(small, vectors="uint8", coefficients="same", X=X).model.expansion_

@@ -6,7 +6,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import lars_path
 from sklearn.preprocessing import StandardScaler
 
-from svmarrow import SVC, KernelExpansion, compress, compression_path
+from reference import largest
+from svmarrow import SVC, KernelExpansion, compression_path
 from svmarrow.reduced_set import SelectionSettings
 
 
@@ -21,7 +22,7 @@ def noisy():
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("rank", None), ("l0", SelectionSettings(gamma=0.0)), ("pursuit", None), ("prefit", None)],
+    [("rank", None), ("l0", SelectionSettings(max_change=0.0)), ("backfit", None), ("prefit", None)],
 )
 def test_a_linear_machine_becomes_ten_vectors_without_loss(method, settings, noisy):
     X, y = noisy
@@ -44,7 +45,7 @@ def test_lossless_for_a_polynomial_machine_with_many_outputs(method):
     rng = np.random.default_rng(1)
     Z = rng.standard_normal((80, 3))
     full = KernelExpansion(Z, rng.standard_normal((80, 4)), np.zeros(4), kernel="poly", degree=2, coef0=1.0)
-    settings = SelectionSettings(gamma=0.0) if method == "l0" else None
+    settings = SelectionSettings(max_change=0.0) if method == "l0" else None
     path = compression_path(full, method=method, settings=settings, tol=1e-10)
     # Polynomials of degree 2 in 3 variables have 10 coefficients.
     assert len(path) == 10
@@ -116,7 +117,7 @@ def test_the_l1_path_has_the_vectors_of_the_naive_one(inverse):
     K = np.exp(-0.05 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     size = np.abs(alpha) if inverse else np.ones_like(alpha)
     settings = SelectionSettings(joint=False, inverse_weights=inverse)
-    path = compress(svc, n_vectors=10, method="l1", settings=settings)
+    path = largest(svc, n_vectors=10, method="l1", settings=settings)
     assert path.expansion_.n_vectors == 10
     order = compression_path(svc, n_vectors=10, method="l1", settings=settings).order
     # Weights c_i are the unit of b_i: with c_i = 1 / size_i the scaled vectors size_i phi_i have weight 1.
@@ -130,7 +131,7 @@ def test_the_l1_path_has_the_vectors_of_the_naive_one(inverse):
 
 def test_lossy_l0_keeps_fewer_the_more_may_change(digits_ovr):
     sizes = [
-        len(compression_path(digits_ovr, method="l0", settings=SelectionSettings(gamma=gamma)))
+        len(compression_path(digits_ovr, method="l0", settings=SelectionSettings(max_change=gamma)))
         for gamma in (1e-4, 1e-2, 1.0)
     ]
     assert sizes[0] > sizes[1] > sizes[2] > 0
@@ -169,10 +170,12 @@ def test_a_vector_alone_is_left_until_gamma_is_a_quarter_of_its_squared_length(s
     alpha = size * np.array([3.0, -5.0, 1.0, 4.0, -2.0])
     full = KernelExpansion(np.eye(5), alpha[:, None], np.zeros(1), kernel="linear")
     for bound, kept in [(1.1, [1, 3, 0]), (3.0, [1, 3]), (5.0, [1])]:
-        path = compression_path(full, method="l0", settings=SelectionSettings(gamma=bound * size**2), tol=0)
+        path = compression_path(
+            full, method="l0", settings=SelectionSettings(max_change=bound * size**2), tol=0
+        )
         assert path.order.tolist() == kept
     with pytest.raises(ValueError, match="small enough for a vector to be left"):
-        compress(full, n_vectors=1, method="l0", settings=SelectionSettings(gamma=7.0 * size**2))
+        largest(full, n_vectors=1, method="l0", settings=SelectionSettings(max_change=7.0 * size**2))
     path = compression_path(full, method="l0", tol=0)
     assert path.order.tolist() == [1, 3, 0, 4, 2]
 
@@ -308,9 +311,9 @@ def test_refusals(digits_ovr):
         ({"method": "prefit", "settings": SelectionSettings(cost=2.0)}, r"cost=2\.0 is of no use"),
     ]:
         with pytest.raises(ValueError, match=message):
-            compress(digits_ovr, n_vectors=5, **options)
-    with pytest.raises(ValueError, match=r"gamma=1000000000\.0 is not allowed"):
-        compress(digits_ovr, n_vectors=5, method="l0", settings=SelectionSettings(gamma=1e9))
-    for name, value in [("cost", 0.0), ("gamma", -1.0), ("joint", 2)]:
+            largest(digits_ovr, n_vectors=5, **options)
+    with pytest.raises(ValueError, match=r"max_change=1000000000\.0 is not allowed"):
+        largest(digits_ovr, n_vectors=5, method="l0", settings=SelectionSettings(max_change=1e9))
+    for name, value in [("cost", 0.0), ("max_change", -1.0), ("joint", 2)]:
         with pytest.raises(ValueError, match=f"{name}="):
             SelectionSettings(**{name: value})

@@ -1,4 +1,4 @@
-"""The choice of a size: by loss, agreement, bytes and time."""
+"""The choice of a size: by loss, agreement and bytes; the time of a prediction."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from scipy.optimize import isotonic_regression
 
 from svmarrow import SVC, SVR, compression_path
-from svmarrow.reduced_set import CompressionPath, cost
-from svmarrow.reduced_set.judge import sizes_to_look_at
+from svmarrow.reduced_set import timing
+from svmarrow.reduced_set.holdout import HoldoutEvaluator
+from svmarrow.reduced_set.size_search import sizes_to_search
 
 
 def test_choosing_the_size(diabetes, iris):
@@ -20,19 +21,25 @@ def test_choosing_the_size(diabetes, iris):
     chosen = path.select(*held, max_loss=0.02)
     size = chosen.expansion_.n_vectors
     full = path.full_score(*held)
-    looked = np.array(sizes_to_look_at(path.sizes))
+    looked = sizes_to_search(path.sizes)
+
+    def safe_losses(y, scoring=None):
+        evaluator = HoldoutEvaluator(path.model, held[0], y, scoring)
+        found = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked)]
+        return isotonic_regression(found).x
+
     # Losses out of order are averaged, from the largest size on until one is too large beyond doubt.
-    losses = isotonic_regression(full - r2[looked - 1]).x
-    assert (losses[looked >= size] <= 0.02).all()
-    assert losses[looked < size][0] > 0.02
+    losses = safe_losses(held[1])
+    assert (losses[np.array(looked) >= size] <= 0.02).all()
+    assert losses[np.array(looked) < size][0] > 0.02
     assert r2[size - 1] >= full - 0.02
-    worst = float((path.full_score(*held, scoring="mse") - mse[looked[looked >= size] - 1]).max())
-    assert path.select(*held, max_loss=max(worst, 0) + 1e-9, scoring="mse").expansion_.n_vectors <= size
+    worst = float(safe_losses(held[1], "mse")[looked.index(size)])
+    assert path.select(*held, max_loss=worst + 1e-9, scoring="mse").expansion_.n_vectors <= size
     agreement = path.agreement(held[0])
     agreed = path.select(held[0], min_agreement=0.95).expansion_.n_vectors
-    lost = isotonic_regression(1 - agreement[looked - 1]).x
-    assert (lost[looked >= agreed] <= 0.05).all()
-    assert lost[looked < agreed][0] > 0.05
+    losses = safe_losses(None)
+    assert (losses[np.array(looked) >= agreed] <= 0.05).all()
+    assert losses[np.array(looked) < agreed][0] > 0.05
     outputs = model.predict(held[0])
     plain = 1 - ((path[5].predict(held[0]) - outputs) ** 2).sum() / ((outputs - outputs.mean()) ** 2).sum()
     assert agreement[4] == pytest.approx(plain)
@@ -44,8 +51,8 @@ def test_choosing_the_size(diabetes, iris):
     share = labels.agreement(Xi[100:])
     full_labels = labels.model.predict(Xi[100:])
     assert share[9] == (labels[10].predict(Xi[100:]) == full_labels).mean()
-    both = labels.select(Xi[100:], yi[100:], 0.05, min_agreement=0.9).expansion_.n_vectors
-    assert share[both - 1] >= 0.9
+    agreed = labels.select(Xi[100:], min_agreement=0.9).expansion_.n_vectors
+    assert share[agreed - 1] >= 0.9
 
 
 @pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
@@ -61,8 +68,6 @@ def test_sizes_by_bytes(iris, form):
     assert path.scores(X, y)[best - 1] == path.scores(X, y)[:12].max()
     with pytest.raises(ValueError, match="max_bytes=10 is less than 1 vectors need"):
         path.select(max_bytes=10)
-    with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*within max_bytes"):
-        path.select(X, y, 0.0, max_bytes=path.nbytes(1))
 
 
 class Clock:
@@ -77,7 +82,7 @@ class Clock:
 
 def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(cost, "time", clock)
+    monkeypatch.setattr(timing, "time", clock)
     calls = []
 
     def predict(rows):
@@ -85,40 +90,17 @@ def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
         clock.now += 1e-6 * len(rows) * (10.0 if len(calls) == 3 else 2.0)
 
     # The first of the three is slow.
-    assert cost.microseconds_per_row(predict, np.zeros((5000, 1))) == pytest.approx(2.0)
-    assert set(calls) == {cost.ROWS}
+    assert timing.microseconds_per_row(predict, np.zeros((5000, 1))) == pytest.approx(2.0)
+    assert set(calls) == {timing.MAX_ROWS}
 
 
-def test_sizes_by_time(rng, monkeypatch):
-    X = rng.normal(size=(3000, 40))
-    y = X[:, 0] * X[:, 1] > 0
-    path = compression_path(SVC(C=10, gamma=0.02).fit(X, y), n_vectors=600, n_jobs=1)
+def test_the_time_of_a_size_is_measured(iris):
+    X, y = iris
+    path = compression_path(SVC(gamma=0.3).fit(X, y), n_vectors=6, n_jobs=1)
     assert path.microseconds(X, 6) > 0
-    # A machine that is always equally fast.
-    monkeypatch.setattr(CompressionPath, "microseconds", lambda *given: 1.5 + 0.02 * given[-1])
-    assert path.select(X, max_microseconds=3.5).expansion_.n_vectors == 100
-    assert path.select(X, max_microseconds=100).expansion_.n_vectors == 600
-    limited = path.select(X, max_bytes=path.nbytes(50), max_microseconds=3.5)
-    assert limited.expansion_.n_vectors == 50
-    with pytest.raises(ValueError, match=r"max_microseconds=1\.5 is not reached"):
-        path.select(X, max_microseconds=1.5)
 
 
-def test_the_line_through_measured_times():
-    line = cost.TimeModel.fit([1, 10, 100], [1.5 + 0.02 * size for size in (1, 10, 100)])
-    assert (line.fixed, line.per_vector) == pytest.approx((1.5, 0.02))
-    assert line.largest_error < 1e-9
-    size, _ = cost.largest_within(2.5, 200, lambda size: 1.5 + 0.02 * size)
-    assert size == 50
-    # A line that promises too much is corrected by measuring.
-    size, _ = cost.largest_within(2.5, 200, lambda size: 1.5 + 0.02 * size + (0.3 if size > 30 else 0))
-    assert 1.5 + 0.02 * size + (0.3 if size > 30 else 0) <= 2.5
-    assert cost.largest_within(1.0, 200, lambda size: 1.5 + 0.02 * size)[0] == 0
-    constant = cost.TimeModel.fit([1, 2], [3.0, 2.0])
-    assert constant.per_vector == 0.0
-
-
-def test_demands_that_make_no_sense(iris):
+def test_goals_that_make_no_sense(iris):
     X, y = iris
     path = compression_path(SVC(gamma=0.3).fit(X, y), n_vectors=10)
     with pytest.raises(ValueError, match="max_loss needs X and y"):

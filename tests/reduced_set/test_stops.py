@@ -10,18 +10,19 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from interruption import posix, stops_at_once
-from svmarrow import KernelExpansion, compress, compression_path
+from svmarrow import KernelExpansion, compression_path
 
 _SETUP = """
 import warnings
-from svmarrow import KernelExpansion, _core, compress
+from svmarrow import KernelExpansion, _core
+from svmarrow import compression_path as path
 from svmarrow.reduced_set import GradientSettings
 warnings.simplefilter("ignore")
 random = np.random.default_rng(0)
 def machine(m, d, q=1):
     Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
     return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
-at_own = {"method": "gradient", "settings": GradientSettings(start=machine(5000, 100))}
+at_own = {"method": "gradient", "settings": GradientSettings(sizes=(4000,), start=machine(5000, 100))}
 after = lambda: None
 """
 
@@ -36,11 +37,11 @@ def machine(m: int, d: int = 5, q: int = 1) -> KernelExpansion:
 @pytest.mark.parametrize(
     "work",
     [
-        "m = machine(4000, 20)\nwork = lambda: compress(m, n_vectors=500, method='l0', n_jobs=1)",
-        "m = machine(5000, 20)\nwork = lambda: compress(m, n_vectors=500, method='lars', n_jobs=1)",
-        "m = machine(2000, 20, 300)\nwork = lambda: compress(m, n_vectors=1000, method='l1', n_jobs=1)",
-        "m = machine(8000, 20)\nwork = lambda: compress(m, n_vectors=6000, method='rank', n_jobs=1)",
-        "m = machine(8000, 100)\nwork = lambda: compress(m, n_vectors=4000, **at_own)",
+        "m = machine(4000, 20)\nwork = lambda: path(m, n_vectors=500, method='l0', n_jobs=1)",
+        "m = machine(5000, 20)\nwork = lambda: path(m, n_vectors=500, method='lars', n_jobs=1)",
+        "m = machine(2000, 20, 300)\nwork = lambda: path(m, n_vectors=1000, method='l1', n_jobs=1)",
+        "m = machine(8000, 20)\nwork = lambda: path(m, n_vectors=6000, method='rank', n_jobs=1)",
+        "m = machine(8000, 100)\nwork = lambda: path(m, n_vectors=4000, **at_own)",
         "C = random.choice([-1, 1], (5000, 5000)).astype('i1')\nwork = lambda: _core.code_distances(C, 1)",
     ],
     ids=["l0", "lars", "outputs", "rank", "gradient", "code"],
@@ -49,7 +50,7 @@ def test_ctrl_c_ends_a_reduction_at_once(work: str) -> None:
     stops_at_once(_SETUP + work)
 
 
-@pytest.mark.parametrize("method", ["rank", "l0", "l1", "lars", "pursuit", "prefit"])
+@pytest.mark.parametrize("method", ["rank", "l0", "l1", "lars", "backfit", "prefit"])
 def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str) -> None:
     """The time ends in the middle of the choice: afterwards their coefficients are solved for."""
     full = machine(1200)
@@ -77,4 +78,4 @@ def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str)
 
 def test_a_time_that_is_over_at_once_is_told_by_name() -> None:
     with pytest.raises(ValueError, match=r"max_time=1e-09 was over before the first vector"):
-        compress(machine(300), n_vectors=20, method="lars", max_time=1e-9)
+        compression_path(machine(300), n_vectors=20, method="lars", max_time=1e-9)

@@ -239,7 +239,7 @@ SETTINGS = {
     ),
     "CalibratedCascade": (
         CalibratedCascade(SVC(), 4, random_state=0),
-        [{}, {"epsilon": 0.4, "calibration": 0.5}, {"n_vectors": [2, 6], "epsilon": 0.4}],
+        [{}, {"epsilon": 0.4, "validation_fraction": 0.5}, {"n_vectors": [2, 6], "epsilon": 0.4}],
     ),
     "patched SVC": (
         machines.SVC(random_state=0),

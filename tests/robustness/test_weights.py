@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 from public import PUBLIC
+from reference import largest
 from svmarrow import (
     SVC,
     SVCCV,
@@ -53,7 +54,7 @@ from svmarrow.least_squares import (
 from svmarrow.models import ExpansionClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.judge import paired_bound, weighted_bound
+from svmarrow.reduced_set.loss_bounds import paired_bound, weighted_bound
 
 QUICK = GradientSettings(steps=300)
 
@@ -271,15 +272,13 @@ METHODS = {
     "auto of a size": lambda model: compress(
         model, X_LEARN, Y_LEARN, n_vectors=40, settings=QUICK, random_state=0
     ),
-    "pursuit": lambda model: compress(model, X_LEARN, Y_LEARN, n_vectors=40, method="pursuit"),
+    "pursuit": lambda model: compress(model, X_LEARN, Y_LEARN, n_vectors=40, method="backfit"),
     "prefit": lambda model: compress(model, X_LEARN, Y_LEARN, n_vectors=40, method="prefit"),
-    "l1": lambda model: compress(model, X_LEARN, Y_LEARN, n_vectors=60, method="l1"),
+    "l1": lambda model: largest(model, X_LEARN, Y_LEARN, n_vectors=60, method="l1"),
     "gradient": lambda model: compress(
         model, X_LEARN, Y_LEARN, n_vectors=20, method="gradient", settings=QUICK, random_state=0
     ),
-    "rows": lambda model: compress(
-        model, X_LEARN, Y_LEARN, n_vectors=60, method="pursuit", candidates="rows"
-    ),
+    "rows": lambda model: largest(model, X_LEARN, Y_LEARN, n_vectors=60, candidates="rows"),
     "select": lambda model: compression_path(model, X, Y).select(X_LEARN, Y_LEARN),
 }
 
@@ -300,7 +299,7 @@ def test_balanced_accuracy_stays(method, kind, full, libsvm):
     assert balanced(small) > before - 0.04
 
 
-@pytest.mark.parametrize("method", ["pursuit", "gradient"])
+@pytest.mark.parametrize("method", ["backfit", "gradient"])
 def test_reduced_sets_keep_weights(method, full):
     options = {"method": method, "settings": QUICK if method == "gradient" else None, "random_state": 0}
     small = ReducedSet(SVC(gamma=0.3, class_weight="balanced"), 30, **options).fit(X, Y)
@@ -332,14 +331,14 @@ def test_the_command_keeps_weights(balanced_, tmp_path):
     run("train", tmp_path / "train.npz", "-o", model, "--gamma", 0.3, *["--balanced"] * balanced_)
     assert as_expansion(load(model)).weighted is balanced_
     told = run(
-        "compress", model, "-o", small, "--data", tmp_path / "learn.npz", "-m", "pursuit", "--max-loss", 0.02
+        "compress", model, "-o", small, "--data", tmp_path / "learn.npz", "-m", "backfit", "--max-loss", 0.02
     )
     assert ("of balanced accuracy" in told) is balanced_
     assert np.unique(load(small).predict(X_TEST)).size == 2
     if balanced_:
         assert balanced(load(small)) > balanced(load(model)) - 0.04
         told = run(
-            "compress", model, "-o", small, "--validation", tmp_path / "learn.npz", "-m", "pursuit",
+            "compress", model, "-o", small, "--validation", tmp_path / "learn.npz", "-m", "backfit",
             "--scoring", "accuracy", "--max-loss", 0.5,
         )  # fmt: skip
         assert "of accuracy" in told
@@ -349,7 +348,7 @@ def test_what_is_not_known_follows_the_model_and_not_the_labels(libsvm):
     whole = as_expansion(libsvm)
     assert whole.weighted is None
     assert ExpansionClassifier(whole.expansion_, [0, 1], "binary").weighted is None
-    options = {"n_vectors": 12, "method": "pursuit"}
+    options = {"n_vectors": 12, "method": "backfit"}
     answers = compress(whole, X_LEARN, **options).expansion_.intercepts
     assert (answers != whole.expansion_.intercepts).any()
     np.testing.assert_array_equal(compress(whole, X_LEARN, Y_LEARN, **options).expansion_.intercepts, answers)
@@ -382,7 +381,7 @@ def test_labels_are_not_learnt_without_weights(full, plain):
             compress(plain, X_LEARN, Y_LEARN, settings=settings, **made)
 
 
-@pytest.mark.parametrize("method", ["pursuit", "auto"])
+@pytest.mark.parametrize("method", ["backfit", "auto"])
 def test_agreement_does_not_look_at_labels(method, full, plain):
     settings = QUICK if method == "auto" else None
     options = {"min_agreement": 0.95, "method": method, "settings": settings, "random_state": 0}
@@ -397,7 +396,7 @@ def test_agreement_does_not_look_at_labels(method, full, plain):
                 held.loss_bound_
                 == compress(model, X_LEARN, validation=(X[:500], None), **options).loss_bound_
             )
-    with pytest.raises(ValueError, match="scoring='accuracy' is of no use with min_agreement alone"):
+    with pytest.raises(ValueError, match="scoring='accuracy' is of no use with min_agreement"):
         compress(full, X_LEARN, Y_LEARN, scoring="accuracy", **options)
 
 
@@ -409,7 +408,7 @@ def test_the_loss_is_the_one_that_is_asked_for(full, plain):
         before, after = (score(Y_LEARN, one.predict(X_LEARN), **options) for one in (model, small))
         return before - after
 
-    quick = {"n_vectors": 12, "method": "pursuit"}
+    quick = {"n_vectors": 12, "method": "backfit"}
     small = compress(full, validation=held, **quick)
     assert small.loss_bound_.measure == "balanced_accuracy"
     assert small.loss_bound_.loss == pytest.approx(loss(full, small, balanced_accuracy_score))
@@ -437,21 +436,21 @@ def test_the_loss_is_the_one_that_is_asked_for(full, plain):
         quick = {"settings": QUICK, "random_state": 0, "scoring": "balanced_accuracy", **options}
         assert compress(plain, X_LEARN, Y_LEARN, **quick).loss_bound_.measure == "balanced_accuracy"
     # Weights of the rows are cut along with them.
-    heavy = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=ROWS, method="pursuit")
+    heavy = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=ROWS, method="backfit")
     assert heavy.loss_bound_.rows == 500
-    again = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=4.0 * ROWS, method="pursuit")
+    again = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=4.0 * ROWS, method="backfit")
     assert again.loss_bound_ == heavy.loss_bound_
     alike = compress(
-        plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=np.full(1000, 3.0), method="pursuit"
+        plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=np.full(1000, 3.0), method="backfit"
     )
-    assert alike.loss_bound_ == compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, method="pursuit").loss_bound_
+    assert alike.loss_bound_ == compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, method="backfit").loss_bound_
 
 
 def test_numbers_weigh_too():
     targets = X[:, 0] + X[:, 1] ** 2
     model = SVR(gamma=0.3).fit(X, targets)
     weights = 1.0 + 9.0 * (X[:, 2] > 0.5)
-    small = compress(model, validation=(X, targets, weights), n_vectors=12, method="pursuit")
+    small = compress(model, validation=(X, targets, weights), n_vectors=12, method="backfit")
     scores = [r2_score(targets, one.predict(X), sample_weight=weights) for one in (model, small)]
     assert small.loss_bound_.loss == pytest.approx(scores[0] - scores[1])
     for options in ({}, {"n_vectors": 12}):
@@ -506,27 +505,25 @@ def test_one_class_for_all_rows_is_no_result(plain, full):
         small = compress(model, X_LEARN, (X_LEARN[:, 0] + X_LEARN[:, 1] > 2.6).astype(int), **demand,
                          settings=QUICK, random_state=0)  # fmt: skip
         assert np.ptp(small.predict(X_LEARN)) == 1
-    with pytest.raises(ValueError, match=r"1 vectors, the most that were tried, give all 500 rows one class"):
+    with pytest.raises(ValueError, match=r"1 vectors, the largest size, give all 500 samples one class"):
         compression_path(model, X, labels, n_vectors=1).select(*judged, max_loss=0.5)
-    said = (
-        r"n_vectors=1 leaves 1 vectors, which give all \d+ rows the class .*0.*, as the full model does not"
-    )
+    said = r"n_vectors=1 leaves 1 vectors, which give all \d+ samples the class .*0.*, as the full model does"
     with pytest.warns(SizeWarning, match=said):
-        compress(model, X, labels, n_vectors=1, method="pursuit", validation=judged)
+        compress(model, X, labels, n_vectors=1, method="backfit", validation=judged)
     hinge = GradientSettings(steps=300, loss="hinge")
     with pytest.warns(
-        SizeWarning, match="n_vectors=2 leaves 2 vectors, which give all 1000 rows the class 0"
+        SizeWarning, match="n_vectors=2 leaves 2 vectors, which give all 1000 samples the class 0"
     ):
         compress(plain, X_LEARN, Y_LEARN, n_vectors=2, method="gradient", settings=hinge, random_state=0)
     with pytest.warns(SizeWarning, match=r"max_bytes=\d+ leaves 1 vectors"):
         path.select(*judged, max_bytes=path.nbytes(1))
     # A model that has one answer itself may be replaced by another.
     rows = X_LEARN[model.predict(X_LEARN) == 0]
-    assert compress(model, X, labels, n_vectors=1, method="pursuit", validation=(rows, None)) is not None
+    assert compress(model, X, labels, n_vectors=1, method="backfit", validation=(rows, None)) is not None
 
 
 def test_bad_input_is_named(full, plain):
-    one = {"n_vectors": 9, "method": "pursuit"}
+    one = {"n_vectors": 9, "method": "backfit"}
     with pytest.raises(ValueError, match="sample_weight is given without X"):
         compress(full, sample_weight=ROWS, **one)
     with pytest.raises(ValueError, match="sample_weight is given without X"):

@@ -18,7 +18,7 @@ from svmarrow._support.kinds import check_kinds
 
 MASKED = np.ma.masked_array(IRIS, mask=IRIS > 4.0)
 ORDINARY = {
-    "CalibratedCascade": {"estimator": SVC(), "n_vectors": 4, "epsilon": 0.4, "calibration": 0.4},
+    "CalibratedCascade": {"estimator": SVC(), "n_vectors": 4, "epsilon": 0.4, "validation_fraction": 0.4},
     "CodedClassifier": {"estimator": SVC()},
     "ExactCascade": {"estimator": SVC()},
     "ReducedSet": {"estimator": SVC(), "n_vectors": 4},
@@ -88,9 +88,9 @@ def test_prediction_reduction_and_weights_look_too():
         with pytest.raises(ValueError, match="X has masked"):
             ask(MASKED)
     with pytest.raises(TypeError, match="X is dask's"):
-        compress(model, away, KIND, n_vectors=3, method="pursuit")
+        compress(model, away, KIND, n_vectors=3, method="backfit")
     with pytest.raises(TypeError, match="y is dask's"):
-        compress(model, IRIS, collection("dask", "compute", KIND), n_vectors=3, method="pursuit")
+        compress(model, IRIS, collection("dask", "compute", KIND), n_vectors=3, method="backfit")
     with pytest.raises(TypeError, match="vectors is dask's"):
         KernelExpansion(away, np.zeros((150, 1)), [0.0])
     with pytest.raises(TypeError, match="sample_weight is dask's"):

@@ -28,16 +28,17 @@ from svmarrow._support.rows import sample_weights
 from svmarrow.cascade.base import Cascade
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.reduced_set.compression import RULES, ConstantModelError, compress, compression_path
+from svmarrow.reduced_set.compression import compress
 from svmarrow.reduced_set.memory import bytes_of_work
+from svmarrow.reduced_set.paths import RULES, ConstantModelError, compression_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.reduced_set.compression import Method
     from svmarrow.reduced_set.construction import GradientSettings
+    from svmarrow.reduced_set.paths import Method
     from svmarrow.reduced_set.selection import SelectionSettings
 
 __all__ = ["CalibratedCascade"]
@@ -81,9 +82,9 @@ class CalibratedCascade(Cascade):
         Largest share of rows with another label than the full model's.
     delta : float, default=0.05
         How likely the promise may be broken by an unlucky choice of held-out rows.
-    calibration : float, default=0.2
-        Share of the rows that `fit` holds out: neither the full nor the small model sees them.
-    method : str, default="pursuit"
+    validation_fraction : float, default=0.2
+        Fraction of the samples that `fit` holds out: neither the full nor the small model sees them.
+    method : str, default="backfit"
         How the small model is made, see `svmarrow.compress`.
     settings : GradientSettings or SelectionSettings, default=None
         See `svmarrow.compress`.
@@ -105,7 +106,7 @@ class CalibratedCascade(Cascade):
         The small one.
     threshold_ : float
         Least margin that the small model answers; infinite where none can be trusted.
-    n_calibration_ : int
+    n_validation_ : int
         Number of held-out rows.
     disagreements_ : int
         How many of them get another label than the full model's.
@@ -154,14 +155,14 @@ class CalibratedCascade(Cascade):
 
     small_: ExpansionClassifier
     threshold_: float
-    n_calibration_: int
+    n_validation_: int
     disagreements_: int
     risk_bound_: float
     share_small_: float
     _rules: ClassVar[Mapping[str, Rule]] = {
         **CALIBRATION_RULES,
         "n_vectors": Rule("an integer at least 1 or a sequence of them", _is_sizes),
-        "calibration": real(above=0.0, most=0.9),
+        "validation_fraction": real(above=0.0, most=0.9),
         "method": RULES["method"],
         "random_state": RULES["random_state"],
         "n_jobs": THREADS,
@@ -174,8 +175,8 @@ class CalibratedCascade(Cascade):
         *,
         epsilon: float = 0.01,
         delta: float = 0.05,
-        calibration: float = 0.2,
-        method: Method = "pursuit",
+        validation_fraction: float = 0.2,
+        method: Method = "backfit",
         settings: GradientSettings | SelectionSettings | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -185,7 +186,7 @@ class CalibratedCascade(Cascade):
         self.n_vectors = n_vectors
         self.epsilon = epsilon
         self.delta = delta
-        self.calibration = calibration
+        self.validation_fraction = validation_fraction
         self.method = method
         self.settings = settings
         self.random_state = random_state
@@ -215,7 +216,7 @@ class CalibratedCascade(Cascade):
     def _split(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows to train on and rows held out; every class stays in the training rows."""
         _, first, counts = np.unique(labels, return_index=True, return_counts=True)
-        held = int(self.calibration * rows.size)
+        held = int(self.validation_fraction * rows.size)
         if rows.size - held < 2 * first.size or (counts < 2).any() or held < first.size:
             return rows, rows[:0]
         train, test = train_test_split(rows, test_size=held, stratify=labels, random_state=self.random_state)
@@ -310,7 +311,7 @@ class CalibratedCascade(Cascade):
 
     def _calibrate(self, smalls: list[Any], rows: Any) -> None:
         n = rows.shape[0]
-        self.n_calibration_ = n
+        self.n_validation_ = n
         self.small_, self.threshold_ = (smalls[0] if smalls else self.model_), math.inf
         self.disagreements_, self.risk_bound_, self.share_small_ = 0, 0.0, 0.0
         if not smalls or n < rows_needed(self.epsilon, self.delta / len(smalls)):

@@ -15,16 +15,16 @@ from svmarrow._support.parameters import THREADS, Rule, check, integer, one_of, 
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.cascade.base import Cascade
 from svmarrow.cascade.stages import Work, cheapest, ladder
-from svmarrow.reduced_set.compression import METHODS, RULES, ConstantModelError, compression_path
 from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.path import CompressionPath
+from svmarrow.reduced_set.paths import METHODS, RULES, ConstantModelError, compression_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.reduced_set.compression import Method
+    from svmarrow.reduced_set.paths import Method
 
 __all__ = ["ExactCascade"]
 
@@ -77,7 +77,7 @@ class ExactCascade(Cascade):
         Numbers of vectors after which certain rows leave, increasing; with pairs, the second number says with
         how many of the vectors the distance from the subspace is computed, at most as many as the first (its
         cost grows with the square). "auto" chooses both by a model of the cost on the training rows.
-    method : str, default="pursuit"
+    method : str, default="backfit"
         See `svmarrow.compress`; any but ``"gradient"``, which does not project.
     tol : float, default=1e-5
         End of the path, see `svmarrow.compression_path`.
@@ -157,7 +157,7 @@ class ExactCascade(Cascade):
         n_vectors: int | None = None,
         *,
         stages: Literal["auto"] | Sequence[int] | Sequence[tuple[int, int]] = "auto",
-        method: Method = "pursuit",
+        method: Method = "backfit",
         tol: float = 1e-5,
         n_jobs: int | None = None,
         verbose: bool = False,

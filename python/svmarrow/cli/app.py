@@ -38,8 +38,9 @@ from svmarrow.cli.train import train
 from svmarrow.io.info import info as info_of
 from svmarrow.io.info import note_of_size
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.reduced_set.compression import METHODS as COMPRESS_METHODS
 from svmarrow.reduced_set.compression import compress as compress_model
-from svmarrow.reduced_set.compression import compression_path
+from svmarrow.reduced_set.paths import compression_path
 
 __all__ = ["app"]
 
@@ -121,15 +122,15 @@ def compress(
         typer.Option(
             "--n-vectors",
             "-n",
-            help="Keep so many vectors; with --max-loss at most so many.",
+            help="Keep this number of vectors.",
             show_default=False,
         ),
     ] = None,
     max_loss: Annotated[
         float | None,
         typer.Option(
-            help="Keep the fewest that lose at most this much of --scoring on rows that judge. "
-            "[default: 0.003, which is 0.3 %, where no number is given]",
+            help="Keep the fewest vectors that lose at most this much of --scoring. "
+            "[default: 0.003, which is 0.3 %, where --n-vectors is not given]",
             show_default=False,
         ),
     ] = None,
@@ -144,8 +145,8 @@ def compress(
     validation: Annotated[
         Path | None,
         typer.Option(
-            help="Labelled rows that judge, best some that no training has seen. Without them half of "
-            "--data, 20,000 rows at most, is held out for it.",
+            help="Labelled rows to measure the loss on, best some that no training has seen. Without them "
+            "half of --data, at most 20,000 rows, is held out for it.",
             show_default=False,
         ),
     ] = None,
@@ -154,15 +155,15 @@ def compress(
         typer.Option(
             "--method",
             "-m",
-            help="How vectors are chosen or made; auto takes the best of the pursuit, in a moment, and of "
-            "vectors that are made, in some 10 to 30 seconds.",
+            help="How vectors are selected or constructed; auto tries backfit and gradient, in a few "
+            "seconds.",
         ),
     ] = Method.auto,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Rows to learn from: vectors are made for them, thresholds tuned on them unless the model "
-            "was trained with weights, and --candidates rows takes vectors from them."
+            help="Rows to learn from: vectors are constructed for them, thresholds set on them unless the "
+            "model was trained with weights, and --candidates rows takes vectors from them."
         ),
     ] = None,
     candidates: Annotated[
@@ -171,7 +172,7 @@ def compress(
     curve: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw error against size on --validation into this image; for auto that of the pursuit."
+            help="Also draw error against size on --validation into this image; for auto that of backfit."
         ),
     ] = None,
     probability: Annotated[
@@ -204,11 +205,10 @@ def compress(
 ) -> None:
     r"""Shrink a model to few vectors.
 
-    With rows to judge by (--validation, or --data of which half is held out)
-    the fewest vectors that lose at most --max-loss, and what is promised of
-    the loss on other rows. Or say how many with --n-vectors; with both, the
-    fewest that are good enough, at most so many. A model that was trained with
-    weights of classes or rows keeps them.
+    With rows to measure the loss on (--validation, or --data of which half is
+    held out) the fewest vectors that lose at most --max-loss, and a bound of
+    the loss on other rows. Or say how many with --n-vectors. A model that was
+    trained with weights of classes or rows keeps them.
 
     [bold]Examples[/bold]
 
@@ -217,23 +217,32 @@ def compress(
       svmarrow compress model.safetensors -o small.safetensors \
           -n 100 --data train.svm
       svmarrow compress model.safetensors -o small.safetensors \
-          --max-loss 0.003 --validation valid.svm -m pursuit --curve curve.png
+          --max-loss 0.003 --validation valid.svm -m backfit --curve curve.png
       svmarrow compress svm-train.model -o small.model -n 50
     """
     if n_vectors is None and max_loss is None and validation is None and data is None:
         raise typer.BadParameter(
-            "give --n-vectors, or rows that judge: --validation, or --data of which half is held out"
+            "give --n-vectors, or rows to measure the loss on: --validation, or --data of which half is "
+            "held out"
         )
-    if n_vectors is None and method == "gradient":
-        raise typer.BadParameter("--method gradient makes vectors: give --n-vectors, the most to make")
+    by_path = curve is not None or candidates is Candidates.rows or method.value not in COMPRESS_METHODS
+    by_loss = n_vectors is None
+    if not by_loss and max_loss is not None:
+        raise typer.BadParameter("--n-vectors and --max-loss are two goals: leave one out")
     if max_loss is not None and validation is None and data is None:
-        raise typer.BadParameter("--max-loss needs --validation or --data: rows that judge the sizes")
+        raise typer.BadParameter("--max-loss needs --validation or --data: rows to measure the loss on")
+    if by_path and by_loss and validation is None:
+        raise typer.BadParameter(
+            f"--method={method.value} --candidates={candidates.value} needs --n-vectors or --validation"
+        )
+    if by_path and by_loss and method is Method.gradient:
+        raise typer.BadParameter("--curve with --method gradient needs --n-vectors, the largest size")
     if scoring is not None and validation is None and data is None:
-        raise typer.BadParameter("--scoring needs --validation or --data: rows that judge")
+        raise typer.BadParameter("--scoring needs --validation or --data: rows to measure the loss on")
     if probability and validation is None:
         raise typer.BadParameter("--probability needs --validation, rows that no training has seen")
     if curve is not None and validation is None:
-        raise typer.BadParameter("--curve needs --validation, the rows that judge the sizes")
+        raise typer.BadParameter("--curve needs --validation, the rows to measure the loss on")
     if candidates is Candidates.rows and data is None:
         raise typer.BadParameter("--candidates rows needs --data, the rows to choose from")
 
@@ -260,24 +269,23 @@ def compress(
     started = time.perf_counter()
     arguments: Any = full, *((None, None) if rows is None else (rows.X, rows.y))
     measure: Any = None if scoring is None else scoring.value
-    settings: dict[str, Any] = {"candidates": candidates.value, "n_jobs": n_jobs}
+    settings: dict[str, Any] = {"n_jobs": n_jobs}
     settings |= {"n_vectors": n_vectors, "random_state": random_state, "verbose": on_terminal()}
     path: Any = None
-    if axes is not None:
-        own: Any = "pursuit" if method is Method.auto else method.value
+    if by_path:
+        own: Any = "backfit" if method is Method.auto else method.value
         of_rows = None if rows is None or rows.y is None else measure
-        path = compression_path(*arguments, method=own, scoring=of_rows, **settings)
-    judging = None if judge is None else (judge.X, judge.labels)
-    if path is None or method is Method.auto:
-        small = compress_model(
-            *arguments,
-            method=method.value,
-            max_loss=max_loss,
-            validation=judging,
-            scoring=measure,
-            **settings,
+        path = compression_path(
+            *arguments, method=own, scoring=of_rows, candidates=candidates.value, **settings
         )
-    elif judging is not None and (max_loss is not None or n_vectors is None):
+    judging = None if judge is None else (judge.X, judge.labels)
+    if path is None or (method is Method.auto and candidates is Candidates.vectors):
+        tried: Any = method.value
+        small: Any = compress_model(
+            *arguments, method=tried, max_loss=max_loss, validation=judging, scoring=measure, **settings
+        )
+    elif by_loss:
+        assert judging is not None
         small = path.select(*judging, max_loss, scoring=measure)
     else:
         small = path[path.sizes[-1]]
@@ -292,7 +300,7 @@ def compress(
     errors = None if judging is None else [1.0 - one.score(*judging) for one in (full, small)]
     if axes is not None and judging is not None and errors is not None:
         if method is Method.auto:
-            path.plot(*judging, ax=axes, label="the pursuit's")
+            path.plot(*judging, ax=axes, label="backfit")
             axes.plot(chosen, errors[1], "o", color="black", label=f"written, {chosen:,} vectors")
             axes.legend()
         else:

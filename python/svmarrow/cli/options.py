@@ -99,7 +99,7 @@ class Method(StrEnum):
     """How vectors are chosen or made."""
 
     auto = "auto"
-    pursuit = "pursuit"
+    backfit = "backfit"
     prefit = "prefit"
     basic = "basic"
     rank = "rank"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.decoding import Decoding
 
-__all__ = ["as_expansion", "without_manners"]
+__all__ = ["as_expansion", "bare_expansion"]
 
 TAKEN = (
     "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
@@ -111,7 +111,7 @@ def as_expansion(model: Any) -> Any:
     raise TypeError(f"model of type {type(model).__name__} is not a kernel expansion: expected {TAKEN}")
 
 
-def without_manners(model: ExpansionModel | KernelExpansion) -> Any:
+def bare_expansion(model: ExpansionModel | KernelExpansion) -> Any:
     """The expansion of what predicts numbers, a classifier as it is: what the reducers tell apart."""
     if isinstance(model, ExpansionModel) and not isinstance(model, ExpansionClassifier):
         return model.expansion_

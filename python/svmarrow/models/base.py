@@ -5,7 +5,7 @@ They hold nothing that was learnt besides the expansion, so they have nothing to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.loss_bound import LossBound
 
-__all__ = ["ExpansionModel"]
+__all__ = ["ExpansionModel", "KernelModel"]
 
 
 def _are_names(value: Any) -> bool:
@@ -192,3 +192,7 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"{type(self).__name__}({self.expansion!r})"
+
+
+KernelModel: TypeAlias = "ExpansionModel | KernelExpansion"
+"""What a compression takes and gives: an expansion with a meaning, or a bare one."""

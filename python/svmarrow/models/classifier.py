@@ -115,7 +115,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Column names, where they are known.
     loss_bound_ : LossBound or None
-        What the model loses against the one that `compress` was given, where that judged it.
+        Bound of the loss against the model that `compress` was given, where it measured one.
 
     Examples
     --------
@@ -283,9 +283,9 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     def with_calibration(self, calibration: Calibration | None) -> Self:
         """The same model with other probabilities."""
         kept = {name: getattr(self, name) for name in self._kept}
-        return self._with_promise(type(self)(self.expansion, **{**kept, "calibration": calibration}))
+        return self._with_bound(type(self)(self.expansion, **{**kept, "calibration": calibration}))
 
-    def _with_promise(self, other: Self) -> Self:
+    def _with_bound(self, other: Self) -> Self:
         if self.loss_bound_ is not None:
             other.loss_bound_ = self.loss_bound_
         return other

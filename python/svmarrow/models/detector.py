@@ -53,7 +53,7 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Column names, where they are known.
     loss_bound_ : LossBound or None
-        What the model loses against the one that `compress` was given, where that judged it.
+        Bound of the loss against the model that `compress` was given, where it measured one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a compressed model is known to lose against the full one."""
+"""The bound of what a compressed model loses against the full one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["LossBound"]
 @savable
 @dataclass(frozen=True)
 class LossBound:
-    """What a compressed model is known to lose, its ``loss_bound_``.
+    """A bound of what a compressed model loses against the full one, its ``loss_bound_``.
 
     Attributes
     ----------
     loss : float or None
-        How much lower the score is than the full model's on the rows that judged; negative where it is
-        higher. None where nothing was measured.
+        How much lower the score is than the full model's on the samples held out; negative where it is
+        higher. None where there are none.
     upper : float or None
-        The loss on other rows of the same kind is at most this, with `confidence`. None without rows.
+        Upper bound of the loss on other samples of the same kind, with `confidence`. None without samples.
     confidence : float
-        How often such a bound holds.
+        Probability that such a bound holds.
     rows : int
-        Number of rows that judged.
+        Number of samples held out.
     measure : {"accuracy", "balanced_accuracy", "r2", "mse", "agreement"}
         What the loss is a loss of; agreement is that with the full model's answers.
     asked : float or None
@@ -34,7 +34,7 @@ class LossBound:
     --------
     >>> from svmarrow.models import LossBound
     >>> print(LossBound(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003))
-    loses 0.0010 of accuracy on 8,000 rows, at most 0.0028 with confidence 0.95
+    loses 0.0010 of accuracy on 8,000 samples, at most 0.0028 with confidence 0.95
     """
 
     loss: float | None
@@ -51,10 +51,12 @@ class LossBound:
 
     def __str__(self) -> str:
         if self.loss is None or self.upper is None:
-            return "nothing is promised: no rows have judged"
+            return "no bound: no samples were held out"
         measure = self.measure.replace("_", " ")
         text = (
-            f"loses {self.loss:.4f} of {measure} on {self.rows:,} rows, at most {self.upper:.4f} with "
+            f"loses {self.loss:.4f} of {measure} on {self.rows:,} samples, at most {self.upper:.4f} with "
             f"confidence {self.confidence:g}"
         )
-        return text + (f"; {self.asked:g} is more than these rows can promise" if self.kept is False else "")
+        return text + (
+            f"; {self.asked:g} is less than these samples can certify" if self.kept is False else ""
+        )

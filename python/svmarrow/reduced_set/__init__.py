@@ -2,22 +2,22 @@
 
 | file | holds |
 |---|---|
-| `sizes` | what paths share: scores, the choice of a size |
-| `path` | every size of a greedy compression |
-| `selection` | settings of the methods that look at the whole kernel matrix |
-| `construction` | new vectors, moved by their gradient |
-| `gradient_path` | the sizes of one construction |
-| `quantization` | single precision vectors and coefficients of one byte, with their measured cost |
-| `compression` | `compress` and `compression_path`, the doors to all |
-| `task` | what they are asked for, and the path that answers it |
-| `automatic` | ``method="auto"``: several ways, judged on rows held out |
-| `judge` | what a small model loses against the full one, with confidence |
-| `memory` | what a compression takes of the memory |
-| `cost` | time a row, measured and as a line in the size |
-| `score` | scores of many sizes at once |
-| `baseline` | machines trained on fewer rows, to compare with |
-| `wrapper` | what meta-estimators around a classifier share |
-| `estimator` | `ReducedSet`, compression inside pipelines and grid searches |
+| `compression` | `compress`: six steps |
+| `samples` | samples to learn from, and samples held out |
+| `proposals` | the sizes and methods that are tried |
+| `choice`, `size_search` | the choice among them |
+| `holdout`, `loss_bounds` | what a small model loses against the full one; upper bounds |
+| `paths` | `compression_path`: every size, by any method |
+| `path`, `path_numbers` | the sizes of a selection |
+| `gradient_path`, `construction` | the sizes of a construction; vectors moved by gradient steps |
+| `selection` | settings of the selections |
+| `sizes`, `score`, `timing` | what paths share: scores, the choice of a size, measured times |
+| `threshold` | thresholds of compressed models |
+| `effective_clusters` | a warning where few vectors cannot be enough |
+| `quantization`, `rounding` | numbers of fewer bytes, with their measured cost |
+| `memory` | an estimate of the memory that a compression takes |
+| `baseline` | machines trained on fewer samples, to compare with |
+| `wrapper`, `estimator` | meta-estimators; `ReducedSet` |
 """
 
 from svmarrow._support.size_accuracy import SizeAccuracyDisplay

@@ -23,7 +23,7 @@ from svmarrow._support.parameters import Rule, check, either, integer, none, one
 from svmarrow._support.rows import as_rows, core_rows, threads
 from svmarrow._support.saving import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.reduced_set.score import numbers_for, of_kind, without_kind
+from svmarrow.reduced_set.score import numbers_for, unwrap_expansion, wrap_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GradientSettings", "answers_of", "construct", "stages"]
 
-SELECTIONS = ("pursuit", "prefit", "rank", "l0", "l1", "lars")
+SELECTIONS = ("backfit", "prefit", "rank", "l0", "l1", "lars")
 SMALLEST = 8
 """Size below which a path of doubling sizes does not go."""
 
@@ -100,7 +100,7 @@ class GradientSettings:
         matched.
     start : str, matrix of shape (m, n_features) or model, default="centres"
         Where the vectors come from before they are moved. ``"centres"``: cluster centres of the rows, class
-        by class. ``"pursuit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's own
+        by class. ``"backfit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's own
         vectors as that method of ``compress`` chooses them; the paper begins with ``"lars"``. A matrix
         begins with its first rows, a model with its vectors. Where these are too few, cluster centres
         follow. Coefficients begin with the least squares fit to the outputs.
@@ -299,7 +299,7 @@ def construct(
         return None if max_time is None else max(0.0, max_time - (monotonic() - begin))
 
     bare = isinstance(source, KernelExpansion)
-    full = without_kind(source)
+    full = unwrap_expansion(source)
     chosen = GradientSettings() if settings is None else settings
     if rows is None:
         rows, labels, answers = full.vectors, None, None
@@ -361,5 +361,5 @@ def construct(
     models: dict[int, Any] = {}
     for size, one in zip(sizes, made, strict=False):
         parts = {name: one[name] for name in ("vectors", "coefficients", "intercepts")}
-        models[int(size)] = of_kind(source, full.replaced(**parts))
+        models[int(size)] = wrap_like(source, full.replaced(**parts))
     return models

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
-from svmarrow.models.decoded import LabelledOutputs
-from svmarrow.reduced_set.compression import RULES, compress
+from svmarrow._support.progress import progress
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.decoded import WithOutputs
+from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.memory import bytes_of_work
-from svmarrow.reduced_set.wrapper import ClassifierWrapper
+from svmarrow.reduced_set.paths import RULES, PathRequest, path_of
+from svmarrow.reduced_set.wrapper import ModelWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,36 +26,40 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.classifier import ExpansionClassifier
-    from svmarrow.reduced_set.compression import Method
     from svmarrow.reduced_set.construction import GradientSettings
+    from svmarrow.reduced_set.paths import Method
     from svmarrow.reduced_set.selection import SelectionSettings
 
 __all__ = ["ReducedSet"]
 
 
-class ReducedSet(LabelledOutputs, ClassifierWrapper):
-    """Fit a kernel classifier, then keep only the few vectors that matter.
+def _classifies(model: ReducedSet) -> bool:
+    return bool(is_classifier(model))
+
+
+class ReducedSet(WithOutputs, ModelWrapper):
+    """Fit a kernel classifier or regressor, then keep only the few vectors that matter.
 
     Parameters
     ----------
     estimator : estimator
-        What is fitted: `svmarrow.SVC`, or ``SVC`` or ``NuSVC`` of scikit-learn with a built-in kernel.
+        A classifier or regressor that `svmarrow.as_expansion` takes when it is fitted, such as
+        `svmarrow.SVC`, `svmarrow.RLSRegressor` or ``SVR`` of scikit-learn, with a built-in kernel.
     n_vectors : int, default=100
         Largest number of vectors. A fitted model that has no more stays as it is, so that one value serves
         all folds of a search.
-    method : str, default="pursuit"
-        See `svmarrow.compress`.
+    method : str, default="backfit"
+        See `svmarrow.compression_path`.
     candidates : {"vectors", "rows"}, default="vectors"
         Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
         and compares the models on all training rows.
     tune_threshold : bool, default=True
-        Choose the thresholds anew on the training rows. Where the estimator was fitted with weights of rows
-        or classes they stay as they are: see `svmarrow.compress`.
+        Set the thresholds again on the training samples. Where the estimator was fitted with weights of
+        samples or classes they stay as they are, see `svmarrow.compress`.
     tol : float, default=1e-5
         End with fewer vectors when the distance to the fitted model falls to this share of the model's norm.
     settings : GradientSettings or SelectionSettings, default=None
-        See `svmarrow.compress`.
+        See `svmarrow.compression_path`.
     random_state : int, RandomState instance or None, default=None
         Seed of ``"gradient"`` and of sampled pursuits; nothing else is random.
     n_jobs : int or None, default=None
@@ -62,14 +72,14 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
     ----------
     estimator_ : estimator
         The fitted model before compression.
-    model_ : ExpansionClassifier
+    model_ : ExpansionClassifier or ExpansionRegressor
         The model after it.
     expansion_ : KernelExpansion
         The compressed model.
     n_vectors_ : int
         Its number of vectors.
     classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted.
+        The class labels, sorted, for a classifier.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -105,6 +115,8 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
     {'reducedset__estimator__gamma': 0.003, 'reducedset__n_vectors': 8}
     """
 
+    _kinds = (ExpansionClassifier, ExpansionRegressor)
+    _kind_text = "a classifier or a regressor"
     _rules: ClassVar[Mapping[str, Rule]] = {
         **{name: RULES[name] for name in ("method", "candidates", "tol", "random_state")},
         "n_vectors": integer(least=1),
@@ -117,7 +129,7 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         estimator: Any,
         n_vectors: int = 100,
         *,
-        method: Method = "pursuit",
+        method: Method = "backfit",
         candidates: Literal["vectors", "rows"] = "vectors",
         tune_threshold: bool = True,
         tol: float = 1e-5,
@@ -139,26 +151,29 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
 
     def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
         full = self._fit_full(X, y, metadata)
-        makes, chooses_vectors = self.method == "gradient", self.candidates == "vectors"
-        if chooses_vectors and full.expansion_.n_vectors <= self.n_vectors:
+        constructs, from_vectors = self.method == "gradient", self.candidates == "vectors"
+        if from_vectors and full.expansion_.n_vectors <= self.n_vectors:
             self.model_ = full
             return
-        tune = makes or self.tune_threshold
+        tune = constructs or self.tune_threshold
         compared = getattr(self.settings, "criterion", "norm") == "predictions"
-        needs_rows = tune or compared or not chooses_vectors
-        self.model_ = compress(
+        targets = np.asarray(y).reshape(-1) if isinstance(full, ExpansionClassifier) else y
+        request = PathRequest(
             full,
-            X if needs_rows else None,
-            np.asarray(y).reshape(-1) if tune else None,
-            n_vectors=self.n_vectors,
-            method=self.method,
-            candidates=self.candidates,
-            tol=self.tol,
-            settings=self.settings,
-            random_state=self.random_state,
+            self.n_vectors,
+            X if tune or compared or not from_vectors else None,
+            targets if tune else None,
+            self.method,
+            self.candidates,
+            self.tol,
+            self.settings,
+            self.random_state,
             n_jobs=self.n_jobs,
-            verbose=self.verbose,
         )
+        with progress(self.verbose) as shown:
+            shown.stops_in = ("pursuit", 1)
+            path = path_of(request, shown.callback, every_size=False)
+            self.model_ = path[path.sizes[-1]]
 
     def _bytes_after(self, rows: Any, outputs: int) -> int:
         most = min(int(self.n_vectors), int(rows.shape[0]))
@@ -166,29 +181,96 @@ class ReducedSet(LabelledOutputs, ClassifierWrapper):
         return bytes_of_work(outputs, rows, most, rows, self.method, **options)
 
     @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, (n_classes,), of a classifier."""
+        check_is_fitted(self, "model_")
+        classes: NDArray[Any] = self.model_.classes_
+        return classes
+
+    @property
     @consistent
     def expansion_(self) -> KernelExpansion:
         """The compressed expansion."""
         check_is_fitted(self, "model_")
-        return self.model_.expansion_
+        expansion: KernelExpansion = self.model_.expansion_
+        return expansion
 
     @property
     def n_vectors_(self) -> int:
         """Number of vectors of the compressed expansion."""
         return self.expansion_.n_vectors
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
+    @consistent
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of a classifier, predictions of a regressor.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            In the shape of y in `fit`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
         check_is_fitted(self, "model_")
-        return self.model_.outputs(X)
+        predicted: NDArray[Any] = self.model_.predict(X)
+        return predicted
 
-    def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.model_.scores_of(outputs)
+    @available_if(_classifies)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @consistent
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes; for a classifier only.
 
-    def _winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
-        return self.model_.decode(outputs)
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            As the estimator's.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns.
+        """
+        check_is_fitted(self, "model_")
+        values: NDArray[np.float64] = self.model_.decision_function(X)
+        return values
 
     @consistent
-    def as_expansion(self) -> ExpansionClassifier:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier, coefficient of determination of a regressor.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their labels or targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        metric = accuracy_score if is_classifier(self) else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    @consistent
+    def as_expansion(self) -> ExpansionClassifier | ExpansionRegressor:
         """The compressed model without the estimator."""
         check_is_fitted(self, "model_")
-        return self.model_
+        model: ExpansionClassifier | ExpansionRegressor = self.model_
+        return model

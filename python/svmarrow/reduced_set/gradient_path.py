@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.reduced_set.score import without_kind
+from svmarrow.reduced_set.score import unwrap_expansion
 from svmarrow.reduced_set.sizes import ReducedPath
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class GradientPath(ReducedPath):
         self._models = dict(models)
 
     def _after_load(self) -> None:
-        found = {size: without_kind(model) for size, model in self._models.items()}
+        found = {size: unwrap_expansion(model) for size, model in self._models.items()}
         if not found or list(found) != sorted(found):
             raise ValueError("the sizes do not increase")
         if any((f.n_vectors, f.n_outputs) != (size, self.expansion.n_outputs) for size, f in found.items()):
@@ -84,5 +84,5 @@ class GradientPath(ReducedPath):
         return self._models[size]
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
-        expansions = [without_kind(self._models[size]) for size in sizes]
+        expansions = [unwrap_expansion(self._models[size]) for size in sizes]
         return np.stack([expansion._evaluate(rows, self.n_jobs) for expansion in expansions])

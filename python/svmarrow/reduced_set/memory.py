@@ -10,9 +10,9 @@ from svmarrow import _core
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import as_rows
-from svmarrow.interop.convert import as_expansion, without_manners
+from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.reduced_set.construction import GradientSettings
-from svmarrow.reduced_set.score import without_kind
+from svmarrow.reduced_set.score import unwrap_expansion
 from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, selection_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def estimate_memory(
     n_vectors: int,
     X: ArrayLike | None = None,
     *,
-    method: str = "pursuit",
+    method: str = "backfit",
     candidates: str = "vectors",
     settings: GradientSettings | SelectionSettings | None = None,
 ) -> MemoryEstimate:
@@ -72,7 +72,7 @@ def estimate_memory(
     >>> estimate_memory(svc, 100, method="lars").total > estimate_memory(svc, 100).total
     True
     """
-    expansion = without_kind(without_manners(as_expansion(model)))
+    expansion = unwrap_expansion(bare_expansion(as_expansion(model)))
     rows = None if X is None else as_rows(X)
     options: dict[str, Any] = {"candidates": candidates, "settings": settings}
     return MemoryEstimate.of(
@@ -98,7 +98,7 @@ def bytes_of_work(
         return bytes_of_moving(outputs, vectors if rows is None else rows, n_vectors, chosen)
     selection = selection_of(settings, method)
     pool = rows if candidates == "rows" and rows is not None else vectors
-    given = as_arguments(selection) | {"method": method, "max_vectors": int(n_vectors)}
+    given = as_arguments(selection, method) | {"max_vectors": int(n_vectors)}
     given |= {"tolerance": 0.0, "seed": 0, "max_time": None}
     return bytes_of_selection(outputs, pool, rows if selection.criterion == "predictions" else None, given)
 

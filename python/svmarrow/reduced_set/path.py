@@ -20,7 +20,7 @@ from svmarrow._support.memory import new_threads
 from svmarrow._support.rows import threads
 from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.path_numbers import PathNumbers
-from svmarrow.reduced_set.score import of_kind
+from svmarrow.reduced_set.score import wrap_like
 from svmarrow.reduced_set.sizes import ReducedPath
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class CompressionPath(ReducedPath):
             coefficients=self._numbers.coefficients(size),
             intercepts=full.intercepts + self._shifts_of([size])[0],
         )
-        return of_kind(self.model, small)
+        return wrap_like(self.model, small)
 
     def nbytes(self, size: int) -> int:
         """Bytes of the arrays of a size, without making it.

@@ -17,7 +17,7 @@ from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.rounding import byte_coefficients, byte_vectors, tuned
-from svmarrow.reduced_set.score import Score, of_kind, rows_for, without_kind
+from svmarrow.reduced_set.score import Score, rows_for, unwrap_expansion, wrap_like
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -120,7 +120,7 @@ def quantize(
     >>> from svmarrow import quantize
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
-    >>> small = compress(svc, X[:1000], y[:1000], n_vectors=100, method="pursuit")
+    >>> small = compress(svc, X[:1000], y[:1000], n_vectors=100, method="backfit")
     >>> quantized = quantize(small, X=X[1000:], y=y[1000:])
     >>> quantized.bytes_after < 0.6 * quantized.bytes_before, quantized.disagreement < 0.02
     (True, True)
@@ -129,7 +129,7 @@ def quantize(
     if dtype == "int8":
         vectors = coefficients = "uint8"
     source = as_expansion(model)
-    full = without_kind(source)
+    full = unwrap_expansion(source)
     if X is None and y is not None:
         raise ValueError("y is given without X")
     if X is None and full.kernel == "precomputed":
@@ -155,7 +155,7 @@ def quantize(
     if isinstance(source, ExpansionClassifier) and before.size:
         disagreement = float((source.decode(before) != source.decode(after)).mean())
     return Quantization(
-        model=of_kind(source, small),
+        model=wrap_like(source, small),
         bytes_before=stored_bytes(full),
         bytes_after=stored_bytes(small),
         largest_difference=float(np.abs(after - before).max(initial=0.0)),

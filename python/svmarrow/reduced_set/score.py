@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Score",
-    "decides",
     "default_scoring",
     "loss_weights",
     "numbers_for",
-    "of_kind",
+    "predicts_classes",
     "rows_for",
-    "without_kind",
+    "unwrap_expansion",
+    "wrap_like",
 ]
 
 CLASSES = one_of("accuracy", "balanced_accuracy")
 NUMBERS = one_of("r2", "mse")
 
 
-def without_kind(model: Any) -> KernelExpansion:
+def unwrap_expansion(model: Any) -> KernelExpansion:
     """The expansion of any model."""
     expansion: KernelExpansion = model if isinstance(model, KernelExpansion) else model.expansion_
     return expansion
 
 
-def of_kind(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> Any:
-    """An expansion with the labels and manners of a model; as it is where the model is an expansion."""
+def wrap_like(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> Any:
+    """The same kind of model around another expansion; the expansion itself where the model is bare."""
     return small if isinstance(model, KernelExpansion) else model.with_expansion(small)
 
 
-def decides(model: object) -> bool:
-    """Whether the model says which class a row has, or whether it is an outlier: its score is an accuracy."""
+def predicts_classes(model: object) -> bool:
+    """Whether the model is a classifier or a detector of outliers, so that its score is an accuracy."""
     return isinstance(model, (ExpansionClassifier, ExpansionDetector))
 
 
@@ -54,7 +54,7 @@ def default_scoring(model: object) -> str:
     Whoever weighs rows or classes gives up accuracy on purpose: a small model that gave it back would be
     another one. Accuracy is for models that are known to be trained without weights.
     """
-    if not decides(model):
+    if not predicts_classes(model):
         return "r2"
     return "accuracy" if getattr(model, "weighted", None) is False else "balanced_accuracy"
 
@@ -95,7 +95,7 @@ def rows_for(model: ExpansionModel | KernelExpansion, X: ArrayLike) -> Any:
 
 def numbers_for(model: Any, y: ArrayLike, rows: Any) -> NDArray[np.float64]:
     """The numbers (n, q) that outputs should be; a ValueError if they do not fit."""
-    outputs = without_kind(model).n_outputs
+    outputs = unwrap_expansion(model).n_outputs
     targets = np.asarray(y, dtype=np.float64)
     targets = targets[:, None] if targets.ndim == 1 else targets
     if targets.shape != (rows.shape[0], outputs):
@@ -121,7 +121,7 @@ class Score:
         sample_weight: ArrayLike | None = None,
     ) -> None:
         self.model = model
-        labelled = decides(model)
+        labelled = predicts_classes(model)
         check({"scoring": scoring}, {"scoring": either(none, CLASSES if labelled else NUMBERS)})
         self.scoring = scoring or ("accuracy" if labelled else "r2")
         targets = np.asarray(y)
@@ -165,7 +165,7 @@ class Score:
 
     def result(self) -> NDArray[np.float64]:
         """Accuracy, R^2 over all outputs together, or the mean squared error with its sign turned."""
-        if decides(self.model):
+        if predicts_classes(self.model):
             return self.sums / len(self.targets)
         if self.scoring == "mse":
             return -self.sums / self.targets.size

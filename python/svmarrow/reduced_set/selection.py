@@ -1,4 +1,4 @@
-"""What the selections of vectors can be told."""
+"""Settings of the selections of vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = {
     "cost": either(none, real(above=0.0)),
     "refit": boolean,
     "rank_tolerance": real(least=0.0),
-    "gamma": either(none, real(least=0.0)),
+    "max_change": either(none, real(least=0.0)),
     "penalty": either(none, real(least=0.0)),
     "criterion": one_of("norm", "predictions"),
     "sample": either(none, integer(least=1)),
@@ -24,7 +24,9 @@ RULES = {
     "max_memory": real(above=0.0),
 }
 
-PURSUITS = ("pursuit", "prefit", "basic")
+PURSUITS = ("backfit", "prefit", "basic")
+#: Names of methods in the extension module, where they differ.
+CORE_METHODS = {"backfit": "pursuit"}
 #: The methods that read a setting; the others refuse a value that is not the default.
 READERS = {
     "joint": (*PURSUITS, "l0", "l1", "lars"),
@@ -32,7 +34,7 @@ READERS = {
     "cost": ("lars",),
     "refit": ("l1", "lars"),
     "rank_tolerance": ("rank",),
-    "gamma": ("l0",),
+    "max_change": ("l0",),
     "penalty": ("l1", "lars"),
     "criterion": PURSUITS,
     "sample": PURSUITS,
@@ -42,7 +44,7 @@ READERS = {
 @savable
 @dataclass(frozen=True)
 class SelectionSettings:
-    """How ``compress`` chooses vectors; every method but ``"gradient"`` takes them.
+    """How vectors are selected; every method except ``"gradient"`` takes them.
 
     A method refuses a setting that it does not read, unless it has its default.
 
@@ -68,7 +70,7 @@ class SelectionSettings:
     rank_tolerance : float, default=1e-12
         For ``"rank"``: squared distance from the span of the chosen vectors, relative to the largest
         k(z, z), up to which a vector counts as inside.
-    gamma : float, default=None
+    max_change : float, default=None
         For ``"l0"``: how much the model may change, 0 for not at all (TR-132, algorithms 3.4 and 3.5). None
         lets it fall from large to small and orders the vectors as they are first needed.
     penalty : float, default=None
@@ -100,7 +102,7 @@ class SelectionSettings:
     cost: float | None = None
     refit: bool = True
     rank_tolerance: float = 1e-12
-    gamma: float | None = None
+    max_change: float | None = None
     penalty: float | None = None
     criterion: Literal["norm", "predictions"] = "norm"
     sample: int | None = None
@@ -127,6 +129,7 @@ def selection_of(settings: object, method: str) -> SelectionSettings:
     return settings
 
 
-def as_arguments(settings: SelectionSettings) -> dict[str, Any]:
-    """The settings as the extension module takes them."""
-    return {name: value for name, value in asdict(settings).items() if name != "criterion"}
+def as_arguments(settings: SelectionSettings, method: str) -> dict[str, Any]:
+    """The method and its settings as the extension module takes them."""
+    given = {name: value for name, value in asdict(settings).items() if name != "criterion"}
+    return given | {"gamma": given.pop("max_change"), "method": CORE_METHODS.get(method, method)}

@@ -1,7 +1,6 @@
-"""What the paths of compressed models share: scores beside those of the full model, the choice of a size.
+"""What the paths of compressed models share: scores of every size, and the choice of a size.
 
-Outputs (sizes, rows, q) come a chunk of rows at a time, so that
-memory is bounded whatever the number of rows.
+Outputs (sizes, samples, q) are computed for a chunk of samples at a time, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from svmarrow.exceptions import SizeWarning
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.reduced_set.cost import largest_within, microseconds_per_row
-from svmarrow.reduced_set.judge import Demand, Descent, Judge, sizes_to_look_at
-from svmarrow.reduced_set.score import Score, decides, rows_for, without_kind
+from svmarrow.reduced_set.holdout import HoldoutEvaluator
+from svmarrow.reduced_set.score import Score, predicts_classes, rows_for, unwrap_expansion
+from svmarrow.reduced_set.size_search import SizeSearch, sizes_to_search
+from svmarrow.reduced_set.timing import microseconds_per_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,77 +30,75 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.loss_bound import LossBound
 
-__all__ = ["SELECTION_RULES", "ReducedPath", "demands_of", "promised"]
+__all__ = [
+    "CONFIDENCE",
+    "GOAL_RULES",
+    "MAX_LOSS",
+    "ReducedPath",
+    "refuse_scoring",
+    "warn_if_constant",
+    "with_bound",
+]
 
-TOGETHER = 8
-"""Sizes that a search for the smallest scores together."""
+SIZES_PER_GROUP = 8
+"""Number of sizes that a search for the smallest scores together."""
 
-MOST_MERITS = 1 << 24
-"""Merits of rows that a choice among all sizes holds at once."""
+MAX_SAMPLE_SCORES = 1 << 24
+"""Maximum number of sample scores that a choice among all sizes holds at once."""
 
-REMEDY = "compress with a larger n_vectors or demand less"
+MAX_LOSS, CONFIDENCE = 0.003, 0.95
+"""Defaults of the loss that is allowed and of the confidence of its bound."""
 
-SELECTION_RULES = {
+GOAL_RULES = {
     "max_loss": either(none, real(least=0.0)),
     "min_agreement": either(none, real(least=0.0, most=1.0)),
     "max_bytes": either(none, integer(least=1)),
-    "max_microseconds": either(none, real(above=0.0)),
-    "confidence": real(least=0.5, most=0.9999),
-    "strict": boolean,
 }
 
 
-def promised(model: Any, promise: LossBound) -> Any:
-    """The model with its promise; a bare expansion has no place for one."""
+def refuse_several_goals(goals: dict[str, Any]) -> None:
+    """Refuse more than one goal."""
+    given = [f"{name}={value}" for name, value in goals.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(
+            f"{' and '.join(given)} are not allowed together: a compression has one goal, leave "
+            "out the others"
+        )
+
+
+def with_bound(model: Any, bound: LossBound) -> Any:
+    """The model with the bound of its loss; a bare expansion has no place for one."""
     if isinstance(model, ExpansionModel):
-        model.loss_bound_ = promise
+        model.loss_bound_ = bound
     return model
 
 
-def no_use_of_scoring(scoring: str) -> ValueError:
-    """The error where labels that are not looked at should be scored."""
-    return ValueError(
-        f"scoring={scoring!r} is of no use with min_agreement alone, which compares both models and looks at "
-        "no labels: ask for max_loss, or leave it out"
-    )
+def refuse_scoring(scoring: str | None) -> None:
+    """Refuse a measure of labels where the models are compared without labels."""
+    if scoring is not None:
+        raise ValueError(
+            f"scoring={scoring!r} is of no use with min_agreement, which compares both models and reads no "
+            "labels: ask for max_loss, or leave it out"
+        )
 
 
 def warn_if_constant(
-    model: Any, small: Any, rows: Any, asked: str, n_jobs: int | None, stacklevel: int = 3
+    model: Any, small: Any, rows: Any, goal: str, n_jobs: int | None, stacklevel: int = 3
 ) -> None:
-    """Warns of a small model that gives all rows one class where the full model does not."""
-    if not decides(model) or rows.shape[0] == 0:
+    """Warn of a small model that predicts one class for all samples although the full model does not."""
+    if not predicts_classes(model) or rows.shape[0] == 0:
         return
-    decide = model.decode if isinstance(model, ExpansionClassifier) else model.inside
-    found = decide(without_kind(small)._evaluate(rows, n_jobs))
-    if np.ptp(found) > 0 or np.ptp(decide(model.expansion_._evaluate(rows, n_jobs))) == 0:
+    decode = model.decode if isinstance(model, ExpansionClassifier) else model.inside
+    predicted = decode(unwrap_expansion(small)._evaluate(rows, n_jobs))
+    if np.ptp(predicted) > 0 or np.ptp(decode(model.expansion_._evaluate(rows, n_jobs))) == 0:
         return
-    label = model.classes_[found[0]] if isinstance(model, ExpansionClassifier) else found[0]
+    label = model.classes_[predicted[0]] if isinstance(model, ExpansionClassifier) else predicted[0]
     warnings.warn(
-        f"{asked} leaves {without_kind(small).n_vectors} vectors, which give all {rows.shape[0]} rows the "
-        f"class {label.tolist()!r}, as the full model does not: allow more",
+        f"{goal} leaves {unwrap_expansion(small).n_vectors} vectors, which give all {rows.shape[0]} samples "
+        f"the class {label.tolist()!r}, as the full model does not: allow more",
         SizeWarning,
         stacklevel=stacklevel,
     )
-
-
-def demands_of(
-    model: Any,
-    X: Any,
-    y: Any,
-    max_loss: float | None,
-    min_agreement: float | None,
-    scoring: str | None,
-    n_jobs: int | None,
-    sample_weight: ArrayLike | None = None,
-) -> list[Demand]:
-    """What is asked of a compression on these rows."""
-    asked = []
-    if max_loss is not None:
-        asked.append(Demand(Judge(model, X, y, scoring, n_jobs, sample_weight), max_loss))
-    if min_agreement is not None:
-        asked.append(Demand(Judge(model, X, None, None, n_jobs, sample_weight), 1.0 - min_agreement))
-    return asked
 
 
 class ReducedPath(SizePath):
@@ -117,7 +115,7 @@ class ReducedPath(SizePath):
     @property
     def expansion(self) -> KernelExpansion:
         """The expansion that was compressed."""
-        return without_kind(self.model)
+        return unwrap_expansion(self.model)
 
     def scores(
         self,
@@ -238,15 +236,15 @@ class ReducedPath(SizePath):
         int
             As ``path[size].expansion_.nbytes``.
         """
-        return without_kind(self[size]).nbytes
+        return unwrap_expansion(self[size]).nbytes
 
     def microseconds(self, X: ArrayLike, size: int) -> float:
-        """Measured time of a prediction, a row.
+        """Measure the time of a prediction for one sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows that are predicted together, at most 2000 of them; one row gives the latency.
+            Samples that are predicted together, at most 2000 of them; one sample gives the latency.
         size : int
             One of `sizes`.
 
@@ -258,7 +256,7 @@ class ReducedPath(SizePath):
         rows = rows_for(self.model, X)
         if rows.shape[0] == 0:
             raise ValueError("X has no rows: a measurement needs at least one")
-        expansion = without_kind(self[size])
+        expansion = unwrap_expansion(self[size])
         return microseconds_per_row(lambda some: expansion._evaluate(some, self.n_jobs), rows)
 
     def select(
@@ -269,49 +267,46 @@ class ReducedPath(SizePath):
         *,
         min_agreement: float | None = None,
         max_bytes: int | None = None,
-        max_microseconds: float | None = None,
         scoring: str | None = None,
         sample_weight: ArrayLike | None = None,
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
         strict: bool = False,
     ) -> Any:
-        """Choose a size.
+        """Choose a size by one goal.
 
-        With a demand on quality (`max_loss`, `min_agreement`) the smallest size that meets it: from the
-        largest on, sizes a tenth smaller each are judged on the rows, both models on each row, until one
-        loses too much beyond doubt; a size that loses more than smaller ones is taken together with them
-        (isotonic regression), so that no lucky or unlucky size decides. What is promised of other rows is
-        the ``loss_bound_`` of the model. With limits only (`max_bytes`, `max_microseconds`) the largest size
-        within them, or if `y` is given the one that scores best. With neither, ``max_loss=0.003``. A size
-        that gives all rows one class where the full model does not is never good enough.
+        With `max_loss` or `min_agreement` the smallest size that is good enough: from the largest on, sizes a
+        tenth smaller each are compared with the full model on the samples, until one loses too much beyond
+        doubt. What counts is the loss with one standard error on the safe side, see
+        `svmarrow.compress`; a size that loses more than smaller ones is averaged with them (isotonic
+        regression). With `max_bytes` the largest size within it, or if `y` is given the one that scores best.
+        Without a goal ``max_loss=0.003``. A size that predicts one class for all samples although the full
+        model does not is never good enough.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features), default=None
-            Rows that neither training nor compression has seen; on rows of the training the full model does
-            better than it is, and more vectors are kept than are needed. Not needed for `max_bytes`.
-        y : array-like of shape (n,) or (n, q), default=None
-            Their labels or numbers, see `scores`. Needed for `max_loss`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Samples that neither training nor compression has seen. Not needed for `max_bytes`.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Their labels or targets, see `scores`. Needed for `max_loss`.
         max_loss : float, default=None
-            Largest difference of the scores, not negative; for accuracies 0.003 is 0.3 percent points.
+            Largest difference of the scores, not negative; for accuracies 0.003 is 0.3 percentage points.
         min_agreement : float, default=None
-            Least share of rows with the full model's label, between 0 and 1; without labels, least R^2
-            against the full model's outputs.
+            Smallest fraction of samples with the full model's label, between 0 and 1; for regression,
+            smallest R^2 against the full model's outputs.
         max_bytes : int, default=None
-            Most bytes of the model's arrays.
-        max_microseconds : float, default=None
-            Most microseconds a row, when all rows of X (2000 at most) are predicted together on this machine.
-            A line through some measured sizes proposes a size, and what it proposes is measured.
+            Largest number of bytes of the model's arrays.
         scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
             Measure of the loss, see `scores`. None is "accuracy" for a model that is known to be trained
             without weights or where `sample_weight` is given, "balanced_accuracy" for other models with
             labels, else "r2".
-        sample_weight : array-like of shape (n,), default=None
-            What each row counts in the loss and in the agreement; None is 1 for each.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights in the loss and in the agreement; None is 1 for each.
         confidence : float, default=0.95
-            How sure the promise is.
+            Confidence of the bound of the loss.
         strict : bool, default=False
-            Whether the promise itself must keep to the demand, not only the loss as measured.
+            Whether the bound itself must keep to the goal. The sizes are then tested in sequence from the
+            largest on (Maurer, Hothorn and Lehmacher, 1995). For max_loss=0.003 that takes at least 900
+            samples.
 
         Returns
         -------
@@ -322,170 +317,99 @@ class ReducedPath(SizePath):
         Raises
         ------
         ValueError
-            If no size on the path is good enough or small enough, or the input does not fit.
+            If there are several goals, no size on the path is good enough or small enough, or the input does
+            not fit.
 
         Warns
         -----
         svmarrow.exceptions.SizeWarning
-            If every size within the limits gives all rows one class where the full model does not.
+            If every size within `max_bytes` predicts one class for all samples although the full model does
+            not.
         """
-        demands = {
-            "max_loss": max_loss,
-            "min_agreement": min_agreement,
-            "max_bytes": max_bytes,
-            "max_microseconds": max_microseconds,
-        }
-        check({**demands, "confidence": confidence, "strict": strict}, SELECTION_RULES)
-        if all(demand is None for demand in demands.values()):
-            max_loss = 0.003
-        for name, needs in (("max_loss", y), ("min_agreement", X), ("max_microseconds", X)):
-            if needs is None and (max_loss if name == "max_loss" else demands[name]) is not None:
-                raise ValueError(f"{name} needs {'X and y' if name == 'max_loss' else 'X'}")
-        limit, within = self.within(X, max_bytes, max_microseconds)
-        if max_loss is None and min_agreement is None:
-            if X is None or y is None:
-                return self[limit]
-            sizes = [size for size in self.sizes if size <= limit]
-            judge = Judge(self.model, X, y, scoring, self.n_jobs, sample_weight)
-            together = max(TOGETHER, MOST_MERITS // judge.n)
-            levels = self._merits([judge], sizes[::-1], together)
-            losses = [(judge.loss(one), size) for size, (one,) in levels]
-            best = self[min(losses)[1]]
-            warn_if_constant(self.model, best, judge.rows, within.removeprefix(" within "), self.n_jobs)
-            return promised(best, judge.promise_of(best, confidence, len(sizes)))
-        if max_loss is None and scoring is not None:
-            raise no_use_of_scoring(scoring)
-        asked = demands_of(self.model, X, y, max_loss, min_agreement, scoring, self.n_jobs, sample_weight)
-        error = 1.0 - confidence
-        descent = Descent(asked, error)
-        descent.through(self.levels([demand.judge for demand in asked], limit))
-        found = descent.promised if strict else descent.measured
-        if found is None:
-            raise ValueError(
-                f"{self._refused(asked, max_loss, min_agreement, limit, error)}{within}; {REMEDY}"
-            )
-        size, merits = found
-        tests = 1 if strict else len(self.looked_at(limit))
-        judge, most = asked[0]
-        return promised(self[size], judge.promise(merits[0], confidence, most, tests))
-
-    def within(
-        self, X: ArrayLike | None, max_bytes: int | None, max_microseconds: float | None
-    ) -> tuple[int, str]:
-        """The largest size within limits, and what is said of them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features) or None
-            Rows that are predicted together to measure the time.
-        max_bytes : int or None
-            Most bytes.
-        max_microseconds : float or None
-            Most microseconds a row.
-
-        Returns
-        -------
-        size : int
-            The size.
-        text : str
-            Empty without limits.
-
-        Raises
-        ------
-        ValueError
-            If the smallest size is above them.
-        """
-        limit, within = self.sizes[-1], ""
+        goals = {"max_loss": max_loss, "min_agreement": min_agreement, "max_bytes": max_bytes}
+        check(
+            {**goals, "confidence": confidence, "strict": strict},
+            GOAL_RULES | {"confidence": real(least=0.5, most=0.9999), "strict": boolean},
+        )
+        refuse_several_goals(goals)
         if max_bytes is not None:
-            limit, within = self._within_bytes(max_bytes), f" within max_bytes={max_bytes}"
-        if max_microseconds is not None and X is not None:
-            rows = X
+            return self._best_within(max_bytes, X, y, scoring, sample_weight, confidence)
+        name = "max_loss" if min_agreement is None else "min_agreement"
+        if X is None or (y is None and name == "max_loss"):
+            raise ValueError(f"{name} needs {'X and y' if name == 'max_loss' else 'X'}")
+        if min_agreement is not None:
+            refuse_scoring(scoring)
+            y, allowed = None, 1.0 - min_agreement
+        else:
+            allowed = MAX_LOSS if max_loss is None else max_loss
+        evaluator = HoldoutEvaluator(self.model, X, y, scoring, self.n_jobs, sample_weight)
+        sizes = sizes_to_search(self.sizes)
+        if strict:
+            size, scores = None, {}
+            for size_, one in self._levels(evaluator, sizes):
+                if evaluator.bound(one, 1.0 - confidence) > allowed + 1e-12:
+                    break
+                size, scores = size_, {size_: one}
+        else:
+            search = SizeSearch(allowed)
+            scores = search.search(self._levels(evaluator, sizes), evaluator)
+            size = search.smallest
+        if size is None:
+            asked = f"{name}={MAX_LOSS if goals[name] is None else goals[name]:g}"
+            raise self._not_reached(asked, evaluator)
+        tests = 1 if strict else len(sizes)
+        return with_bound(self[size], evaluator.loss_bound(scores[size], confidence, allowed, tests))
 
-            def measure(size: int) -> float:
-                return self.microseconds(rows, max(self.sizes[0], self._largest(size)))
+    def _best_within(
+        self, max_bytes: int, X: Any, y: Any, scoring: str | None, sample_weight: Any, confidence: float
+    ) -> Any:
+        limit = self._size_within(max_bytes)
+        if X is None or y is None:
+            return self[limit]
+        sizes = [size for size in self.sizes if size <= limit]
+        evaluator = HoldoutEvaluator(self.model, X, y, scoring, self.n_jobs, sample_weight)
+        levels = self._levels(evaluator, sizes[::-1], max(SIZES_PER_GROUP, MAX_SAMPLE_SCORES // evaluator.n))
+        best = self[min((evaluator.loss(one), size) for size, one in levels)[1]]
+        warn_if_constant(
+            self.model, best, evaluator.rows, f"max_bytes={max_bytes}", self.n_jobs, stacklevel=4
+        )
+        scores = evaluator.scores_of(best, allow_constant=True)
+        return with_bound(best, evaluator.loss_bound(scores, confidence, n_tests=len(sizes)))
 
-            limit = self._largest(largest_within(max_microseconds, limit, measure)[0])
-            if limit == 0:
-                raise ValueError(
-                    f"max_microseconds={max_microseconds:g} is not reached by {self.sizes[0]} vectors"
-                )
-            within += f" within max_microseconds={max_microseconds:g}"
-        return limit, within
-
-    def looked_at(self, limit: int) -> list[int]:
-        """The sizes up to a limit that may be judged, decreasing."""
-        return sizes_to_look_at([size for size in self.sizes if size <= limit])
-
-    def levels(self, judges: Sequence[Judge], limit: int) -> Iterator[tuple[int, list[NDArray[np.float64]]]]:
-        """Sizes up to a limit, decreasing, with what they are on the rows of each judge.
-
-        Parameters
-        ----------
-        judges : sequence of Judge
-            The rows.
-        limit : int
-            The largest size.
-
-        Returns
-        -------
-        iterator of (int, list of ndarray of shape (n,))
-            The sizes, and for each judge `Judge.of_sizes` of them.
-        """
-        return self._merits(judges, self.looked_at(limit))
-
-    def _merits(
-        self, judges: Sequence[Judge], sizes: Sequence[int], together: int = TOGETHER
-    ) -> Iterator[tuple[int, list[NDArray[np.float64]]]]:
-        """Decreasing sizes with what they are on the rows of each judge."""
-        for start in range(0, len(sizes), together):
-            group = sizes[start : start + together][::-1]
-            width = self.expansion.n_outputs
-            merits = [judge.of_sizes(self._outputs, group, width) for judge in judges]
-            for place in reversed(range(len(group))):
-                yield group[place], [one[place] for one in merits]
-
-    def _refused(
-        self,
-        asked: Sequence[Demand],
-        max_loss: float | None,
-        min_agreement: float | None,
-        limit: int,
-        error: float,
-    ) -> str:
-        """Why no size was found."""
-        named = [("max_loss", max_loss), ("min_agreement", min_agreement)]
-        (size, merits), *_ = self.levels([demand.judge for demand in asked], limit)
-        said = []
-        for (name, value), demand, one in zip(
-            [pair for pair in named if pair[1] is not None], asked, merits, strict=True
-        ):
-            if np.isinf(one).any():
-                said.append(
-                    f"{name}={value:g} is not reached: {size} vectors, the most that were tried, give all "
-                    f"{demand.judge.n} rows one class, which the full model does not"
-                )
-                continue
-            said.append(
-                f"{name}={value:g} is not reached: {size} vectors, the most that were tried, lose "
-                f"{demand.judge.loss(one):.4f} of {demand.judge.measure} on {demand.judge.n} rows, and "
-                f"{demand.judge.bound(one, error):.4f} at most with confidence {1.0 - error:g}"
-            )
-        return "; ".join(said)
-
-    def _largest(self, most: int) -> int:
-        """The largest size that is not above `most`, 0 where there is none."""
-        return max((size for size in self.sizes if size <= most), default=0)
-
-    def _within_bytes(self, most: int) -> int:
-        sizes = [size for size in self.sizes if self.nbytes(size) <= most]
+    def _size_within(self, max_bytes: int) -> int:
+        """The largest size whose arrays have at most so many bytes."""
+        sizes = [size for size in self.sizes if self.nbytes(size) <= max_bytes]
         if not sizes:
             least = self.sizes[0]
-            raise ValueError(f"max_bytes={most} is less than {least} vectors need: {self.nbytes(least)}")
+            raise ValueError(f"max_bytes={max_bytes} is less than {least} vectors need: {self.nbytes(least)}")
         return sizes[-1]
+
+    def _levels(
+        self, evaluator: HoldoutEvaluator, sizes: Sequence[int], together: int = SIZES_PER_GROUP
+    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Decreasing sizes with their sample scores (n,), so many of them evaluated together."""
+        for start in range(0, len(sizes), together):
+            group = sizes[start : start + together][::-1]
+            scores = evaluator.scores_of_sizes(self._outputs, group, self.expansion.n_outputs)
+            yield from zip(group[::-1], scores[::-1], strict=True)
+
+    def _not_reached(self, goal: str, evaluator: HoldoutEvaluator) -> ValueError:
+        largest = self.sizes[-1]
+        ((_, scores),) = self._levels(evaluator, [largest])
+        tried = f"{goal} is not reached: {largest} vectors, the largest size,"
+        if np.isinf(scores).any():
+            why = f"give all {evaluator.n} samples one class, which the full model does not"
+        else:
+            why = (
+                f"lose {evaluator.loss(scores):.4f} of {evaluator.measure} on {evaluator.n} samples, "
+                f"{evaluator.safe_loss(scores):.4f} with one standard error on the safe side"
+            )
+        remedy = "compress with a larger n_vectors, give more samples or ask for less"
+        return ValueError(f"{tried} {why}; {remedy}")
 
     def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
         return {
             "full_size": self.expansion.n_vectors,
             "full_score": self.full_score(X, y),
-            "score_name": "accuracy" if decides(self.model) else "R^2",
+            "score_name": "accuracy" if predicts_classes(self.model) else "R^2",
         }

@@ -1,12 +1,12 @@
-"""What the meta-estimators around a kernel classifier share: `ReducedSet` and the cascades."""
+"""What the meta-estimators around a kernel machine share: `ReducedSet` and the cascades."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -30,15 +30,20 @@ from svmarrow.models.decoded import Labels
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ClassifierWrapper"]
+    from svmarrow.models.base import ExpansionModel
+
+__all__ = ["ClassifierWrapper", "ModelWrapper"]
 
 
-class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, Estimator):
-    """Fits a classifier, and has a model of its own, ``model_``, out of it."""
+class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
+    """Fits an estimator, and has a model of its own, ``model_``, out of it."""
 
     estimator: Any
     estimator_: Any
-    model_: ExpansionClassifier
+    model_: Any
+    #: The kinds of models that an estimator may become, and their name in an error.
+    _kinds: ClassVar[tuple[type[ExpansionModel], ...]]
+    _kind_text: ClassVar[str]
 
     @atomic_fit
     def fit(
@@ -51,7 +56,7 @@ class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, 
         X : {array-like, sparse matrix} of shape (n, n_features)
             Training rows.
         y : array-like of shape (n,)
-            Labels.
+            Labels or targets.
         sample_weight : array-like of shape (n,), default=None
             Weights, passed to the estimator's fit.
         **metadata : Any
@@ -68,7 +73,7 @@ class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, 
             If a parameter is out of its range, the kernel is none that is allowed, the estimator refuses the
             data, or weights are given that it does not take or ask for.
         TypeError
-            If the estimator does not become an expansion that classifies.
+            If the estimator does not become an expansion of a kind that is allowed.
         MemoryError
             If what the estimator cannot do without is more than this process may take, and before the
             compression if that is, see `estimate_memory`.
@@ -81,13 +86,21 @@ class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, 
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
-        classes = 2 if y is None else int(np.unique(np.asarray(y)).size)
-        pairs = getattr(self.estimator, "multi_class", "ovr") == "ovo"
-        outputs = n_outputs("binary" if classes <= 2 else "ovo" if pairs else "ovr", classes)
+        outputs = self._n_outputs(y)
         # Vectors and coefficients of the full model are here while it is compressed.
         full = bytes_of_rows(rows) + 16 * int(rows.shape[0]) * outputs
         own = estimate_of(self.estimator, rows, y)
         return MemoryEstimate(full + max(own.total, self._bytes_after(rows, outputs)), own.least)
+
+    def _n_outputs(self, y: Any) -> int:
+        """The number of outputs of a model of these labels or targets."""
+        if y is None:
+            return 1
+        if is_regressor(self.estimator):
+            return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
+        classes = int(np.unique(np.asarray(y)).size)
+        pairs = getattr(self.estimator, "multi_class", "ovr") == "ovo"
+        return n_outputs("binary" if classes <= 2 else "ovo" if pairs else "ovr", classes)
 
     @abstractmethod
     def _bytes_after(self, rows: Any, outputs: int) -> int:
@@ -105,7 +118,7 @@ class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, 
     def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
         """Fit the estimator with its metadata, make ``model_``."""
 
-    def _fit_full(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> ExpansionClassifier:
+    def _fit_full(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> Any:
         """Fit a clone of the estimator; the expansion of what it became."""
         given = metadata.get("sample_weight")
         if given is not None:
@@ -119,21 +132,15 @@ class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, 
             full = full.with_weighted(True)
         return full
 
-    def _full(self, model: Any) -> ExpansionClassifier:
-        """The expansion of a fitted classifier; its columns become those of this object."""
+    def _full(self, model: Any) -> Any:
+        """The expansion of a fitted estimator; its columns become those of this object."""
         full = as_expansion(model)
-        if not isinstance(full, ExpansionClassifier):
-            raise TypeError(f"{model!r} is not allowed: it must be a classifier")
+        if not isinstance(full, self._kinds):
+            raise TypeError(f"{model!r} is not allowed: it must be {self._kind_text}")
         self.n_features_in_ = full.n_features_in_
         if hasattr(full, "feature_names_in_"):
             self.feature_names_in_ = full.feature_names_in_
         return full
-
-    @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
-        """The labels, (n_classes,)."""
-        check_is_fitted(self, "model_")
-        return self.model_.classes_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -142,6 +149,22 @@ class ClassifierWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Labels, 
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
+        tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
         tags.target_tags = inner.target_tags
         return tags
+
+
+class ClassifierWrapper(Labels, ModelWrapper):
+    """A wrapper of classifiers alone."""
+
+    model_: ExpansionClassifier
+    _kinds = (ExpansionClassifier,)
+    _kind_text = "a classifier"
+
+    @property
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
+        """The labels, (n_classes,)."""
+        check_is_fitted(self, "model_")
+        return self.model_.classes_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,13 @@ def _compression(
 
     def prepare(settings: Settings) -> Run:
         model, X, y = machine(settings, kind)
-        given = {"X": X if rows or labels else None, "y": y if labels else None, "method": "pursuit", **about}
+        given = {"X": X if rows or labels else None, "y": y if labels else None, "method": "backfit", **about}
         wanted = int(share * model.expansion_.n_vectors) if share < 1 else int(share)
+        if given["method"] == "gradient":
+            given["settings"] = replace(given["settings"], sizes=(wanted,))
 
         def work(whole: Any) -> Any:
-            return compress(
+            path = compression_path(
                 whole,
                 n_vectors=wanted,
                 random_state=0,
@@ -68,14 +71,15 @@ def _compression(
                 n_jobs=settings.n_jobs,
                 **given,
             )
+            return path[path.sizes[-1]]
 
         return Run(work, lambda _: model)
 
-    operation(f"compress {name}", long, small, timed=True)(prepare)
+    operation(f"compress {name.replace('backfit', 'pursuit')}", long, small, timed=True)(prepare)
 
 
 def _choices() -> None:
-    for method in ("pursuit", "prefit", "basic"):
+    for method in ("backfit", "prefit", "basic"):
         _compression(method, 6000, method=method)
         _compression(f"{method} ten classes", 4000, "plain ten", method=method)
         _compression(
@@ -86,14 +90,11 @@ def _choices() -> None:
             settings=SelectionSettings(criterion="predictions"),
         )
         _compression(f"{method} drawn", 8000, method=method, settings=SelectionSettings(sample=59))
-    _compression("pursuit sparse", 4000, "sparse two", method="pursuit")
+    _compression("pursuit sparse", 4000, "sparse two", method="backfit")
     _compression("pursuit each output", 2000, "plain ten", settings=SelectionSettings(joint=False))
     _compression("pursuit among rows", 4000, candidates="rows", rows=True)
     _compression("pursuit chunks", 8000, share=0.05, settings=SelectionSettings(chunk=1000), small=1500)
     _compression("pursuit and thresholds", 4000, "plain ten", labels=True)
-    _compression(
-        "pursuit with a target", 3000, "plain ten", max_loss=0.5, validation=data("plain ten", 1000, 2)
-    )
     _compression("rank", 4000, method="rank")
     for method, size in (("l0", 1500), ("l1", 2500), ("lars", 1200)):
         _compression(method, size, method=method)
@@ -105,7 +106,7 @@ def _choices() -> None:
             method=method,
             settings=SelectionSettings(joint=False),
         )
-    _compression("l0 lossy", 2500, method="l0", settings=SelectionSettings(gamma=0.01))
+    _compression("l0 lossy", 2500, method="l0", settings=SelectionSettings(max_change=0.01))
     _compression("l1 weighted", 2500, method="l1", settings=SelectionSettings(inverse_weights=True))
     _compression("l1 at a price", 2500, method="l1", settings=SelectionSettings(penalty=1e-3))
     _compression("lars at a price", 1500, method="lars", settings=SelectionSettings(penalty=1e-3))
@@ -132,7 +133,7 @@ def _choices() -> None:
         small=100,
         settings=GradientSettings(loss="matching", steps=1000),
     )
-    for start in ("pursuit", "prefit", "rank", "l0", "l1", "lars"):
+    for start in ("backfit", "prefit", "rank", "l0", "l1", "lars"):
         sizes = {"l0": 1500, "l1": 2500, "lars": 1200}
         _compression(
             f"gradient from {start}",
@@ -147,20 +148,27 @@ def _choices() -> None:
 _choices()
 
 
-@operation("compress a regressor", 4000, timed=True)
+@operation("compress pursuit with a target", 3000)
+def by_loss(settings: Settings) -> Run:
+    model, _, _ = machine(settings, "plain ten")
+    given = {"max_loss": 0.5, "validation": data("plain ten", 1000, 2), "n_jobs": settings.n_jobs}
+    return Run(lambda whole: compress(whole, method="backfit", **given), lambda _: model)
+
+
+@operation("compress a regressor", 4000)
 def regressor(settings: Settings) -> Run:
     X, y = data("plain targets", settings.n)
     model = RLSRegressor(n_jobs=settings.n_jobs).fit(X, y)
-    given = {"max_time": settings.max_time, "n_jobs": settings.n_jobs}
-    return Run(lambda whole: compress(whole, n_vectors=settings.n // 4, **given), lambda _: model)
+    given = {"n_vectors": settings.n // 4, "n_jobs": settings.n_jobs}
+    return Run(lambda whole: compress(whole, **given), lambda _: model)
 
 
-@operation("compress a detector", 6000, timed=True)
+@operation("compress a detector", 6000)
 def detector(settings: Settings) -> Run:
     X, _ = data("plain two", settings.n)
     model = OneClassSVM(nu=0.8, gamma=1.0, n_jobs=settings.n_jobs).fit(X)
-    given = {"max_time": settings.max_time, "n_jobs": settings.n_jobs}
-    return Run(lambda whole: compress(whole, n_vectors=settings.n // 4, **given), lambda _: model)
+    given = {"n_vectors": settings.n // 4, "n_jobs": settings.n_jobs}
+    return Run(lambda whole: compress(whole, **given), lambda _: model)
 
 
 @operation("compression_path", 4000, timed=True)
@@ -181,7 +189,7 @@ def made(settings: Settings) -> Run:
     )
 
 
-def _of_path(name: str, long: int, work: Any, *, decoding: str = "ovr", method: str = "pursuit") -> None:
+def _of_path(name: str, long: int, work: Any, *, decoding: str = "ovr", method: str = "backfit") -> None:
     def prepare(settings: Settings) -> Run:
         model, X, y = machine(settings, "plain ten", decoding)
         about = {"settings": GradientSettings(steps=200), "random_state": 0} if method == "gradient" else {}
@@ -201,7 +209,7 @@ _of_path("CompressionPath.select", 2500, lambda path, X, y: path.select(X, y, 0.
 _of_path(
     "CompressionPath.select by limits",
     2500,
-    lambda path, X, y: path.select(X, y, max_bytes=10**9, max_microseconds=1e6),
+    lambda path, X, y: path.select(X, y, max_bytes=10**9),
 )
 _of_path("CompressionPath one size, one-vs-rest", 4000, lambda path, X, y: path[len(path) // 2])
 _of_path(

@@ -1,4 +1,4 @@
-"""The early word: fewer vectors than a model has neighbourhoods."""
+"""A warning where there are fewer vectors than a model has effective clusters."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from svmarrow import SVC, SVR, KernelExpansion, compress
 from svmarrow.exceptions import SizeWarning
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.neighbourhoods import NEAR, SAMPLE, neighbourhoods
+from svmarrow.reduced_set.effective_clusters import NEAR, SAMPLE, effective_clusters
 
 
 def checkerboard(n, fields, seed=0):
@@ -31,38 +31,38 @@ def expansion(vectors, gamma=1.0, kernel="rbf"):
 def test_rank_is_the_formula_and_ends_where_vectors_do():
     X = np.random.default_rng(0).standard_normal((300, 3))
     K = np.exp(-0.7 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    rank, near = neighbourhoods(expansion(X, 0.7))
+    rank, near = effective_clusters(expansion(X, 0.7))
     assert rank == pytest.approx(300**2 / (K**2).sum())
     off = K[~np.eye(300, dtype=bool)]
     assert near == pytest.approx((off**4).sum() / (off**2).sum())
     # Twenty places with fifteen vectors each, far apart; and vectors that know nothing of each other.
     places = np.repeat(np.arange(20.0)[:, None] * 100, 15, axis=0)
-    assert neighbourhoods(expansion(places)) == pytest.approx((20.0, 1.0))
+    assert effective_clusters(expansion(places)) == pytest.approx((20.0, 1.0))
     alone = np.arange(50.0)[:, None] * 100
-    assert neighbourhoods(expansion(alone)) == pytest.approx((50.0, 0.0))
+    assert effective_clusters(expansion(alone)) == pytest.approx((50.0, 0.0))
 
 
 def test_sample_stands_for_all():
     X = np.random.default_rng(1).uniform(0, 8, (4 * SAMPLE, 2))
-    rank, _ = neighbourhoods(expansion(X, 4.0))
+    rank, _ = effective_clusters(expansion(X, 4.0))
     K2 = np.exp(-8.0 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     assert rank == pytest.approx(len(X) ** 2 / K2.sum(), rel=0.05)
 
 
 def test_same_for_sparse_and_single_precision():
     X = np.random.default_rng(2).uniform(0, 6, (400, 2))
-    wanted = neighbourhoods(expansion(X, 4.0))
-    assert neighbourhoods(expansion(sparse.csr_array(X), 4.0)) == pytest.approx(wanted, rel=1e-9)
-    assert neighbourhoods(expansion(X.astype(np.float32), 4.0)) == pytest.approx(wanted, rel=1e-4)
+    wanted = effective_clusters(expansion(X, 4.0))
+    assert effective_clusters(expansion(sparse.csr_array(X), 4.0)) == pytest.approx(wanted, rel=1e-9)
+    assert effective_clusters(expansion(X.astype(np.float32), 4.0)) == pytest.approx(wanted, rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["auto", "pursuit", "gradient"])
+@pytest.mark.parametrize("method", ["auto", "backfit", "gradient"])
 def test_checkerboard_is_told_of(board, method):
     X, y = checkerboard(600, 8, seed=1)
     given = {} if method == "auto" else {"X": X, "y": y}
     if method == "gradient":
         given["settings"] = GradientSettings(steps=10)
-    with pytest.warns(SizeWarning, match=r"n_vectors=20 may be too few.*1\d\d neighbourhoods.*gamma=4"):
+    with pytest.warns(SizeWarning, match=r"n_vectors=20 may be too few.*1\d\d clusters.*gamma=4"):
         small = compress(board, n_vectors=20, method=method, random_state=0, **given)
     # And the word is true.
     T, t = checkerboard(2000, 8, seed=2)
@@ -71,7 +71,7 @@ def test_checkerboard_is_told_of(board, method):
 
 def test_said_once_where_it_was_asked(board):
     with pytest.warns(SizeWarning) as said:
-        compress(board, n_vectors=20, method="pursuit")
+        compress(board, n_vectors=20, method="backfit")
     assert len(said) == 1
     assert said[0].filename == __file__
 
@@ -87,7 +87,7 @@ def test_regression_is_told_of():
 def test_nothing_is_said_where_there_is_room(board):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compress(board, n_vectors=70, method="pursuit")
+        compress(board, n_vectors=70, method="backfit")
         compress(board, n_vectors=board.expansion_.n_vectors)
 
 
@@ -105,7 +105,7 @@ def test_nothing_is_said_of_many_columns():
     X = np.random.default_rng(6).standard_normal((900, 100))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     svc = SVC(C=10, gamma=0.02).fit(X, y)
-    rank, near = neighbourhoods(svc.expansion_)
+    rank, near = effective_clusters(svc.expansion_)
     assert rank > 100
     assert near < NEAR
     with warnings.catch_warnings():

@@ -1,0 +1,464 @@
+"""`compression_path`: every size of a compression in one run, by any method."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from svmarrow import _core
+from svmarrow._support.decoding import label_indices
+from svmarrow._support.kinds import check_kinds
+from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.parameters import (
+    MAX_TIME,
+    RANDOM_STATE,
+    Rule,
+    check,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+    seed_of,
+)
+from svmarrow._support.progress import progress as shown_progress
+from svmarrow._support.rows import core_rows, threads
+from svmarrow.interop.convert import as_expansion, bare_expansion
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
+from svmarrow.reduced_set.gradient_path import GradientPath
+from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
+from svmarrow.reduced_set.path import CompressionPath
+from svmarrow.reduced_set.score import (
+    CLASSES,
+    NUMBERS,
+    loss_weights,
+    numbers_for,
+    predicts_classes,
+    rows_for,
+    unwrap_expansion,
+)
+from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._support.progress import ProgressCallback
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["METHODS", "RULES", "ConstantModelError", "Method", "PathRequest", "compression_path", "path_of"]
+
+METHODS = ("backfit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient")
+Method: TypeAlias = Literal["backfit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient"]
+RULES = {
+    "n_vectors": either(none, integer(least=1)),
+    "method": one_of(*METHODS),
+    "candidates": one_of("vectors", "rows"),
+    "tol": Rule("a number at least 0 and below 1", lambda v: real(least=0.0).holds(v) and float(v) < 1.0),
+    "random_state": RANDOM_STATE,
+    "max_time": MAX_TIME,
+}
+DEFAULT_PATH = 1000
+"""Largest size of a path where `n_vectors` is not given."""
+
+
+class ConstantModelError(ValueError):
+    """The model is the same everywhere: no vector has a part in it."""
+
+
+class PathRequest(NamedTuple):
+    """The parameters of `compression_path`."""
+
+    model: Any
+    n_vectors: int | None
+    X: Any = None
+    y: Any = None
+    method: str = "backfit"
+    candidates: str = "vectors"
+    tol: float = 1e-5
+    settings: Any = None
+    random_state: int | np.random.RandomState | None = None
+    max_time: float | None = None
+    n_jobs: int | None = None
+    scoring: str | None = None
+    sample_weight: Any = None
+
+    def counts_alike(self, full: Any) -> bool:
+        """Whether each row may count as one where labels are learnt.
+
+        Not if the model was trained with weights or a weighted loss is asked for. Where it is not known how
+        it was trained, accuracy must be asked for.
+        """
+        if self.sample_weight is not None or self.scoring == "balanced_accuracy":
+            return False
+        weighted = getattr(full, "weighted", False)
+        return weighted is False or (weighted is None and self.scoring is not None)
+
+
+def path_of(request: PathRequest, progress: ProgressCallback | None, *, every_size: bool) -> Any:
+    """The path of a request; unless every size is wanted, ``"gradient"`` constructs the largest alone."""
+    check({name: getattr(request, name) for name in RULES}, RULES)
+    full = as_expansion(request.model)
+    if request.method == "gradient":
+        return _constructed(request, full, progress, every_size=every_size)
+    return _selected(request, full, progress)
+
+
+def _constructed(
+    request: PathRequest, full: Any, progress: ProgressCallback | None, *, every_size: bool
+) -> GradientPath:
+    if request.n_vectors is None:
+        raise ValueError("method='gradient' makes vectors: give n_vectors, the largest number of them")
+    if request.candidates != "vectors":
+        raise ValueError(
+            f"candidates={request.candidates!r} has no meaning for method='gradient', which makes vectors"
+        )
+    source = bare_expansion(full)
+    expansion = unwrap_expansion(source)
+    if expansion.n_vectors == 0:
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+    chosen = GradientSettings() if request.settings is None else request.settings
+    if not isinstance(chosen, GradientSettings):
+        raise refuse("settings", chosen, "None or a GradientSettings")
+    _refuse_unknown_values(expansion)
+    check_scoring(full, request.scoring, request.y)
+    for name in ("y", "sample_weight"):
+        if request.X is None and getattr(request, name) is not None:
+            raise ValueError(f"{name} is given without X")
+    rows: Any = None
+    labels = answers = None
+    learns = request.y is None or request.counts_alike(full)
+    if not learns and chosen.needs_labels:
+        if request.sample_weight is not None or request.scoring is not None or full.weighted:
+            raise _refuse_labels(chosen, request)
+        learns = True
+    if request.X is not None:
+        rows = rows_for(full, request.X)
+        loss_weights(np.empty(rows.shape[0]), None, request.sample_weight)  # refuses what is wrong
+        if isinstance(source, ExpansionClassifier):
+            known = None if request.y is None else _labels(source, request.y, rows)
+            labels = known if learns else None
+        elif request.y is not None and isinstance(full, ExpansionDetector):
+            raise ValueError(
+                "y is of no use for method='gradient' of a detector: vectors learn from its outputs"
+            )
+        elif request.y is not None and learns:
+            answers = answers_of(source, chosen, request.y, rows)
+    available = int((expansion.vectors if rows is None else rows).shape[0])
+    size = min(request.n_vectors, available)
+
+    needed = bytes_of_moving(expansion.n_outputs, expansion.vectors if rows is None else rows, size, chosen)
+    refuse_beyond_memory(
+        "compress(method='gradient')", needed, "make fewer vectors (n_vectors) from fewer rows"
+    )
+
+    def select(method: str, count: int, max_time: float | None) -> Any:
+        start = PathRequest(source, min(count, expansion.n_vectors), method=method)
+        start = start._replace(max_time=max_time, n_jobs=request.n_jobs)
+        return _selected(start, source, progress).vectors
+
+    models = construct(
+        source,
+        stages(chosen, size, path=every_size),
+        select=select,
+        rows=rows,
+        labels=labels,
+        answers=answers,
+        settings=chosen,
+        random_state=request.random_state,
+        max_time=request.max_time,
+        n_jobs=request.n_jobs,
+        progress=progress,
+    )
+    if source is not full:
+        models = {size: full.with_expansion(made) for size, made in models.items()}
+    return GradientPath(full, models, request.n_jobs)
+
+
+def _selected(request: PathRequest, full: Any, progress: ProgressCallback | None) -> CompressionPath:
+    source = bare_expansion(full)
+    expansion = unwrap_expansion(source)
+    _refuse_unknown_values(expansion)
+    method, candidates = request.method, request.candidates
+    chosen = selection_of(request.settings, method)
+    by_predictions = chosen.criterion == "predictions"
+    rows, tuning = _tuning(full, request, own=candidates == "vectors" and not by_predictions)
+    pool = expansion.vectors if candidates == "vectors" else rows
+    if not np.any(expansion.coefficients):
+        raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+    given = as_arguments(chosen, method) | {
+        "max_vectors": min(request.n_vectors or DEFAULT_PATH, int(pool.shape[0])),
+        "tolerance": float(request.tol),
+        "seed": 0 if chosen.sample is None else seed_of(request.random_state),
+        "max_time": request.max_time,
+    }
+    jobs, compared = threads(request.n_jobs), None
+    if by_predictions:
+        compared = expansion.vectors if rows is None else rows
+    refuse_selection(method, bytes_of_selection(expansion.n_outputs, pool, compared, given))
+    if method not in PURSUITS and candidates != "vectors":
+        raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
+    try:
+        if method in PURSUITS:
+            rivals = None if candidates == "vectors" else core_rows(pool)
+            compared = None if compared is None else core_rows(compared)
+            path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
+        else:
+            path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            f"method={method!r}: {error}. method='auto' and method='gradient' take such a kernel, and "
+            "'backfit', 'prefit' and 'basic' with settings=SelectionSettings(criterion='predictions')"
+        ) from None
+    if len(path["order"]) == 0:
+        raise _nothing_chosen(source, chosen, path["stop"], request.max_time)
+    if path["stop"] == "max_time":
+        warnings.warn(
+            f"compression ended early (max_time) with {len(path['order'])} vectors",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return CompressionPath(full, pool[path["order"]], path, tuning, request.n_jobs)
+
+
+def _nothing_chosen(
+    source: object, settings: SelectionSettings, stop: str, max_time: float | None
+) -> ValueError:
+    if stop == "max_time" and max_time is not None:
+        return ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
+    for name in ("max_change", "penalty"):
+        value = getattr(settings, name)
+        if value is not None:
+            return refuse(name, value, "small enough for a vector to be left")
+    return ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+
+
+def _refuse_unknown_values(expansion: KernelExpansion) -> None:
+    if callable(expansion.kernel):
+        raise ValueError(f"kernel={expansion.kernel!r} cannot be compressed: it must be a built-in kernel")
+    if expansion.kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' cannot be compressed: the model does not hold the kernel values "
+            "between its vectors"
+        )
+
+
+def check_scoring(full: Any, scoring: str | None, y: Any) -> None:
+    """Refuses a measure that does not fit the model, or has no labels to look at."""
+    check({"scoring": scoring}, {"scoring": either(none, CLASSES if predicts_classes(full) else NUMBERS)})
+    if scoring is not None and y is None:
+        raise ValueError(f"scoring={scoring!r} needs labels or numbers y")
+
+
+def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueError:
+    hinge = settings.loss in ("hinge", "squared_hinge")
+    name, value = ("loss", settings.loss) if hinge else ("label_weight", settings.label_weight)
+    why = "the model was trained with weights"
+    if request.sample_weight is not None:
+        why = "sample_weight is given"
+    elif request.scoring is not None:
+        why = f"scoring={request.scoring!r} is asked for"
+    remedy = "'agreement' or 'matching'" if hinge else "None or 0"
+    return refuse(name, value, f"{remedy}, since labels count alike there, and {why}")
+
+
+def _tuning(
+    full: Any, request: PathRequest, *, own: bool
+) -> tuple[Any, tuple[Any, NDArray[Any], Any] | None]:
+    """Validated rows, and with what the thresholds of each size are set: rows, labels or numbers, weights.
+
+    Thresholds of a model that was trained with weights stay. Those of one of which that is not known are set
+    for its own answers, which have the weights in them, as where there are no labels; but not where the rows
+    have another use.
+    """
+    check_scoring(full, request.scoring, request.y)
+    if request.X is None:
+        for name in ("y", "sample_weight"):
+            if getattr(request, name) is not None:
+                raise ValueError(f"{name} is given without X")
+        if request.candidates == "rows":
+            raise ValueError("candidates='rows' needs X, the rows to choose from")
+        return None, None
+    rows = rows_for(full, request.X)
+    known = None if request.y is None else _targets(full, request.y, rows)
+    weighted = getattr(full, "weighted", False)
+    if weighted:
+        loss_weights(np.empty(rows.shape[0]), None, request.sample_weight)  # refuses what is wrong
+        return rows, None
+    if known is not None and (
+        weighted is False or request.scoring is not None or request.sample_weight is not None
+    ):
+        return rows, _counted(rows, known, loss_weights(known, request.scoring, request.sample_weight))
+    if not own:
+        return rows, None
+    outputs: NDArray[Any] = unwrap_expansion(full)._evaluate(rows, request.n_jobs)
+    if isinstance(full, ExpansionClassifier):
+        outputs = full.decode(outputs).astype(np.int64)
+    elif isinstance(full, ExpansionDetector):
+        outputs = full.inside(outputs)
+    return rows, _counted(rows, outputs, loss_weights(outputs, None, request.sample_weight))
+
+
+def _counted(
+    rows: Any, targets: NDArray[Any], weights: NDArray[np.float64] | None
+) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
+    """The rows of positive weight."""
+    if weights is None or weights.all():
+        return rows, targets, weights
+    kept = np.flatnonzero(weights)
+    return rows[kept], targets[kept], weights[kept]
+
+
+def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
+    """Labels as numbers of classes, 1 and -1 for a detector, or numbers."""
+    if isinstance(full, ExpansionClassifier):
+        return _labels(full, y, rows)
+    check_kinds(y=y)
+    if isinstance(full, ExpansionDetector):
+        inside = np.asarray(y)
+        if inside.shape != (rows.shape[0],) or not np.isin(inside, (-1, 1)).all():
+            raise ValueError(f"y of a detector is 1 or -1 for each of {rows.shape[0]} rows")
+        return inside.astype(np.int64)
+    return numbers_for(full, y, rows)
+
+
+def _labels(source: ExpansionClassifier, y: ArrayLike, rows: Any) -> NDArray[np.int64]:
+    check_kinds(y=y)
+    labels = np.asarray(y)
+    if labels.shape != (rows.shape[0],):
+        raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")
+    indices = label_indices(labels, source.classes_)
+    if (indices < 0).any():
+        unknown = np.unique(labels[indices < 0])[:3].tolist()
+        raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
+    return indices
+
+
+def compression_path(
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    n_vectors: int | None = None,
+    method: Method = "backfit",
+    candidates: Literal["vectors", "rows"] = "vectors",
+    tol: float = 1e-5,
+    settings: GradientSettings | SelectionSettings | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Compress a fitted kernel machine to every size in one run.
+
+    Parameters
+    ----------
+    model : object
+        As for `compress`.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+        Samples to learn from, as for `compress`. The thresholds of each size are set on them, except for
+        models that were trained with weights.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Their labels or targets. Without them, or where it is not known whether there were weights and neither
+        `scoring` nor `sample_weight` are given, the full model's answers take their place.
+    n_vectors : int, default=None
+        The largest size; more than there are means all. None is all candidates, at most 1000, and not allowed
+        for ``"gradient"``.
+    method : str, default="backfit"
+        How vectors are selected or constructed.
+
+        * ``"backfit"``: selects one vector after the other, each time the one with the smallest angle to the
+          residual, and after each solves for all coefficients (matching pursuit with back-fitting [1]_).
+        * ``"prefit"``: selects each time the vector after which, all coefficients solved for, the residual is
+          smallest (pre-fitting); more expensive, and often a little better at small sizes.
+        * ``"basic"``: as ``"backfit"``, but solves for the new coefficient alone.
+        * ``"rank"``: a basis of the span of all vectors, lossless; small only for kernels of low rank.
+        * ``"l0"``: shrinks coefficients repeatedly, small ones more than large ones, until few are left [1]_.
+        * ``"l1"``: orders the vectors as they enter when a penalty on the coefficients decreases [1]_.
+        * ``"lars"``: the same order, for an SVM that is trained on its own vectors under such a penalty [2]_.
+        * ``"gradient"``: constructs new vectors, moved together with their coefficients [2]_. It has the
+          sizes that its settings name, else the largest and its halves down to 8; all others have every size
+          from 1 on.
+
+        ``"basic"``, ``"l0"``, ``"l1"`` and ``"lars"`` repeat the experiments of the papers; nothing else
+        recommends them. They and ``"rank"``, except for ``"basic"``, hold the kernel matrix of all vectors in
+        memory. Models that are too long for a method are reduced in chunks, see `SelectionSettings`.
+    candidates : {"vectors", "rows"}, default="vectors"
+        Select among the model's own vectors, or among the samples `X`.
+    tol : float, default=1e-5
+        End when the distance to the model is at most this fraction of the model's norm; 0 continues to the
+        last vector.
+    settings : GradientSettings or SelectionSettings, default=None
+        The former for ``"gradient"``, the latter for all other methods; None takes the defaults.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ``"gradient"`` and of ``SelectionSettings(sample=...)``; nothing else is random.
+    max_time : float, default=None
+        Seconds after which the run ends with the sizes it has, a fraction of a second later at most. The
+        start of ``"gradient"`` takes at most half of them.
+    n_jobs : int, default=None
+        Number of threads. None means all cores that this process may use.
+    verbose : bool, default=False
+        Show the progress on standard error.
+    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        The loss by which thresholds are set for labels y; None is "accuracy".
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the samples in that loss; None is 1 for each.
+
+    Returns
+    -------
+    CompressionPath or GradientPath
+        ``path[s]`` is the model with s vectors; the latter for ``"gradient"``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, X does not fit the model, the method does not take the kernel, the
+        model is constant, `max_time` is over before there is a size, or a selection needs more than
+        ``max_memory``.
+    MemoryError
+        If `svmarrow.reduced_set.estimate_memory` is more than this process may take.
+    TypeError
+        If `model` is not a kernel machine.
+    sklearn.exceptions.NotFittedError
+        If `model` is not fitted.
+
+    References
+    ----------
+    .. [1] J. Weston and G. Bakir, "Reduced set selection methods", Technical report 132, Max Planck Institute
+       for Biological Cybernetics, 2004, algorithm 3.2.
+    .. [2] Z. Xu, J. Gardner, S. Tyree and K. Weinberger, "Compressed support vector machines", 2015, equation
+       10, after C. Burges and B. Schoelkopf, "Improving the accuracy and speed of support vector machines",
+       NIPS 1997.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import SVC, compression_path
+    >>> X, y = load_digits(return_X_y=True)
+    >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
+    >>> path = compression_path(svc, X[:1000], y[:1000], n_vectors=200)
+    >>> path[50].expansion_.n_vectors, path.scores(X[1000:], y[1000:]).shape
+    (50, (200,))
+    """
+    refuse_number(X)
+    request = PathRequest(
+        model, n_vectors, X, y, method, candidates, tol, settings, random_state, max_time, n_jobs, scoring,
+        sample_weight,
+    )  # fmt: skip
+    with shown_progress(verbose) as shown:
+        shown.stops_in = ("pursuit", 1)
+        return path_of(request, shown.callback, every_size=True)
+
+
+def refuse_number(X: Any) -> None:
+    """Refuse a number of vectors in the place of X."""
+    if isinstance(X, Integral):
+        raise TypeError(f"X={X} is not allowed: it must be samples; a number of vectors is n_vectors={X}")
