@@ -71,7 +71,7 @@ def test_train_refuses_what_it_would_ignore(folder, arguments, message):
         ),
         (
             "compress @model -o @out -n 5 -m backfit --random-state 3",
-            "--random-state=3 is not allowed with --method=pursuit",
+            "--random-state=3 is not allowed with --method=backfit",
         ),
         ("convert @model -o @out.onnx --format csv", "--format=csv is not allowed without --data"),
         ("predict @model @iris.svm --decision", "--decision is not allowed without --output"),

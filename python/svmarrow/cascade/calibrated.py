@@ -235,7 +235,8 @@ class CalibratedCascade(Cascade):
         options |= {"random_state": self.random_state, "verbose": self.verbose}
         if self.method == "gradient":
             sizes = sorted({min(size, _num_samples(X)) for size in sizes})
-            return [compress(self.model_, X, n_vectors=size, **options) for size in sizes]
+            constructed: list[Any] = [compress(self.model_, X, n_vectors=size, **options) for size in sizes]
+            return constructed
         most = max(1, min(sizes[-1], self.model_.expansion_.n_vectors))
         path = compression_path(self.model_, n_vectors=most, **options)
         return [path[size] for size in sorted({min(size, len(path)) for size in sizes})]

@@ -8,8 +8,8 @@
 | `choice`, `size_search` | the choice among them |
 | `holdout`, `loss_bounds` | what a small model loses against the full one; upper bounds |
 | `paths` | `compression_path`: every size, by any method |
-| `path`, `path_numbers` | the sizes of a selection |
-| `gradient_path`, `construction` | the sizes of a construction; vectors moved by gradient steps |
+| `path`, `path_numbers` | the sizes of a selection, or of a construction |
+| `construction` | vectors moved by gradient steps |
 | `selection` | settings of the selections |
 | `sizes`, `score`, `timing` | what paths share: scores, the choice of a size, measured times |
 | `threshold` | thresholds of compressed models |
@@ -23,9 +23,8 @@
 from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 from svmarrow.reduced_set.baseline import subsample_baseline
 from svmarrow.reduced_set.construction import GradientSettings
-from svmarrow.reduced_set.gradient_path import GradientPath
 from svmarrow.reduced_set.memory import estimate_memory
-from svmarrow.reduced_set.path import CompressionPath
+from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.quantization import Quantization
 from svmarrow.reduced_set.selection import SelectionSettings
 

@@ -5,7 +5,7 @@ Take the model in, split the samples, propose sizes and methods, choose, bound t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of
 from svmarrow._support.progress import progress as shown_progress
@@ -17,7 +17,7 @@ from svmarrow.reduced_set.holdout import HoldoutEvaluator
 from svmarrow.reduced_set.paths import PathRequest, check_scoring, refuse_number
 from svmarrow.reduced_set.proposals import propose
 from svmarrow.reduced_set.samples import Samples, split_samples
-from svmarrow.reduced_set.score import rows_for, unwrap_expansion
+from svmarrow.reduced_set.score import rows_for, unwrap_expansion, with_bound
 from svmarrow.reduced_set.sizes import (
     CONFIDENCE,
     GOAL_RULES,
@@ -25,15 +25,13 @@ from svmarrow.reduced_set.sizes import (
     refuse_scoring,
     refuse_several_goals,
     warn_if_constant,
-    with_bound,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.base import ExpansionModel, KernelModel
+    from svmarrow.models.base import KernelModel
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.selection import SelectionSettings
 
@@ -70,32 +68,8 @@ class Goal(NamedTuple):
 
 
 Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "mse"]
-Model = TypeVar("Model", bound="ExpansionModel | KernelExpansion")
 
 
-class _Options(TypedDict, total=False):
-    n_vectors: int | None
-    max_loss: float | None
-    min_agreement: float | None
-    max_bytes: int | None
-    validation: tuple[Any, ...] | None
-    scoring: Scoring | None
-    sample_weight: ArrayLike | None
-    method: CompressMethod
-    settings: GradientSettings | SelectionSettings | None
-    random_state: int | np.random.RandomState | None
-    n_jobs: int | None
-    verbose: bool
-
-
-@overload
-def compress(
-    model: Model, X: ArrayLike | None = None, y: ArrayLike | None = None, **options: Unpack[_Options]
-) -> Model: ...
-@overload
-def compress(
-    model: object, X: ArrayLike | None = None, y: ArrayLike | None = None, **options: Unpack[_Options]
-) -> KernelModel: ...
 def compress(
     model: Any,
     X: ArrayLike | None = None,

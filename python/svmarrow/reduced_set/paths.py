@@ -32,9 +32,8 @@ from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
-from svmarrow.reduced_set.gradient_path import GradientPath
 from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
-from svmarrow.reduced_set.path import CompressionPath
+from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.score import (
     CLASSES,
     NUMBERS,

@@ -1,4 +1,4 @@
-"""Scores of many sizes of a path at once."""
+"""What models are to a compression: an expansion taken out, put back, and scored at many sizes at once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from svmarrow.models.detector import ExpansionDetector
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.models.loss_bound import LossBound
+
 __all__ = [
     "Score",
     "default_scoring",
@@ -25,6 +27,7 @@ __all__ = [
     "predicts_classes",
     "rows_for",
     "unwrap_expansion",
+    "with_bound",
     "wrap_like",
 ]
 
@@ -41,6 +44,13 @@ def unwrap_expansion(model: Any) -> KernelExpansion:
 def wrap_like(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> Any:
     """The same kind of model around another expansion; the expansion itself where the model is bare."""
     return small if isinstance(model, KernelExpansion) else model.with_expansion(small)
+
+
+def with_bound(model: Any, bound: LossBound) -> Any:
+    """The model with the bound of its loss; a bare expansion has no place for one."""
+    if isinstance(model, ExpansionModel):
+        model.loss_bound_ = bound
+    return model
 
 
 def predicts_classes(model: object) -> bool:

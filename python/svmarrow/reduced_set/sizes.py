@@ -14,11 +14,10 @@ import numpy as np
 from svmarrow._support.parameters import boolean, check, either, integer, none, real
 from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow.exceptions import SizeWarning
-from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.score import Score, predicts_classes, rows_for, unwrap_expansion
+from svmarrow.reduced_set.score import Score, predicts_classes, rows_for, unwrap_expansion, with_bound
 from svmarrow.reduced_set.size_search import SizeSearch, sizes_to_search
 from svmarrow.reduced_set.timing import microseconds_per_row
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.loss_bound import LossBound
+    from svmarrow.models.base import ExpansionModel
 
 __all__ = [
     "CONFIDENCE",
@@ -37,7 +36,6 @@ __all__ = [
     "ReducedPath",
     "refuse_scoring",
     "warn_if_constant",
-    "with_bound",
 ]
 
 SIZES_PER_GROUP = 8
@@ -64,13 +62,6 @@ def refuse_several_goals(goals: dict[str, Any]) -> None:
             f"{' and '.join(given)} are not allowed together: a compression has one goal, leave "
             "out the others"
         )
-
-
-def with_bound(model: Any, bound: LossBound) -> Any:
-    """The model with the bound of its loss; a bare expansion has no place for one."""
-    if isinstance(model, ExpansionModel):
-        model.loss_bound_ = bound
-    return model
 
 
 def refuse_scoring(scoring: str | None) -> None:

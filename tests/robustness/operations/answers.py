@@ -20,6 +20,7 @@ from svmarrow import (
     KMPRegressor,
     OneClassSVM,
     PerceptronTreeClassifier,
+    ReducedSet,
     RLSClassifier,
     RLSRegressor,
     as_expansion,
@@ -107,12 +108,20 @@ def _detector(settings: Settings) -> Any:
     return ExpansionDetector(_expansion(settings, "plain"), n_jobs=settings.n_jobs)
 
 
+@operation("ReducedSet.score", 4000, 300)
+def score(settings: Settings) -> Run:
+    X, y = data("plain targets", settings.n)
+    model = settings.of(ReducedSet(SVR(max_iter=20_000), 300)).fit(X, y[:, 0])
+    return Run(lambda whole: whole.score(X, y[:, 0]), lambda _: model)
+
+
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain ten"), "plain ten")
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain three"), "plain ten", "decision_function")
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two")
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two", "decision_function")
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two", "score_samples")
 _predictions("SVR", 5000, _fitted(SVR(epsilon=0.01, max_iter=20_000), "plain numbers"), "plain numbers")
+_predictions("ReducedSet", 4000, _fitted(ReducedSet(SVC(gamma=1.0), 300), "plain ten"), "plain ten")
 _predictions("RLSRegressor", 4000, _fitted(RLSRegressor(), "plain targets"), "plain two", times=40)
 _predictions(
     "LinearRLSClassifier", 20_000, _fitted(LinearRLSClassifier(), "wide ten"), "wide two", "decision_function"
