@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::ArrayView2;
-use svmarrow::control::Par;
+use svmarrow::context::Context;
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
@@ -60,7 +60,7 @@ fn kernel_rows(criterion: &mut Criterion) {
             view(&data, VECTORS, features),
             &columns,
             Precision::Single,
-            Par::Threads,
+            Context::default(),
         )
         .expect("the columns fit in memory");
         let wanted: Vec<usize> = (0..ROWS).map(|i| i * VECTORS / ROWS).collect();
@@ -68,7 +68,7 @@ fn kernel_rows(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(name(features, pixels)), |bencher| {
             bencher.iter(|| {
                 let mut out: Vec<&mut [f32]> = values.chunks_exact_mut(VECTORS).collect();
-                source.compute(black_box(&wanted), &mut out, Par::Threads)
+                source.compute(black_box(&wanted), &mut out, Context::default())
             });
         });
     }
@@ -94,7 +94,9 @@ fn evaluator(criterion: &mut Criterion) {
             group.bench_function(
                 BenchmarkId::new(format!("outputs={outputs}"), name(features, pixels)),
                 |bencher| {
-                    bencher.iter(|| evaluator.evaluate(black_box(view(&rows, ROWS, features)), Par::Threads));
+                    bencher.iter(|| {
+                        evaluator.evaluate(black_box(view(&rows, ROWS, features)), Context::default())
+                    });
                 },
             );
         }

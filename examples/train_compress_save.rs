@@ -10,7 +10,7 @@ use ndarray::Array2;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use svmarrow::Result;
-use svmarrow::control::{Par, Silent};
+use svmarrow::context::Context;
 use svmarrow::data::{OwnedRows, Rows};
 use svmarrow::expansion::KernelExpansion;
 use svmarrow::io::safetensors::{Contents, read, write};
@@ -36,7 +36,7 @@ fn moons(n: usize) -> (OwnedRows, Vec<f64>) {
 
 /// The share of the rows on which an expansion has the sign of the label.
 fn right(expansion: &KernelExpansion, rows: Rows<'_>, labels: &[usize]) -> Result<f64> {
-    let outputs = Evaluator::new(&expansion.view())?.evaluate(rows, Par::Threads)?;
+    let outputs = Evaluator::new(&expansion.view())?.evaluate(rows, Context::default())?;
     let hits = outputs.column(0).iter().zip(labels).filter(|&(&f, &label)| (f > 0.0) == (label == 1)).count();
     Ok(hits as f64 / labels.len() as f64)
 }
@@ -45,7 +45,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (owned, targets) = match arguments.first() {
         Some(file) => {
-            let data = svmlight::read(Path::new(file), &svmlight::ReadOptions::default(), &Silent)?;
+            let data =
+                svmlight::read(Path::new(file), &svmlight::ReadOptions::default(), Context::default())?;
             (data.rows, data.targets)
         }
         None => moons(1000),
@@ -65,11 +66,11 @@ fn main() -> Result<()> {
     let (rows, kernel) = (owned.view(), Kernel::Rbf { gamma: 2.0 });
     let costs = vec![1.0; labels.len()];
     let task = Classification::new(&labels, 2, &costs);
-    let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
+    let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), Context::default())?;
     println!("gap {:.1e} after {} pair steps", fit.certificates[0].gap, fit.certificates[0].iterations);
     let machine = KernelExpansion::new(kernel, rows.gather(&fit.support)?, fit.coefficients, fit.intercepts)?;
 
-    let found = pursuit(&machine.view(), None, &PursuitParams::new(keep), &Silent, Par::Threads)?;
+    let found = pursuit(&machine.view(), None, &PursuitParams::new(keep), Context::default())?;
     let size = found.order.len();
     let kept = machine.view().vectors.gather(&found.order)?;
     let coefficients = path_coefficients(&found.view(), size)?;
@@ -82,8 +83,8 @@ fn main() -> Result<()> {
         );
     }
 
-    write(&path, &Contents::of(&small.view(), "trained by the example"), &Silent)?;
-    assert_eq!(read(&path, &Silent)?.expansions[""], small);
+    write(&path, &Contents::of(&small.view(), "trained by the example"), Context::default())?;
+    assert_eq!(read(&path, Context::default())?.expansions[""], small);
     println!("written: {}", path.display());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The one error table of the crate.
 //!
 //! Not reaching a tolerance is *not* an error: a solver that stops early returns its model together with a
-//! [`Stop`](crate::control::Stop) that says why and how far it was.
+//! [`Stop`](crate::context::Stop) that says why and how far it was.
 
 use std::path::PathBuf;
 
@@ -103,9 +103,9 @@ pub enum Error {
         /// What to do about it, or nothing.
         remedy: &'static str,
     },
-    /// The caller's [`Monitor`](crate::control::Monitor) asked to stop work that has no usable partial result.
-    #[error("cancelled")]
-    Cancelled,
+    /// The caller's [`Monitor`](crate::context::Monitor) stopped work whose partial result is not usable.
+    #[error("stopped early: {}", .0.name())]
+    Stopped(crate::context::StopReason),
 }
 
 /// Why a pivot is not positive, as far as it shows.
@@ -133,6 +133,17 @@ impl Error {
         match source.downcast::<Self>() {
             Ok(own) => own,
             Err(source) => Self::Io { path: path.into(), source },
+        }
+    }
+
+    /// Returns the reason of [`Error::Stopped`], for a caller that keeps the partial result.
+    ///
+    /// # Errors
+    /// Every other error, unchanged.
+    pub(crate) fn into_stop_reason(self) -> Result<crate::context::StopReason> {
+        match self {
+            Self::Stopped(reason) => Ok(reason),
+            error => Err(error),
         }
     }
 

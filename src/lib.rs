@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use ndarray::Array2;
-//! use svmarrow::control::{Par, Silent};
+//! use svmarrow::context::Context;
 //! use svmarrow::data::Rows;
 //! use svmarrow::expansion::KernelExpansion;
 //! use svmarrow::kernels::{Evaluator, Kernel};
@@ -26,13 +26,13 @@
 //! let (rows, kernel) = (Rows::try_from(&x)?, Kernel::Rbf { gamma: 1.0 });
 //!
 //! let task = Classification::new(&labels, 2, &[10.0; 200]);
-//! let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), &Silent, Par::Threads)?;
+//! let fit = fit_classifier(kernel, rows, &task, &SvmParams::default(), Context::default())?;
 //! let machine = KernelExpansion::new(kernel, rows.gather(&fit.support)?, fit.coefficients, fit.intercepts)?;
 //!
-//! let path = pursuit(&machine.view(), None, &PursuitParams::new(8), &Silent, Par::Threads)?;
+//! let path = pursuit(&machine.view(), None, &PursuitParams::new(8), Context::default())?;
 //! let (kept, coefficients) = (machine.view().vectors.gather(&path.order)?, path_coefficients(&path.view(), 8)?);
 //! let small = KernelExpansion::new(kernel, kept, coefficients, machine.intercepts)?;
-//! let f = Evaluator::new(&small.view())?.evaluate(rows, Par::Threads)?;
+//! let f = Evaluator::new(&small.view())?.evaluate(rows, Context::default())?;
 //! assert!(f.column(0).iter().zip(&labels).all(|(&f, &class)| (f > 0.0) == (class == 1)));
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
@@ -40,7 +40,7 @@
 #![deny(unsafe_code)]
 
 mod cache;
-pub mod control;
+pub mod context;
 pub mod data;
 pub mod error;
 pub mod expansion;
@@ -60,6 +60,5 @@ pub mod random;
 pub mod reduced_set;
 pub mod simd;
 pub mod svm;
-mod watch;
 
 pub use error::{Error, Result};

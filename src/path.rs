@@ -11,7 +11,7 @@
 
 use ndarray::{Array2, Array3, ArrayView2, Axis};
 
-use crate::control::{Monitor, Par, Stop, StopReason};
+use crate::context::{Context, Stop, StopReason};
 use crate::data::{Rows, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
@@ -47,6 +47,14 @@ pub struct Path {
 }
 
 impl Path {
+    /// Replaces a stop before the first vector was chosen by the empty path.
+    ///
+    /// # Errors
+    /// Every error other than [`Error::Stopped`](crate::Error::Stopped).
+    pub(crate) fn or_empty(result: Result<Self>, outputs: usize) -> Result<Self> {
+        result.or_else(|error| Ok(Self::empty(outputs, error.into_stop_reason()?)))
+    }
+
     /// No vectors, for the reason given.
     pub(crate) fn empty(outputs: usize, reason: StopReason) -> Self {
         Self {
@@ -73,8 +81,8 @@ impl Path {
     }
 }
 
-/// Multiplications between two looks at the monitor.
-const LOOK: usize = 200_000_000;
+/// Multiplications between two checks of the monitor.
+const WORK_PER_CHECK: usize = 200_000_000;
 
 /// The numbers of a path, borrowed.
 #[derive(Debug, Clone, Copy)]
@@ -191,7 +199,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
 ///
 /// # Errors
 /// [`Error::Param`] where the sizes do not increase or exceed M, [`Error::Shape`] where the arrays disagree,
-/// [`Error::Cancelled`].
+/// [`Error::Stopped`].
 #[allow(clippy::too_many_arguments)]
 pub fn path_decisions(
     kernel: &Kernel,
@@ -200,19 +208,18 @@ pub fn path_decisions(
     intercepts: &[f64],
     x: Rows<'_>,
     sizes: &[usize],
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Array3<f64>> {
     let reader = Reader::new(path, kept.rows(), intercepts, sizes)?;
     let (n, m) = (x.rows(), kept.rows());
     let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
-    let block = (LOOK / (m * (x.cols() + m / 2)).max(1)).clamp(16, 4096).max(par.threads());
+    let block = (WORK_PER_CHECK / (m * (x.cols() + m / 2)).max(1)).clamp(16, 4096).max(ctx.threads());
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
-        monitor.go_on("path", first, n)?;
+        ctx.check("path", first, n)?;
         let rows = x.gather(&(first..n.min(first + block)).try_collect_vec()?)?;
-        let mut features = flat(gram(kernel, rows.view(), kept, par)?);
-        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), par)?;
+        let mut features = flat(gram(kernel, rows.view(), kept, ctx.silent())?);
+        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx)?;
     }
     by_size(&by_row)
 }
@@ -226,20 +233,19 @@ pub fn path_outputs(
     features: Array2<f64>,
     intercepts: &[f64],
     sizes: &[usize],
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Array3<f64>> {
     let (n, m) = features.dim();
     let reader = Reader::new(path, m, intercepts, sizes)?;
     let mut features = if features.is_standard_layout() { features } else { try_to_matrix(features.view())? };
     let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
-    let block = (LOOK / (m * m / 2).max(1)).max(16 * par.threads());
+    let block = (WORK_PER_CHECK / (m * m / 2).max(1)).max(16 * ctx.threads());
     let parts = features.axis_chunks_iter_mut(Axis(0), block);
     for (part, (mut features, mut out)) in parts.zip(by_row.axis_chunks_iter_mut(Axis(0), block)).enumerate()
     {
-        monitor.go_on("path", part * block, n)?;
+        ctx.check("path", part * block, n)?;
         let features = features.as_slice_mut().expect("whole rows");
-        reader.read(features, out.as_slice_mut().expect("whole rows"), par)?;
+        reader.read(features, out.as_slice_mut().expect("whole rows"), ctx)?;
     }
     by_size(&by_row)
 }
@@ -263,7 +269,7 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     /// From the values (rows, M) of the functions, which are lost, to outputs (rows, sizes, q).
-    fn read(&self, features: &mut [f64], out: &mut [f64], par: Par) -> Result<()> {
+    fn read(&self, features: &mut [f64], out: &mut [f64], ctx: Context<'_>) -> Result<()> {
         let lines = out.chunks_exact_mut((self.sizes.len() * self.intercepts.len()).max(1));
         if features.is_empty() {
             lines.for_each(|out| self.read_row(&mut [], out));
@@ -271,7 +277,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
         let mut pairs: Vec<_> =
             features.chunks_exact_mut(self.path.vectors()).zip(lines).try_collect_vec()?;
-        par.for_each_chunk(&mut pairs, 16, |_, pairs| {
+        ctx.for_each_chunk(&mut pairs, 16, |_, pairs| {
             for (phi, out) in pairs {
                 self.read_row(phi, out);
             }

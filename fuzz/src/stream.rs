@@ -3,7 +3,7 @@
 //! Most bytes are small numbers, so that states are sound by chance; the last few mean those that break things.
 
 use ndarray::Array2;
-use svmarrow::control::{Par, Silent};
+use svmarrow::context::Context;
 use svmarrow::data::{OwnedRows, Rows};
 use svmarrow::kernels::Kernel;
 use svmarrow::perceptron::tree::{self, Strategy, TreeParams, TreePredictor, TreeState};
@@ -196,11 +196,11 @@ pub fn tree(bytes: &[u8]) {
     assert!(all_finite(numbers.chain(&state.thresholds)));
     state.rows.view().check_finite("rows").expect("what is accepted is finite");
     if piece.view().check_finite("X").is_ok() {
-        let _ = ready.decide(piece.view(), &Silent, Par::Sequential);
-        let _ = ready.routes(piece.view(), &Silent, Par::Sequential);
+        let _ = ready.decide(piece.view(), Context::SEQUENTIAL);
+        let _ = ready.routes(piece.view(), Context::SEQUENTIAL);
     }
     let learn = |state: &TreeState, rows: Rows<'_>, labels: &[usize]| {
-        tree::partial_fit(&params, state, rows, labels, &Silent, Par::Sequential).map(|(state, _)| state)
+        tree::partial_fit(&params, state, rows, labels, Context::SEQUENTIAL).map(|(state, _)| state)
     };
     let none = piece.view().gather(&[]).unwrap();
     let Ok(same) = learn(&state, none.view(), &[]) else { return };
@@ -244,7 +244,7 @@ pub fn perceptron(bytes: &[u8]) {
     let labels = [draws.below(classes), draws.below(classes), 0];
     let numbers = state.coefficients.len() + state.born.len() + state.matrix.len() + state.scores.len();
     let learn = |state: &PerceptronState, rows: Rows<'_>, labels: &[usize]| {
-        stream::partial_fit(&params, state.clone(), rows, labels, &Silent).map(|(state, _)| state)
+        stream::partial_fit(&params, state.clone(), rows, labels, Context::default()).map(|(state, _)| state)
     };
     let none = piece.view().gather(&[]).unwrap();
     let input = 8 * numbers as u64 + bytes_of(state.vectors.view());

@@ -4,7 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::{PyArray1, PyArray2};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use svmarrow::control::StopReason;
+use svmarrow::context::StopReason;
 use svmarrow::data::OwnedRows;
 use svmarrow::kernels::Kernel;
 

@@ -7,7 +7,7 @@
 //! | `Format` | `svmarrow.exceptions.FormatError`, a `ValueError` |
 //! | `Io` | `OSError`, of the subclass of its errno |
 //! | `Memory` | `MemoryError` |
-//! | `Cancelled` | `KeyboardInterrupt` |
+//! | `Stopped` | `KeyboardInterrupt` |
 //! | a panic | `svmarrow.exceptions.InternalError`, a `RuntimeError` |
 
 use std::any::Any;
@@ -40,7 +40,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
             None => PyOSError::new_err(error.to_string()),
         },
         Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
-        Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        Error::Stopped(_) => PyKeyboardInterrupt::new_err(()),
         _ => PyValueError::new_err(error.to_string()),
     }
 }

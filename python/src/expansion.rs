@@ -39,8 +39,7 @@ impl Expansion {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.evaluator.len(), rows.cols());
-        let values =
-            run(py, n_jobs, cost, None, |monitor, par| self.evaluator.evaluate_watched(rows, monitor, par))?;
+        let values = run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx))?;
         Ok(PyArray2::from_owned_array(py, values))
     }
 
@@ -65,9 +64,8 @@ pub(crate) fn linear_weights<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (rows, coefficients) = (vectors.view()?, matrix_view(&coefficients)?);
     let cost = Cost::of(rows.rows(), coefficients.ncols(), rows.cols());
-    let weights = run(py, n_jobs, cost, None, |monitor, par| {
-        svmarrow::kernels::linear_weights(rows, coefficients, monitor, par)
-    })?;
+    let weights =
+        run(py, n_jobs, cost, None, |ctx| svmarrow::kernels::linear_weights(rows, coefficients, ctx))?;
     Ok(PyArray2::from_owned_array(py, weights))
 }
 

@@ -35,8 +35,8 @@ pub(crate) fn shapley_values<'py>(
         other => return Err(to_python(Error::param("game", other, "one of interventional, kernel"))),
     };
     let params = ShapleyParams { game, player_of: &player_of, players };
-    let found = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        svmarrow::explain::shapley_values(&view, rows, background, &params, monitor, par)
+    let found = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        svmarrow::explain::shapley_values(&view, rows, background, &params, ctx)
     })?;
     let dict = PyDict::new(py);
     dict.set_item("values", PyArray3::from_owned_array(py, found.values))?;

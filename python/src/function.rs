@@ -5,12 +5,12 @@
 //! further values are zeros, the monitor asks the fit to end, and the exception leaves the fit unchanged.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::control::{Monitor, Par, Progress, StopReason};
+use svmarrow::context::{Context, Monitor, Progress, StopReason};
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction};
 
@@ -23,13 +23,36 @@ pub(crate) enum FunctionArg {
     /// A kernel of the crate.
     BuiltIn(Kernel),
     /// A function.
-    Function(PythonKernel),
+    Function(PythonCall),
 }
 
 /// A Python function, and the exception that it raised.
-pub(crate) struct PythonKernel {
-    function: Py<PyAny>,
+pub(crate) struct PythonCall {
+    pub(crate) function: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
+}
+
+impl PythonCall {
+    pub(crate) fn new(function: Py<PyAny>) -> Self {
+        Self { function, raised: Mutex::default() }
+    }
+
+    pub(crate) fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls into Python unless an exception was raised before, and keeps an exception. Returns whether the call succeeded.
+    pub(crate) fn attempt(&self, call: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
+        if self.raised().is_some() {
+            return false;
+        }
+        let outcome = Python::attach(call);
+        let succeeded = outcome.is_ok();
+        if let Err(error) = outcome {
+            self.raised().get_or_insert(error);
+        }
+        succeeded
+    }
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for FunctionArg {
@@ -38,7 +61,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for FunctionArg {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if object.is_callable() {
             let function = object.to_owned().unbind();
-            return Ok(Self::Function(PythonKernel { function, raised: Mutex::default() }));
+            return Ok(Self::Function(PythonCall::new(function)));
         }
         Ok(Self::BuiltIn(object.extract::<KernelArg>()?.0))
     }
@@ -66,13 +89,15 @@ impl FunctionArg {
         n_jobs: usize,
         cost: Cost,
         progress: Option<&Bound<'_, PyAny>>,
-        work: impl FnOnce(KernelFunction<'_>, &dyn Monitor, Par) -> svmarrow::Result<R> + Send,
+        work: impl FnOnce(KernelFunction<'_>, Context<'_>) -> svmarrow::Result<R> + Send,
     ) -> PyResult<(R, Option<PyErr>)> {
-        let outcome = run_and_keep(py, n_jobs, cost, progress, |monitor, par| {
-            work(self.function(), &WithKernel { monitor, kernel: self }, par)
+        let outcome = run_and_keep(py, n_jobs, cost, progress, |ctx| {
+            let has_raised = || matches!(self, Self::Function(function) if function.raised().is_some());
+            let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised };
+            work(self.function(), ctx.with_monitor(&monitor))
         });
         if let Self::Function(function) = self
-            && let Some(raised) = function.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+            && let Some(raised) = function.raised().take()
         {
             return Err(raised);
         }
@@ -80,12 +105,14 @@ impl FunctionArg {
     }
 }
 
-impl PythonKernel {
-    fn has_raised(&self) -> bool {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    fn call(&self, py: Python<'_>, rows: &[usize], columns: &[usize], out: &mut [f64]) -> PyResult<()> {
+impl PythonCall {
+    fn kernel_values(
+        &self,
+        py: Python<'_>,
+        rows: &[usize],
+        columns: &[usize],
+        out: &mut [f64],
+    ) -> PyResult<()> {
         let array = |list: &[usize]| PyArray1::from_iter(py, list.iter().map(|&i| i as i64));
         let values = self.function.bind(py).call1((array(rows), array(columns)))?;
         let values: PyReadonlyArray2<'_, f64> = values.extract()?;
@@ -102,30 +129,27 @@ impl PythonKernel {
     }
 }
 
-impl KernelBlocks for PythonKernel {
+impl KernelBlocks for PythonCall {
     fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]) {
-        if !self.has_raised() {
-            let Err(error) = Python::attach(|py| self.call(py, rows, columns, out)) else { return };
-            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        if !self.attempt(|py| self.kernel_values(py, rows, columns, out)) {
+            out.fill(0.0);
         }
-        out.fill(0.0);
     }
 }
 
-/// A monitor that also ends the work when the kernel has raised.
-struct WithKernel<'a> {
-    monitor: &'a dyn Monitor,
-    kernel: &'a FunctionArg,
+/// A monitor that also ends the work once a Python function has raised an exception.
+pub(crate) struct UnlessRaised<'a, F> {
+    pub(crate) monitor: &'a dyn Monitor,
+    pub(crate) has_raised: F,
 }
 
-impl Monitor for WithKernel<'_> {
+impl<F: Fn() -> bool + Sync> Monitor for UnlessRaised<'_, F> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         self.monitor.tick(progress)?;
-        match self.kernel {
-            FunctionArg::Function(function) if function.has_raised() => {
-                ControlFlow::Break(StopReason::Interrupted)
-            }
-            _ => ControlFlow::Continue(()),
+        if (self.has_raised)() {
+            ControlFlow::Break(StopReason::Interrupted)
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

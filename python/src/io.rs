@@ -29,8 +29,7 @@ pub(crate) fn read_svmlight<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let options = ReadOptions { base: index_base(zero_based), n_features, single_precision };
-    let data =
-        run(py, 1, Cost::Unknown, progress.as_ref(), |monitor, _| svmlight::read(&path, &options, monitor))?;
+    let data = run(py, 1, Cost::Unknown, progress.as_ref(), |ctx| svmlight::read(&path, &options, ctx))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
     // small: a tuple of arrays
@@ -55,7 +54,7 @@ pub(crate) fn write_svmlight(
     targets: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<()> {
     let (rows, targets) = (x.view()?, vector(&targets)?);
-    run(py, 1, Cost::Unknown, None, |monitor, _| svmlight::write(&path, rows, targets, monitor))
+    run(py, 1, Cost::Unknown, None, |ctx| svmlight::write(&path, rows, targets, ctx))
 }
 
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
@@ -68,8 +67,8 @@ pub(crate) fn read_libsvm_model(
     n_features: Option<usize>,
     zero_based: Option<bool>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let model = run(py, 1, Cost::Unknown, None, |monitor, _| {
-        libsvm_model::read(&path, n_features, index_base(zero_based), monitor)
+    let model = run(py, 1, Cost::Unknown, None, |ctx| {
+        libsvm_model::read(&path, n_features, index_base(zero_based), ctx)
     })?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
@@ -102,8 +101,8 @@ pub(crate) fn write_libsvm_model(
     let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
-    run(py, 1, Cost::Unknown, None, |monitor, _| {
-        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, monitor)
+    run(py, 1, Cost::Unknown, None, |ctx| {
+        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, ctx)
     })
 }
 
@@ -114,7 +113,7 @@ pub(crate) fn read_model(
     py: Python<'_>,
     path: PathBuf,
 ) -> PyResult<(Bound<'_, PyDict>, Bound<'_, PyDict>, String)> {
-    let model = run(py, 1, Cost::Unknown, None, |monitor, _| safetensors::read(&path, monitor))?;
+    let model = run(py, 1, Cost::Unknown, None, |ctx| safetensors::read(&path, ctx))?;
     let (expansions, arrays) = (PyDict::new(py), PyDict::new(py));
     for (name, expansion) in model.expansions {
         expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
@@ -134,7 +133,7 @@ type ArrayArg<'py> = (String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 #[pyo3(signature = (expansion))]
 pub(crate) fn stored_bytes(py: Python<'_>, expansion: ExpansionArg<'_>) -> PyResult<usize> {
     let view = expansion.view()?;
-    run(py, 1, Cost::Unknown, None, |monitor, _| safetensors::stored_bytes(&view, monitor))
+    run(py, 1, Cost::Unknown, None, |ctx| safetensors::stored_bytes(&view, ctx))
 }
 
 /// Writes a model file, all or nothing.
@@ -157,5 +156,5 @@ pub(crate) fn write_model(
         let array = Array { dtype, shape: shape.clone(), bytes: vector(bytes)?.into() };
         contents.arrays.insert(name.clone(), array);
     }
-    run(py, 1, Cost::Unknown, None, |monitor, _| safetensors::write(&path, &contents, monitor))
+    run(py, 1, Cost::Unknown, None, |ctx| safetensors::write(&path, &contents, ctx))
 }

@@ -21,9 +21,9 @@ pub(crate) fn gram<'py>(
     let x = x.view()?;
     let z = z.as_ref().map(RowsArg::view).transpose()?;
     let (n, m) = (x.rows(), z.map_or(x.rows(), |z| z.rows()));
-    let values = run(py, n_jobs, Cost::of(n, m, x.cols()), None, |monitor, par| match z {
-        Some(z) => kernels::gram_watched(&kernel.0, x, z, monitor, par),
-        None => kernels::gram_symmetric_watched(&kernel.0, x, monitor, par),
+    let values = run(py, n_jobs, Cost::of(n, m, x.cols()), None, |ctx| match z {
+        Some(z) => kernels::gram(&kernel.0, x, z, ctx),
+        None => kernels::gram_symmetric(&kernel.0, x, ctx),
     })?;
     Ok(PyArray2::from_owned_array(py, values))
 }

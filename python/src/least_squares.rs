@@ -3,7 +3,7 @@
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::control::{Monitor, Par};
+use svmarrow::context::Context;
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
     Ending, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
@@ -33,16 +33,16 @@ impl<'py> ProblemArg<'py> {
         py: Python<'py>,
         progress: Option<&Bound<'py, PyAny>>,
         n_jobs: usize,
-        work: impl FnOnce(&Problem<'_>, &dyn Monitor, Par) -> svmarrow::Result<R> + Send,
+        work: impl FnOnce(&Problem<'_>, Context<'_>) -> svmarrow::Result<R> + Send,
     ) -> PyResult<R> {
         let (rows, targets, kernel) = (self.x.view()?, matrix_view(&self.targets)?, &self.kernel);
         let weights = self.weights.as_ref().map(vector).transpose()?;
         let fit_intercept = self.fit_intercept;
         // The matrix, and its factor or as many products with it.
         let cost = Cost::of(rows.rows(), rows.rows(), rows.cols().saturating_add(rows.rows()));
-        let (solution, raised) = kernel.run(py, n_jobs, cost, progress, |kernel, monitor, par| {
+        let (solution, raised) = kernel.run(py, n_jobs, cost, progress, |kernel, ctx| {
             let (rows, targets) = (rows.reborrow(), targets.reborrow());
-            work(&Problem { kernel, rows, targets, fit_intercept, weights }, monitor, par)
+            work(&Problem { kernel, rows, targets, fit_intercept, weights }, ctx)
         })?;
         raised.map_or(Ok(solution), Err)
     }
@@ -77,9 +77,8 @@ pub(crate) fn least_squares<'py>(
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
-        solve(problem, alpha, leave_one_out, monitor, par)
-    })?;
+    let solution = problem
+        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| solve(problem, alpha, leave_one_out, ctx))?;
     Ok(fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out))
 }
 
@@ -104,10 +103,9 @@ pub(crate) fn least_squares_path<'py>(
         Some((values, vectors)) => Some(Spectrum { values: vector(values)?, vectors: matrix_view(vectors)? }),
         None => None,
     };
-    let (points, best, solution) =
-        problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
-            solve_path(problem, &alphas, by_rate, spectrum, monitor, par)
-        })?;
+    let (points, best, solution) = problem.solve(py, progress.as_ref(), n_jobs, |problem, ctx| {
+        solve_path(problem, &alphas, by_rate, spectrum, ctx)
+    })?;
     let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect(); // small: one point per alpha
     let dict = fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out);
     dict.set_item("best", best)?;
@@ -132,8 +130,8 @@ pub(crate) fn least_squares_cg<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let stopping = stopping.stopping()?;
     let points = RandomPoints { count: points.0, seed: points.1 };
-    let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
-        iterative::solve(problem, alpha, stopping, points, monitor, par)
+    let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, ctx| {
+        iterative::solve(problem, alpha, stopping, points, ctx)
     })?;
     let dict = fields!(py, solution, coefficients, intercepts, diagonal);
     set_ending(&dict, solution.ending)?;
@@ -154,9 +152,8 @@ pub(crate) fn linear_least_squares_cg<'py>(
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stopping = stopping.stopping()?;
-    let solution = problem.solve(py, progress.as_ref(), n_jobs, |problem, monitor, par| {
-        linear::solve(problem, alpha, stopping, monitor, par)
-    })?;
+    let solution = problem
+        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| linear::solve(problem, alpha, stopping, ctx))?;
     let dict = fields!(py, solution, weights, intercepts);
     set_ending(&dict, solution.ending)?;
     Ok(dict)

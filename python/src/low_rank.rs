@@ -64,8 +64,8 @@ pub(crate) fn low_rank_sums<'py>(
         Some(sums) => sums.sums()?,
         None => Sums::new(points.rows(), piece.targets.ncols()).map_err(to_python)?,
     };
-    let sums = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        sums.add(kernel, points, piece, monitor, par)?;
+    let sums = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        sums.add(kernel, points, piece, ctx)?;
         Ok(sums)
     })?;
     Ok(fields!(py, sums, gram, products, columns, targets, rows, weight))
@@ -95,13 +95,12 @@ pub(crate) fn low_rank_solve<'py>(
     let (points, kernel, sums) = (system.points.0.view()?, system.points.1.0, system.sums.sums()?);
     let (alpha, fit_intercept) = (system.alpha, system.fit_intercept);
     let rows = x.as_ref().map(RowsArg::view).transpose()?;
-    let (coefficients, intercepts, jitter, hat) =
-        run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-            let system = System::new(kernel, points, &sums, alpha, fit_intercept, monitor, par)?;
-            let (coefficients, intercepts) = system.solve(&sums, par)?;
-            let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, monitor, par)).transpose()?;
-            Ok((coefficients, intercepts, system.jitter, hat))
-        })?;
+    let (coefficients, intercepts, jitter, hat) = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        let system = System::new(kernel, points, &sums, alpha, fit_intercept, ctx)?;
+        let (coefficients, intercepts) = system.solve(&sums, ctx)?;
+        let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, ctx)).transpose()?;
+        Ok((coefficients, intercepts, system.jitter, hat))
+    })?;
     Ok(fields!(py; coefficients, intercepts, jitter, hat))
 }
 
@@ -124,8 +123,8 @@ pub(crate) fn select_points_by_kernel<'py>(
 ) -> PyResult<Chosen<'py>> {
     let rows = x.view()?;
     let candidates = candidates.map(|(count, seed)| Candidates { count, seed });
-    let points = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        select_points(kernel.0, rows, count, candidates, monitor, par)
+    let points = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        select_points(kernel.0, rows, count, candidates, ctx)
     })?;
     Ok((index_array(py, points.rows)?, PyArray1::from_vec(py, points.remaining)))
 }
@@ -147,9 +146,8 @@ impl Features {
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (points, kernel) = (points.0.view()?, points.1.0);
-        let features = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-            svm::Features::new(kernel, points, monitor, par)
-        })?;
+        let features =
+            run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| svm::Features::new(kernel, points, ctx))?;
         Ok(Self { features })
     }
 
@@ -163,9 +161,7 @@ impl Features {
         n_jobs: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = x.view()?;
-        let values = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-            self.features.of(rows, monitor, par)
-        })?;
+        let values = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| self.features.of(rows, ctx))?;
         Ok(PyArray2::from_owned_array(py, values))
     }
 
@@ -178,7 +174,7 @@ impl Features {
         n_jobs: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let weights = matrix_view(&weights)?;
-        let values = run(py, n_jobs, Cost::Unknown, None, |_, par| self.features.coefficients(weights, par))?;
+        let values = run(py, n_jobs, Cost::Unknown, None, |ctx| self.features.coefficients(weights, ctx))?;
         Ok(PyArray2::from_owned_array(py, values))
     }
 }

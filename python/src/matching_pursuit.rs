@@ -5,15 +5,12 @@
 //! on all rows, function after function. A loss is a name, or a function g(derivative, y, f) of whole vectors. The calling
 //! thread takes the interpreter lock for f and g.
 
-use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use numpy::ndarray::ArrayViewMut2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
-use svmarrow::control::{Budget, Monitor, Par, Progress, StopReason};
+use svmarrow::context::{Budget, Context, StopReason};
 use svmarrow::matching_pursuit::{
     BuiltIn, Coefficients, Columns, Derivative, Functions, KernelFunctions, Loss, MatchingParams, Measure,
     RowSet, Storage, Task, Validation, Variant,
@@ -21,6 +18,7 @@ use svmarrow::matching_pursuit::{
 
 use crate::array::{RowsArg, index_array, matrix_view, same_length, vector};
 use crate::error::to_python;
+use crate::function::{PythonCall, UnlessRaised};
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 use crate::svm::duration;
@@ -33,22 +31,6 @@ pub(crate) enum PartArg<'py> {
     Columns { rows: PyReadonlyArray2<'py, f64>, validation: PyReadonlyArray2<'py, f64> },
     /// Values that Python computes.
     Function(PythonFunctions),
-}
-
-/// A Python function, and the exception that it raised.
-pub(crate) struct PythonCall {
-    function: Py<PyAny>,
-    raised: Mutex<Option<PyErr>>,
-}
-
-impl PythonCall {
-    fn new(function: Py<PyAny>) -> Self {
-        Self { function, raised: Mutex::default() }
-    }
-
-    fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Functions of a dictionary that Python computes.
@@ -150,15 +132,13 @@ impl Functions for &PythonFunctions {
         which: &[usize],
         set: RowSet,
         out: ArrayViewMut2<'_, f64>,
-        _: Par,
+        _: Context<'_>,
     ) -> svmarrow::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
-        Python::attach(|py| self.values(py, which, set, out)).map_err(|error| {
-            self.call.raised().get_or_insert(error);
-            Error::Cancelled
-        })
+        let filled = self.call.attempt(|py| self.values(py, which, set, out));
+        if filled { Ok(()) } else { Err(Error::Stopped(StopReason::Interrupted)) }
     }
 }
 
@@ -215,26 +195,8 @@ impl PythonCall {
 
 impl Loss for PythonCall {
     fn fill(&self, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]) {
-        if self.raised().is_none() {
-            let Err(error) = Python::attach(|py| self.loss(py, what, y, f, out)) else { return };
-            self.raised().get_or_insert(error);
-        }
-        out.fill(0.0);
-    }
-}
-
-/// A monitor that also ends the work when the loss has raised.
-struct WithLoss<'a> {
-    monitor: &'a dyn Monitor,
-    loss: &'a LossArg,
-}
-
-impl Monitor for WithLoss<'_> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
-        self.monitor.tick(progress)?;
-        match self.loss {
-            LossArg::Function(loss) if loss.raised().is_some() => ControlFlow::Break(StopReason::Interrupted),
-            _ => ControlFlow::Continue(()),
+        if !self.attempt(|py| self.loss(py, what, y, f, out)) {
+            out.fill(0.0);
         }
     }
 }
@@ -341,10 +303,11 @@ pub(crate) fn matching_pursuit<'py>(
         squared: matches!(task.loss, LossArg::BuiltIn(BuiltIn::Squared)),
         validation,
     };
-    let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let with_loss = WithLoss { monitor, loss: &task.loss };
-        let budget = Budget::new(&with_loss, None, max_time);
-        svmarrow::matching_pursuit::matching_pursuit(&problem, &params, &budget, par)
+    let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        let has_raised = || matches!(&task.loss, LossArg::Function(loss) if loss.raised().is_some());
+        let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised };
+        let budget = Budget::new(&monitor, None, max_time);
+        svmarrow::matching_pursuit::matching_pursuit(&problem, &params, ctx.with_monitor(&budget))
     });
     if let Some(error) = task.raised() {
         return Err(error);

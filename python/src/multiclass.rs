@@ -33,13 +33,13 @@ pub(crate) fn make_code<'py>(
     let draws = Draws { count: draws, seed };
     let is_drawn = matches!(name, "dense" | "sparse" | "bch");
     let cost = if is_drawn { Cost::Unknown } else { Cost::About(0) };
-    let code = run(py, n_jobs, cost, None, |monitor, par| match name {
+    let code = run(py, n_jobs, cost, None, |ctx| match name {
         "ovr" => CodeMatrix::one_vs_rest(n_classes),
         "ovo" => CodeMatrix::one_vs_one(n_classes),
         "complete" => CodeMatrix::complete(n_classes),
-        "dense" => multiclass::draw(Drawn::Dense, n_classes, draws, monitor, par),
-        "sparse" => multiclass::draw(Drawn::Sparse { least_use }, n_classes, draws, monitor, par),
-        "bch" => multiclass::bch(n_classes, draws, monitor, par),
+        "dense" => multiclass::draw(Drawn::Dense, n_classes, draws, ctx),
+        "sparse" => multiclass::draw(Drawn::Sparse { least_use }, n_classes, draws, ctx),
+        "bch" => multiclass::bch(n_classes, draws, ctx),
         _ => Err(Error::param("code", name, "one of ovr, ovo, complete, dense, sparse, bch")),
     })?;
     Ok(PyArray2::from_owned_array(py, code.into_entries()))
@@ -56,10 +56,10 @@ pub(crate) fn code_distances(
 ) -> PyResult<(f64, f64)> {
     let code = code_matrix(&code)?;
     let cost = Cost::of(code.columns(), code.columns(), code.classes());
-    run(py, n_jobs, cost, None, |monitor, par| {
+    run(py, n_jobs, cost, None, |ctx| {
         let half = |twice: usize| 0.5 * twice as f64;
-        let of_columns = code.twice_column_distance(monitor, par)?.map_or(f64::NAN, half);
-        Ok((half(code.twice_row_distance(monitor)?), of_columns))
+        let of_columns = code.twice_column_distance(ctx)?.map_or(f64::NAN, half);
+        Ok((half(code.twice_row_distance(ctx)?), of_columns))
     })
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn decode_scores<'py>(
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let given = Decoding::new(&outputs, &code, decoder)?;
-    let scores = run(py, n_jobs, given.cost(), None, |monitor, par| {
-        multiclass::scores(given.outputs, &given.code, given.decoder, monitor, par)
+    let scores = run(py, n_jobs, given.cost(), None, |ctx| {
+        multiclass::scores(given.outputs, &given.code, given.decoder, ctx)
     })?;
     Ok(PyArray2::from_owned_array(py, scores))
 }
@@ -91,8 +91,8 @@ pub(crate) fn decode_winners<'py>(
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let given = Decoding::new(&outputs, &code, decoder)?;
-    let winners = run(py, n_jobs, given.cost(), None, |monitor, par| {
-        multiclass::winners(given.outputs, &given.code, given.decoder, monitor, par)
+    let winners = run(py, n_jobs, given.cost(), None, |ctx| {
+        multiclass::winners(given.outputs, &given.code, given.decoder, ctx)
     })?;
     index_array(py, winners)
 }
@@ -130,7 +130,7 @@ pub(crate) fn margin_loss<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (margins, loss) = (vector(&margins)?, MarginLoss::from_name(loss).map_err(to_python)?);
     let cost = Cost::of(margins.len(), 1, 8);
-    let values = run(py, 1, cost, None, |_, _| margins.iter().map(|&z| loss.at(z)).try_collect_vec())?;
+    let values = run(py, 1, cost, None, |_| margins.iter().map(|&z| loss.at(z)).try_collect_vec())?;
     Ok(PyArray1::from_vec(py, values))
 }
 
@@ -169,8 +169,8 @@ pub(crate) fn leave_one_out_rows<'py>(
         labels: &labels,
         slack: vector(&rows.slack)?,
     };
-    let (margins, suspects) = run(py, n_jobs, decoding.cost(), None, |monitor, par| {
-        leave_one_out_margins(&given, &decoding.code, decoding.decoder, monitor, par)
+    let (margins, suspects) = run(py, n_jobs, decoding.cost(), None, |ctx| {
+        leave_one_out_margins(&given, &decoding.code, decoding.decoder, ctx)
     })?;
     Ok((PyArray1::from_vec(py, margins), PyArray1::from_vec(py, suspects)))
 }

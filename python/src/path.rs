@@ -37,7 +37,7 @@ pub(crate) fn path_coefficients<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let view = path.view()?;
     let cost = Cost::of(size, size, view.outputs());
-    let values = run(py, 1, cost, None, |_, _| path::path_coefficients(&view, size))?;
+    let values = run(py, 1, cost, None, |_| path::path_coefficients(&view, size))?;
     Ok(PyArray2::from_owned_array(py, values))
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn path_decisions<'py>(
     let (kept, x) = (kept.view()?, x.view()?);
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
     let cost = Cost::of(x.rows(), view.vectors(), x.cols().saturating_add(view.vectors()));
-    let values = run(py, n_jobs, cost, None, |monitor, par| {
-        path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, monitor, par)
+    let values = run(py, n_jobs, cost, None, |ctx| {
+        path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, ctx)
     })?;
     Ok(PyArray3::from_owned_array(py, values))
 }
@@ -78,9 +78,7 @@ pub(crate) fn path_outputs<'py>(
     let (view, features) = (path.view()?, owned_matrix(&features)?);
     let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]); // small: one number per output
     let cost = Cost::of(features.nrows(), view.vectors(), view.vectors());
-    let values = run(py, n_jobs, cost, None, |monitor, par| {
-        path::path_outputs(&view, features, &zero, &sizes, monitor, par)
-    })?;
+    let values = run(py, n_jobs, cost, None, |ctx| path::path_outputs(&view, features, &zero, &sizes, ctx))?;
     Ok(PyArray3::from_owned_array(py, values))
 }
 

@@ -108,8 +108,8 @@ pub(crate) fn perceptron_stream<'py>(
         policy: policy(&settings.policy, settings.eta)?,
     };
     let cost = Cost::of(rows.rows(), state.born.len() + rows.rows(), rows.cols());
-    let (state, wrong) = run(py, 1, cost, progress.as_ref(), |monitor, _| {
-        perceptron::partial_fit(&params, state, rows, &labels, monitor)
+    let (state, wrong) = run(py, 1, cost, progress.as_ref(), |ctx| {
+        perceptron::partial_fit(&params, state, rows, &labels, ctx)
     })?;
     let result = PyDict::new(py);
     result.set_item("rows", rows_object(py, state.vectors)?)?;
@@ -137,8 +137,7 @@ pub(crate) fn voted<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (parts, rows, born) = (expansion.view()?, x.view()?, counts("born", &born)?);
     let cost = Cost::of(rows.rows(), parts.len(), rows.cols());
-    let votes = run(py, n_jobs, cost, None, |monitor, par| {
-        perceptron::voted(&parts, &born, seen, n_classes, rows, monitor, par)
-    })?;
+    let votes =
+        run(py, n_jobs, cost, None, |ctx| perceptron::voted(&parts, &born, seen, n_classes, rows, ctx))?;
     Ok(PyArray2::from_owned_array(py, votes))
 }

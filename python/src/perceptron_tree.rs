@@ -160,8 +160,8 @@ pub(crate) fn perceptron_tree_stream<'py>(
         strategy: strategy(&settings.split)?,
     };
     let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());
-    let (after, wrong) = run(py, n_jobs, cost, progress.as_ref(), |monitor, par| {
-        tree::partial_fit(&params, &before, rows, &labels, monitor, par)
+    let (after, wrong) = run(py, n_jobs, cost, progress.as_ref(), |ctx| {
+        tree::partial_fit(&params, &before, rows, &labels, ctx)
     })?;
     Ok((dict(py, after)?, count_array(py, wrong)?))
 }
@@ -195,8 +195,8 @@ pub(crate) fn perceptron_tree_of<'py>(
     let ConvertSettings { n_classes, split, budget, sample_size: sample, draws, alpha: refit, seed } =
         settings;
     let params = ConvertParams { budget, sample, draws, strategy: strategy(&split)?, refit, seed };
-    let tree = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        tree::from_expansion(&parts, rows, &labels, n_classes, &params, monitor, par)
+    let tree = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        tree::from_expansion(&parts, rows, &labels, n_classes, &params, ctx)
     })?;
     dict(py, tree)
 }
@@ -228,7 +228,7 @@ impl PerceptronTree {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.budget, rows.cols());
-        let values = run(py, n_jobs, cost, None, |monitor, par| self.predictor.decide(rows, monitor, par))?;
+        let values = run(py, n_jobs, cost, None, |ctx| self.predictor.decide(rows, ctx))?;
         Ok(PyArray2::from_owned_array(py, values))
     }
 
@@ -241,7 +241,7 @@ impl PerceptronTree {
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.budget, rows.cols());
-        let routes = run(py, n_jobs, cost, None, |monitor, par| self.predictor.routes(rows, monitor, par))?;
+        let routes = run(py, n_jobs, cost, None, |ctx| self.predictor.routes(rows, ctx))?;
         let mut values = try_with_capacity("the ways of rows", 4 * routes.len()).map_err(to_python)?;
         for way in routes {
             values.extend([way.leaf, way.depth, way.kernel_values, way.distances].map(|value| value as i64));
@@ -264,7 +264,7 @@ pub(crate) fn box_budget_program<'py>(
     let m = q.nrows();
     same_length("columns of Q", m, q.ncols())?;
     same_length("w (one number for each row of Q)", m, w.len())?;
-    let p = run(py, 1, Cost::of(m, m, m), None, |_, _| {
+    let p = run(py, 1, Cost::of(m, m, m), None, |_| {
         let mut p = try_zeros("the solution", m)?;
         tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p)?;
         Ok(p)

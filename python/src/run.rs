@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
+use svmarrow::context::{Context, Monitor, Progress, StopReason};
 use svmarrow::error::Result;
 use svmarrow::memory::{HEADROOM, check_available};
 
@@ -149,7 +149,7 @@ pub(crate) fn run<R: Send>(
     n_jobs: usize,
     cost: Cost,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<R> {
     match cost {
         Cost::About(cost) if cost < TINY => {
@@ -174,7 +174,7 @@ pub(crate) fn run_and_keep<R: Send>(
     n_jobs: usize,
     cost: Cost,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
     check_headroom()?;
     let (outcome, raised) = match cost {
@@ -195,20 +195,21 @@ fn result_of<R>(outcome: Outcome<R>) -> PyResult<R> {
     }
 }
 
-fn alone<R>(work: impl FnOnce(&dyn Monitor, Par) -> Result<R>) -> Outcome<R> {
-    catch_unwind(AssertUnwindSafe(|| work(&Silent, Par::Sequential)))
+fn alone<R>(work: impl FnOnce(Context<'_>) -> Result<R>) -> Outcome<R> {
+    catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL)))
 }
 
 /// Does work on the calling thread, outside the interpreter, which the monitor enters to look.
 fn on_caller<R: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
     let state = CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, raised: None };
     let monitor =
         OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
-    let outcome = detached(py, || catch_unwind(AssertUnwindSafe(|| work(&monitor, Par::Sequential))));
+    let outcome =
+        detached(py, || catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL.with_monitor(&monitor)))));
     let state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((outcome, state.raised))
 }
@@ -217,14 +218,16 @@ fn watched<R: Send>(
     py: Python<'_>,
     n_jobs: usize,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&dyn Monitor, Par) -> Result<R> + Send,
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
     let watch = Watch::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
         let started =
             std::thread::Builder::new().name("svmarrow".into()).stack_size(STACK).spawn_scoped(scope, || {
-                watch.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, |par| work(&watch, par)))));
+                watch.finish(catch_unwind(AssertUnwindSafe(|| {
+                    in_pool(n_jobs, |ctx| work(ctx.with_monitor(&watch)))
+                })));
             });
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
         while !detached(py, || watch.wait()) {
@@ -247,15 +250,15 @@ fn watched<R: Send>(
 /// Works on a pool of `n_jobs` threads, or of half as many as long as the system refuses to start them: results do
 /// not depend on their number. The threads run before the work allocates anything: a thread that starts while memory is
 /// short cannot report an error, it ends the process.
-fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Par) -> Result<R> + Send) -> Result<R> {
+fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Context<'static>) -> Result<R> + Send) -> Result<R> {
     let mut threads = n_jobs;
     while threads > 1 {
         if let Some(pool) = started_pool(threads) {
-            return pool.install(|| work(Par::Threads));
+            return pool.install(|| work(Context::default()));
         }
         threads /= 2;
     }
-    work(Par::Sequential)
+    work(Context::SEQUENTIAL)
 }
 
 /// A pool whose threads have started; none where their stacks would leave less than [`HEADROOM`].

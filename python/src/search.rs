@@ -1,19 +1,16 @@
 //! `svmarrow::svm::search`: a grid of kernels and C over folds.
 
-use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
-
 use numpy::ndarray::Array2;
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::control::{Budget, Monitor, Progress, StopReason};
-use svmarrow::svm::{Fold, Grid, Judge, Point, Searched, SvmParams, search};
+use svmarrow::context::{Budget, StopReason};
+use svmarrow::svm::{Fold, Grid, Point, ResultCallback, SearchTask, SvmParams, search};
 
 use crate::array::{RowsArg, indices, matrix_view, vector};
 use crate::error::to_python;
-use crate::function::FunctionArg;
+use crate::function::{FunctionArg, PythonCall, UnlessRaised};
 use crate::run::Cost;
 use crate::svm::{ClassificationArg, RegressionArg, duration};
 
@@ -52,49 +49,19 @@ pub(crate) struct SearchSolverArg<'py> {
     n_jobs: usize,
 }
 
-/// Calls a Python function with what a fit says; what it raises ends the search.
-struct Caller {
-    function: Py<PyAny>,
-    raised: Mutex<Option<PyErr>>,
-}
-
-impl Caller {
-    fn call(&self, py: Python<'_>, point: Point, outputs: Array2<f64>) -> PyResult<()> {
+impl PythonCall {
+    fn report(&self, py: Python<'_>, point: Point, outputs: Array2<f64>) -> PyResult<()> {
         let Point { kernel, cost, fold, seconds, iterations, support, stop } = point;
         let outputs = PyArray2::from_owned_array(py, outputs);
         self.function
             .call1(py, (kernel, cost, fold, outputs, seconds, iterations, support, stop.name()))
             .map(drop)
     }
-
-    fn raised(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Judge for Caller {
-    fn judge(&self, point: Point, outputs: Array2<f64>) {
-        if self.raised().is_none()
-            && let Err(error) = Python::attach(|py| self.call(py, point, outputs))
-        {
-            self.raised().get_or_insert(error);
-        }
-    }
-}
-
-/// A monitor that also ends the work when the function has raised.
-struct WithCaller<'a> {
-    monitor: &'a dyn Monitor,
-    caller: &'a Caller,
-}
-
-impl Monitor for WithCaller<'_> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
-        self.monitor.tick(progress)?;
-        match *self.caller.raised() {
-            Some(_) => ControlFlow::Break(StopReason::Interrupted),
-            None => ControlFlow::Continue(()),
-        }
+impl ResultCallback for PythonCall {
+    fn call(&self, point: Point, outputs: Array2<f64>) {
+        self.attempt(|py| self.report(py, point, outputs));
     }
 }
 
@@ -119,8 +86,8 @@ pub(crate) fn search_svm(
         TaskArg::Numbers(task) => (None, Some(task.read()?)),
     };
     let searched = match (&classes, numbers) {
-        (Some(given), _) => Searched::Classes(given.task()),
-        (None, Some(task)) => Searched::Numbers(task),
+        (Some(given), _) => SearchTask::Classes(given.task()),
+        (None, Some(task)) => SearchTask::Numbers(task),
         (None, None) => unreachable!("a task is one of the two"),
     };
     let (costs, wanted) = (vector(&grid.costs)?, matrix_view(&grid.wanted)?);
@@ -140,12 +107,13 @@ pub(crate) fn search_svm(
         ..SvmParams::default()
     };
     let max_time = duration(solver.max_time)?;
-    let caller = Caller { function: judge, raised: Mutex::default() };
-    let outcome = first.run(py, solver.n_jobs, Cost::Unknown, solver.progress.as_ref(), |_, monitor, par| {
-        let monitor = WithCaller { monitor, caller: &caller };
+    let caller = PythonCall::new(judge);
+    let outcome = first.run(py, solver.n_jobs, Cost::Unknown, solver.progress.as_ref(), |_, ctx| {
+        let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised: || caller.raised().is_some() };
+        let budget = Budget::new(&monitor, None, max_time);
         let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect(); // small: one item per kernel
         let grid = Grid { kernels: &kernels, costs, wanted: wanted.reborrow(), folds: &folds };
-        search(rows, &searched, &grid, &params, &caller, &Budget::new(&monitor, None, max_time), par)
+        search(rows, &searched, &grid, &params, &caller, ctx.with_monitor(&budget))
     });
     if let Some(raised) = caller.raised().take() {
         return Err(raised);

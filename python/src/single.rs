@@ -8,7 +8,6 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyList, PyTuple};
-use svmarrow::control::Par;
 use svmarrow::kernels::Evaluator;
 use svmarrow::memory::{TryCollect, try_with_capacity};
 use svmarrow::multiclass::{self, CodeMatrix, Decoder};
@@ -171,17 +170,15 @@ impl Single {
             Reading::Inside => Ok((if outputs[0] > 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any()),
             Reading::Decoded(decoder) => {
                 let (view, code, decoder) = decoded(decoder);
-                let scores = run(py, 1, Cost::About(0), None, |monitor, _| {
-                    multiclass::scores(view, code, decoder, monitor, Par::Sequential)
-                })?;
+                let scores =
+                    run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
                 let scores = scores.into_raw_vec_and_offset().0;
                 if is_label { class(largest(&scores)) } else { Ok(PyTuple::new(py, &scores)?.into_any()) }
             }
             Reading::Difference(decoder) => {
                 let (view, code, decoder) = decoded(decoder);
-                let scores = run(py, 1, Cost::About(0), None, |monitor, _| {
-                    multiclass::scores(view, code, decoder, monitor, Par::Sequential)
-                })?;
+                let scores =
+                    run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
                 let difference = scores[(0, 1)] - scores[(0, 0)];
                 if difference.is_finite() {
                     return Ok(PyFloat::new(py, difference).into_any());
@@ -215,9 +212,7 @@ impl Single {
         let cost = Cost::of(1, self.evaluator.len(), values.len());
         let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
         let rows = rows.try_into().map_err(to_python)?;
-        let outputs = run(row.py(), 1, cost, None, |monitor, _| {
-            self.evaluator.evaluate_watched(rows, monitor, Par::Sequential)
-        })?;
+        let outputs = run(row.py(), 1, cost, None, |ctx| self.evaluator.evaluate(rows, ctx))?;
         Ok(outputs.into_raw_vec_and_offset().0)
     }
 }

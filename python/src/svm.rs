@@ -7,7 +7,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
-use svmarrow::control::{Budget, Monitor, Par};
+use svmarrow::context::{Budget, Context};
 use svmarrow::kernels::KernelFunction;
 use svmarrow::multiclass::CodeMatrix;
 use svmarrow::svm::{
@@ -180,13 +180,7 @@ impl<'py> SolverArg<'py> {
         py: Python<'py>,
         kernel: &FunctionArg,
         cost: Cost,
-        fit: impl FnOnce(
-            KernelFunction<'_>,
-            Option<Start<'_>>,
-            &SvmParams,
-            &dyn Monitor,
-            Par,
-        ) -> svmarrow::Result<R>
+        fit: impl FnOnce(KernelFunction<'_>, Option<Start<'_>>, &SvmParams, Context<'_>) -> svmarrow::Result<R>
         + Send,
     ) -> PyResult<(R, bool)> {
         let params = SvmParams {
@@ -204,15 +198,15 @@ impl<'py> SolverArg<'py> {
             }
             None => None,
         };
-        let (model, raised) =
-            kernel.run(py, self.n_jobs, cost, self.progress.as_ref(), |kernel, monitor, par| {
-                let start = start.as_ref().map(|(support, coefficients, products)| Start {
-                    support,
-                    coefficients: coefficients.reborrow(),
-                    products: products.as_ref().map(|products| products.reborrow()),
-                });
-                fit(kernel, start, &params, &Budget::new(monitor, None, max_time), par)
-            })?;
+        let (model, raised) = kernel.run(py, self.n_jobs, cost, self.progress.as_ref(), |kernel, ctx| {
+            let start = start.as_ref().map(|(support, coefficients, products)| Start {
+                support,
+                coefficients: coefficients.reborrow(),
+                products: products.as_ref().map(|products| products.reborrow()),
+            });
+            let budget = Budget::new(ctx.monitor(), None, max_time);
+            fit(kernel, start, &params, ctx.with_monitor(&budget))
+        })?;
         match raised {
             None => Ok((model, false)),
             Some(raised) if self.keep_interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) => {
@@ -238,9 +232,9 @@ pub(crate) fn fit_svc<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
     let (given, cost) = (task.read()?, kernel.cost(&rows));
-    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
         let task = Classification { start: start.map(Start::reborrow), ..given.task() };
-        fit_classifier(kernel, rows, &task, params, monitor, par)
+        fit_classifier(kernel, rows, &task, params, ctx)
     })?;
     let result = fields!(
         py,
@@ -271,9 +265,9 @@ pub(crate) fn fit_svr<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
     let (given, cost) = (task.read()?, kernel.cost(&rows));
-    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
         let task = Regression { start: start.map(Start::reborrow), ..given };
-        fit_regression(kernel, rows, &task, params, monitor, par)
+        fit_regression(kernel, rows, &task, params, ctx)
     })?;
     machine_model(py, model, interrupted)
 }
@@ -294,10 +288,10 @@ pub(crate) fn fit_quantile_svr<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (rows, targets, upper) = (x.view()?, vector(&targets)?, vector(&upper)?);
     let cost = kernel.cost(&rows);
-    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
         let start = start.map(Start::reborrow);
         let task = QuantileRegression { targets, upper, quantiles: &quantiles, start };
-        fit_quantiles(kernel, rows, &task, params, monitor, par)
+        fit_quantiles(kernel, rows, &task, params, ctx)
     })?;
     let result = fields!(py, model, support, coefficients, intercepts, certificates, effort);
     result.set_item("interrupted", interrupted)?;
@@ -319,9 +313,9 @@ pub(crate) fn fit_one_class_svm<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (rows, weights) = (x.view()?, vector(&weights)?);
     let cost = kernel.cost(&rows);
-    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, monitor, par| {
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
         let start = start.map(Start::reborrow);
-        fit_one_class(kernel, rows, &OneClass { weights, nu, start }, params, monitor, par)
+        fit_one_class(kernel, rows, &OneClass { weights, nu, start }, params, ctx)
     })?;
     machine_model(py, model, interrupted)
 }

@@ -23,14 +23,13 @@
 use ndarray::{Array2, Array3, Axis};
 
 use super::quadrature::gauss_legendre;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernel::Kernel;
 use crate::memory;
 use crate::simd::shapley::{Distance, Integrals, LANE_MULTIPLE, NODES_TOGETHER, factors, integrals};
-use crate::watch::Watch;
 
 /// Samples of a task: they share the factors of the background.
 const SAMPLES_PER_TASK: usize = 8;
@@ -136,14 +135,13 @@ fn factor_of(kernel: Kernel) -> Result<(Distance, f64)> {
 ///
 /// # Errors
 /// [`Error::Param`] for a kernel that is not a product over columns, for players out of range and for rows outside the domain of
-/// the kernel; [`Error::Shape`]; [`Error::NotFinite`]; [`Error::Memory`]; [`Error::Cancelled`].
+/// the kernel; [`Error::Shape`]; [`Error::NotFinite`]; [`Error::Memory`]; [`Error::Stopped`].
 pub fn shapley_values(
     expansion: &ExpansionView<'_>,
     x: Rows<'_>,
     background: Rows<'_>,
     params: &ShapleyParams<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Shapley> {
     let factor = factor_of(expansion.kernel)?;
     let (n, d, q) = (x.rows(), expansion.vectors.cols(), expansion.outputs());
@@ -177,7 +175,7 @@ pub fn shapley_values(
     let mut open: Vec<usize> = memory::try_collect("the samples to explain", 0..n)?;
     let mut error = memory::try_zero_matrix("the errors of additivity", (n, q))?;
     loop {
-        problem.explain(&open, nodes, &mut found, monitor, par)?;
+        problem.explain(&open, nodes, &mut found, ctx)?;
         for &sample in &open {
             for output in 0..q {
                 error[[sample, output]] = found.error(sample, output, params.players, q);
@@ -262,14 +260,7 @@ struct Scratch {
 
 impl Problem<'_> {
     /// Computes the values of some samples with so many nodes.
-    fn explain(
-        &self,
-        open: &[usize],
-        count: usize,
-        found: &mut Found,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<()> {
+    fn explain(&self, open: &[usize], count: usize, found: &mut Found, ctx: Context<'_>) -> Result<()> {
         let (players, q, m) = (self.params.players, self.expansion.outputs(), self.expansion.len());
         let mut nodes =
             memory::try_with_capacity("the nodes of a quadrature", count.next_multiple_of(NODES_TOGETHER))?;
@@ -285,17 +276,17 @@ impl Problem<'_> {
         let size = SAMPLES_PER_TASK * (players + TOTALS) * q;
         let work = SAMPLES_PER_TASK * VECTORS_PER_TASK * self.absent.count * players * (nodes.len() + 4);
         let tasks = sample_blocks * vector_blocks;
-        let mut watch = Watch::new(monitor, "explain", tasks);
+        let mut counter = ctx.counter("explain", tasks);
         let together =
             (MAX_PARTIAL_SUMS / size).clamp(MIN_TASKS_TOGETHER, MAX_TASKS_TOGETHER).min(tasks).max(1);
         let mut parts: Vec<f64> = memory::try_zeros("partial Shapley values", together.saturating_mul(size))?;
         for from in (0..tasks).step_by(together) {
             let until = tasks.min(from + together);
-            watch.done(until - from);
-            watch.spend((work as u64).saturating_mul((until - from) as u64))?;
+            counter.advance(until - from);
+            counter.charge((work as u64).saturating_mul((until - from) as u64))?;
             let parts = &mut parts[..(until - from) * size];
             parts.fill(0.0);
-            par.try_for_each_chunk(parts, size, |k, part| {
+            ctx.try_for_each_chunk(parts, size, |k, part| {
                 let (samples, vectors) = ((from + k) / vector_blocks, (from + k) % vector_blocks);
                 let samples =
                     &open[samples * SAMPLES_PER_TASK..open.len().min((samples + 1) * SAMPLES_PER_TASK)];
@@ -413,7 +404,6 @@ fn add(sums: &mut [f64], values: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::expansion::KernelExpansion;
     use crate::kernels::pair;
     use crate::random::Random;
@@ -478,7 +468,7 @@ mod tests {
             let params = ShapleyParams { game: Game::Interventional, player_of: &player_of, players };
             let rows = (Rows::try_from(&x).unwrap(), Rows::try_from(&background).unwrap());
             let found =
-                shapley_values(&expansion.view(), rows.0, rows.1, &params, &Silent, Par::Threads).unwrap();
+                shapley_values(&expansion.view(), rows.0, rows.1, &params, Context::default()).unwrap();
             assert!(found.additivity_error.iter().all(|&error| error < 1e-12));
             for (sample, values) in x.rows().into_iter().zip(found.values.outer_iter()) {
                 let expected =
@@ -497,8 +487,8 @@ mod tests {
         for game in [Game::Interventional, Game::ProductKernel] {
             let params = ShapleyParams { game, player_of: &player_of, players: 80 };
             let rows = (Rows::try_from(&x).unwrap(), Rows::try_from(&background).unwrap());
-            let run = |par| shapley_values(&expansion.view(), rows.0, rows.1, &params, &Silent, par).unwrap();
-            let (one, many) = (run(Par::Sequential), run(Par::Threads));
+            let run = |ctx| shapley_values(&expansion.view(), rows.0, rows.1, &params, ctx).unwrap();
+            let (one, many) = (run(Context::SEQUENTIAL), run(Context::default()));
             assert_eq!(one.values, many.values);
             assert!(one.nodes > FIRST_NODES / 2 && one.additivity_error.iter().all(|&error| error < 1e-9));
         }

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::watched::{Opened, Watched};
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::{Error, Result};
 
 /// Writes a file through `write` and gives it the name `path` when everything is on the disk.
@@ -20,14 +20,14 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// [`Error::Io`] with `path` for whatever the system or `write` reports, also when the existing file or its
-/// directory may not be written; [`Error::Cancelled`] where the monitor, asked before every block, says so.
+/// directory may not be written; [`Error::Stopped`] where the monitor, asked before every block, says so.
 ///
 /// ```
 /// # fn main() -> svmarrow::Result<()> {
-/// use svmarrow::control::Silent;
+/// use svmarrow::context::Context;
 ///
 /// let path = std::env::temp_dir().join("svmarrow-doc-atomic.txt");
-/// svmarrow::io::atomic::save(&path, &Silent, |out| out.write_all(b"all or nothing"))?;
+/// svmarrow::io::atomic::save(&path, Context::default(), |out| out.write_all(b"all or nothing"))?;
 /// assert_eq!(std::fs::read(&path).unwrap(), b"all or nothing");
 /// # std::fs::remove_file(&path).unwrap();
 /// # Ok(())
@@ -35,18 +35,18 @@ use crate::error::{Error, Result};
 /// ```
 pub fn save(
     path: &Path,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    replace(path, monitor, write).map_err(|source| Error::io(path, source))
+    replace(path, ctx, write).map_err(|source| Error::io(path, source))
 }
 
 fn replace(
     path: &Path,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let existing = match Opened::to_write(path, monitor) {
+    let existing = match Opened::to_write(path, ctx) {
         // Opening without truncation asks the system whether the old file may be written at all; the rename
         // below would not.
         Ok(file) => Some(file),
@@ -55,7 +55,7 @@ fn replace(
     };
     let kept = existing.as_ref().map(|opened| opened.file().metadata()).transpose()?;
     if let Some(file) = existing.filter(|_| kept.as_ref().is_some_and(|m| !m.is_file())) {
-        return finish(file, monitor, write).map(drop);
+        return finish(file, ctx, write).map(drop);
     }
     let target = if kept.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
     let directory = match target.parent() {
@@ -71,7 +71,7 @@ fn replace(
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
     let (file, temporary) = builder.tempfile_in(&directory)?.into_parts();
-    let file = finish(file, monitor, write)?;
+    let file = finish(file, ctx, write)?;
     if let Some(metadata) = kept {
         file.set_permissions(metadata.permissions())?;
     }
@@ -86,10 +86,10 @@ fn replace(
 
 fn finish<S: Write>(
     file: S,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<S> {
-    let mut out = BufWriter::with_capacity(1 << 16, Watched::new(file, "write", None, monitor));
+    let mut out = BufWriter::with_capacity(1 << 16, Watched::new(file, "write", None, ctx));
     let written = write(&mut out).and_then(|()| out.flush());
     // After a failure the rest of the buffer must not be tried again when it is dropped.
     let (file, _) = out.into_parts();
@@ -99,7 +99,6 @@ fn finish<S: Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =
@@ -112,8 +111,8 @@ mod tests {
     fn a_failing_writer_leaves_the_old_file_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("model");
-        save(&path, &Silent, |out| out.write_all(b"old")).unwrap();
-        let failed = save(&path, &Silent, |out| {
+        save(&path, Context::default(), |out| out.write_all(b"old")).unwrap();
+        let failed = save(&path, Context::default(), |out| {
             out.write_all(&vec![7; 1 << 20])?;
             Err(io::Error::from(io::ErrorKind::StorageFull))
         });
@@ -126,8 +125,9 @@ mod tests {
     fn a_panicking_writer_leaves_the_old_file_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("model");
-        save(&path, &Silent, |out| out.write_all(b"old")).unwrap();
-        let panicked = std::panic::catch_unwind(|| save(&path, &Silent, |_| panic!("in the writer")));
+        save(&path, Context::default(), |out| out.write_all(b"old")).unwrap();
+        let panicked =
+            std::panic::catch_unwind(|| save(&path, Context::default(), |_| panic!("in the writer")));
         assert!(panicked.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(names(directory.path()), ["model"]);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_missing_directory_is_named() {
         let path = Path::new("/nowhere/at/all/model");
-        let message = save(path, &Silent, |_| Ok(())).unwrap_err().to_string();
+        let message = save(path, Context::default(), |_| Ok(())).unwrap_err().to_string();
         assert!(message.starts_with("/nowhere/at/all/model: "), "{message}");
     }
 
@@ -150,11 +150,11 @@ mod tests {
         File::create(&plain).unwrap();
         let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o777;
 
-        save(&path, &Silent, |out| out.write_all(b"1")).unwrap();
+        save(&path, Context::default(), |out| out.write_all(b"1")).unwrap();
         assert_eq!(mode(&path), mode(&plain));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         symlink("model", &link).unwrap();
-        save(&link, &Silent, |out| out.write_all(b"2")).unwrap();
+        save(&link, Context::default(), |out| out.write_all(b"2")).unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), 0o640));
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(names(directory.path()), ["link", "model", "plain"]);
@@ -163,8 +163,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_device_is_an_error() {
-        let full = save(Path::new("/dev/full"), &Silent, |out| out.write_all(&[0; 100]));
+        let full = save(Path::new("/dev/full"), Context::default(), |out| out.write_all(&[0; 100]));
         assert!(matches!(full, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull));
-        save(Path::new("/dev/null"), &Silent, |out| out.write_all(&[0; 100])).unwrap();
+        save(Path::new("/dev/null"), Context::default(), |out| out.write_all(&[0; 100])).unwrap();
     }
 }

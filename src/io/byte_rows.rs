@@ -9,7 +9,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, try_vec, try_with_capacity, try_zeros};
 
@@ -49,7 +49,7 @@ pub(super) struct ByteRows {
 
 impl ByteRows {
     /// The grid of a matrix, where it has one and that takes fewer bytes than the numbers.
-    pub(super) fn of<T: Number>(rows: ArrayView2<'_, T>, monitor: &dyn Monitor) -> Result<Option<Self>> {
+    pub(super) fn of<T: Number>(rows: ArrayView2<'_, T>, ctx: Context<'_>) -> Result<Option<Self>> {
         let (m, d) = rows.dim();
         if m * d * size_of::<T>() <= m * d + 2 * d + 8 {
             return Ok(None);
@@ -65,7 +65,7 @@ impl ByteRows {
             return Ok(None);
         }
         for parts in (1..=255_u8).rev() {
-            monitor.go_on("write", usize::from(255 - parts), 255)?;
+            ctx.check("write", usize::from(255 - parts), 255)?;
             let step = widest / f64::from(parts);
             let lows: Vec<f64> = bounds.iter().map(|(low, _)| (low / step).round()).try_collect_vec()?;
             if step <= 0.0 || lows.iter().any(|low| low.abs() > f64::from(i16::MAX)) {
@@ -120,7 +120,6 @@ fn code_of<T: Number>(value: T, low: f64, step: f64) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use proptest::prelude::*;
 
     proptest! {
@@ -135,13 +134,13 @@ mod tests {
             let place = |(i, j)| (codes[3 * i + j], f64::from(lows[j]));
             let single = Array2::from_shape_fn((m, 3), |at| number::<f32>(place(at).0, place(at).1, step));
             let double = Array2::from_shape_fn((m, 3), |at| number::<f64>(place(at).0, place(at).1, step));
-            let found = ByteRows::of(single.view(), &Silent).unwrap();
+            let found = ByteRows::of(single.view(), Context::default()).unwrap();
             if let Some(found) = found {
                 prop_assert_eq!(found.values::<f32>(m, 3).unwrap(), single);
             } else {
                 prop_assert!(codes.iter().all(|code| *code == codes[0]));
             }
-            if let Some(found) = ByteRows::of(double.view(), &Silent).unwrap() {
+            if let Some(found) = ByteRows::of(double.view(), Context::default()).unwrap() {
                 prop_assert_eq!(found.values::<f64>(m, 3).unwrap(), double);
             }
         }
@@ -150,13 +149,13 @@ mod tests {
     #[test]
     fn what_is_not_is_left_alone() {
         let roots = Array2::from_shape_fn((20, 2), |(i, j)| ((2 * i + j) as f64).sqrt());
-        assert_eq!(ByteRows::of(roots.view(), &Silent).unwrap(), None);
+        assert_eq!(ByteRows::of(roots.view(), Context::default()).unwrap(), None);
         let same = Array2::from_elem((20, 2), 0.1_f32);
-        assert_eq!(ByteRows::of(same.view(), &Silent).unwrap(), None);
+        assert_eq!(ByteRows::of(same.view(), Context::default()).unwrap(), None);
         // Minus zero is another number.
         let mut signed = Array2::from_shape_fn((20, 2), |(i, _)| i as f64);
-        assert!(ByteRows::of(signed.view(), &Silent).unwrap().is_some());
+        assert!(ByteRows::of(signed.view(), Context::default()).unwrap().is_some());
         signed[(0, 1)] = -0.0;
-        assert_eq!(ByteRows::of(signed.view(), &Silent).unwrap(), None);
+        assert_eq!(ByteRows::of(signed.view(), Context::default()).unwrap(), None);
     }
 }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, from_str, json};
 
 use super::trouble::Trouble;
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::Error;
 use crate::memory::try_with_capacity;
 
@@ -25,7 +25,7 @@ const LARGEST_HEADER: u64 = 100_000_000;
 const MOST_SIZES: usize = 64;
 /// Largest size of an array without elements, which takes no room in the file.
 const LARGEST_SIZE: usize = u32::MAX as usize;
-/// Elements between two looks at the monitor.
+/// Elements between two checks of the monitor.
 const BLOCK: usize = 1 << 20;
 
 /// Element types of arrays.
@@ -88,35 +88,31 @@ pub(super) struct Tensor<'a> {
 
 impl Tensor<'_> {
     /// The elements as they lie in the file: for bytes, the numbers.
-    pub(super) fn bytes(&self, monitor: &dyn Monitor) -> Result<Vec<u8>, Error> {
-        self.decode(u8::from_le_bytes, monitor)
+    pub(super) fn bytes(&self, ctx: Context<'_>) -> Result<Vec<u8>, Error> {
+        self.decode(u8::from_le_bytes, ctx)
     }
 
-    pub(super) fn i64s(&self, monitor: &dyn Monitor) -> Result<Vec<i64>, Error> {
-        self.decode(i64::from_le_bytes, monitor)
+    pub(super) fn i64s(&self, ctx: Context<'_>) -> Result<Vec<i64>, Error> {
+        self.decode(i64::from_le_bytes, ctx)
     }
 
-    pub(super) fn i16s(&self, monitor: &dyn Monitor) -> Result<Vec<i16>, Error> {
-        self.decode(i16::from_le_bytes, monitor)
+    pub(super) fn i16s(&self, ctx: Context<'_>) -> Result<Vec<i16>, Error> {
+        self.decode(i16::from_le_bytes, ctx)
     }
 
-    pub(super) fn f32s(&self, monitor: &dyn Monitor) -> Result<Vec<f32>, Error> {
-        self.decode(f32::from_le_bytes, monitor)
+    pub(super) fn f32s(&self, ctx: Context<'_>) -> Result<Vec<f32>, Error> {
+        self.decode(f32::from_le_bytes, ctx)
     }
 
-    pub(super) fn f64s(&self, monitor: &dyn Monitor) -> Result<Vec<f64>, Error> {
-        self.decode(f64::from_le_bytes, monitor)
+    pub(super) fn f64s(&self, ctx: Context<'_>) -> Result<Vec<f64>, Error> {
+        self.decode(f64::from_le_bytes, ctx)
     }
 
-    fn decode<T, const N: usize>(
-        &self,
-        from: fn([u8; N]) -> T,
-        monitor: &dyn Monitor,
-    ) -> Result<Vec<T>, Error> {
+    fn decode<T, const N: usize>(&self, from: fn([u8; N]) -> T, ctx: Context<'_>) -> Result<Vec<T>, Error> {
         let elements = self.data.as_chunks().0;
         let mut decoded = try_with_capacity("the arrays of a model file", elements.len())?;
         for block in elements.chunks(BLOCK) {
-            monitor.go_on("read", decoded.len(), elements.len())?;
+            ctx.check("read", decoded.len(), elements.len())?;
             decoded.extend(block.iter().map(|bytes| from(*bytes)));
         }
         Ok(decoded)

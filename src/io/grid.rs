@@ -6,7 +6,7 @@
 //!
 //! Cost: at most 255 passes over a column, nearly always one entry for each.
 
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{try_collect, try_vec, try_zeros};
 
@@ -23,7 +23,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// The grid of a matrix of q columns, where all columns have one and it takes fewer bytes than the numbers.
-    pub(super) fn of(values: &[f64], q: usize, monitor: &dyn Monitor) -> Result<Option<Self>> {
+    pub(super) fn of(values: &[f64], q: usize, ctx: Context<'_>) -> Result<Option<Self>> {
         if values.len() * 7 <= 9 * q {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ impl Grid {
         let mut grid = Self { codes, steps: try_vec![0.0; q]?, zeros: try_vec![0; q]? };
         for k in 0..q {
             let column = values.iter().skip(k).step_by(q).copied();
-            let Some(found) = grid_of_column(column, monitor)? else { return Ok(None) };
+            let Some(found) = grid_of_column(column, ctx)? else { return Ok(None) };
             (grid.steps[k], grid.zeros[k]) = found;
         }
         for (i, (code, &value)) in grid.codes.iter_mut().zip(values).enumerate() {
@@ -59,17 +59,14 @@ fn code_of(value: f64, step: f64, zero: u8) -> Option<u8> {
     (number(code, step, zero).to_bits() == value.to_bits()).then_some(code)
 }
 
-fn grid_of_column(
-    values: impl Iterator<Item = f64> + Clone,
-    monitor: &dyn Monitor,
-) -> Result<Option<(f64, u8)>> {
+fn grid_of_column(values: impl Iterator<Item = f64> + Clone, ctx: Context<'_>) -> Result<Option<(f64, u8)>> {
     let (low, high) = values.clone().fold((0.0_f64, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
     let fits = |step: f64, zero: u8| values.clone().all(|v| code_of(v, step, zero).is_some());
     if low == high {
         return Ok(fits(0.0, 0).then_some((0.0, 0)));
     }
     for parts in (1..=255_u8).rev() {
-        monitor.go_on("write", usize::from(255 - parts), 255)?;
+        ctx.check("write", usize::from(255 - parts), 255)?;
         let step = (high - low) / f64::from(parts);
         let zero = (-low / step).round() as u8;
         if fits(step, zero) {
@@ -82,11 +79,10 @@ fn grid_of_column(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use proptest::prelude::*;
 
     fn of(values: &[f64], q: usize) -> Option<Grid> {
-        Grid::of(values, q, &Silent).unwrap()
+        Grid::of(values, q, Context::default()).unwrap()
     }
 
     proptest! {

@@ -38,7 +38,7 @@ use super::grid::Grid;
 use super::libsvm_model::training_rows;
 use super::lines::check_columns;
 use super::watched::check_finite;
-use crate::control::{Monitor, Silent};
+use crate::context::Context;
 use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
@@ -135,11 +135,11 @@ fn part(expansion: &str, part: &str) -> String {
 /// # Errors
 /// What [`ExpansionView::new`] refuses; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Param`] for
 /// arrays that are not as large as their shapes and for names that occur twice; [`Error::Io`]; [`Error::Memory`];
-/// [`Error::Cancelled`] where the monitor says so.
+/// [`Error::Stopped`] where the monitor says so.
 ///
 /// ```
 /// use ndarray::arr2;
-/// use svmarrow::control::Silent;
+/// use svmarrow::context::Context;
 /// use svmarrow::expansion::KernelExpansion;
 /// use svmarrow::io::safetensors::{Contents, read, write};
 /// use svmarrow::kernels::Kernel;
@@ -147,13 +147,13 @@ fn part(expansion: &str, part: &str) -> String {
 /// let vectors = arr2(&[[0.0], [1.0]]).into();
 /// let expansion = KernelExpansion::new(Kernel::Rbf { gamma: 0.1 }, vectors, arr2(&[[1.0], [-1.0]]), vec![0.5])?;
 /// let path = std::env::temp_dir().join("svmarrow-doc-model.safetensors");
-/// write(&path, &Contents::of(&expansion.view(), "any text"), &Silent)?;
-/// assert_eq!(read(&path, &Silent)?.expansions[""], expansion);
+/// write(&path, &Contents::of(&expansion.view(), "any text"), Context::default())?;
+/// assert_eq!(read(&path, Context::default())?.expansions[""], expansion);
 /// # std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), svmarrow::Error>(())
 /// ```
-pub fn write(path: &Path, contents: &Contents<'_>, monitor: &dyn Monitor) -> Result<()> {
-    atomic::save(path, monitor, prepared(contents, monitor)?)
+pub fn write(path: &Path, contents: &Contents<'_>, ctx: Context<'_>) -> Result<()> {
+    atomic::save(path, ctx, prepared(contents, ctx)?)
 }
 
 /// The bytes of a model file.
@@ -162,7 +162,8 @@ pub fn write(path: &Path, contents: &Contents<'_>, monitor: &dyn Monitor) -> Res
 /// As [`write()`], but for the system's.
 pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    prepared(contents, &Silent)?(&mut bytes).map_err(|source| Error::io("memory".as_ref(), source))?;
+    prepared(contents, Context::default())?(&mut bytes)
+        .map_err(|source| Error::io("memory".as_ref(), source))?;
     Ok(bytes)
 }
 
@@ -170,16 +171,16 @@ pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`write()`], but for the system's.
-pub fn stored_bytes(expansion: &ExpansionView<'_>, monitor: &dyn Monitor) -> Result<usize> {
+pub fn stored_bytes(expansion: &ExpansionView<'_>, ctx: Context<'_>) -> Result<usize> {
     let (mut metadata, mut tensors) = (BTreeMap::new(), Tensors::default());
-    add_expansion(&mut metadata, &mut tensors, "", *expansion, monitor)?;
+    add_expansion(&mut metadata, &mut tensors, "", *expansion, ctx)?;
     Ok(bytes_of(&tensors, ""))
 }
 
 /// Checks what is to be written, and gives what writes it.
 fn prepared<'t>(
     contents: &'t Contents<'_>,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 't> {
     let mut metadata = BTreeMap::from([
         ("format".to_owned(), "svmarrow".to_owned()),
@@ -188,7 +189,7 @@ fn prepared<'t>(
     ]);
     let mut tensors = Tensors::default();
     for (name, &expansion) in &contents.expansions {
-        add_expansion(&mut metadata, &mut tensors, name, expansion, monitor)?;
+        add_expansion(&mut metadata, &mut tensors, name, expansion, ctx)?;
     }
     for (name, Array { dtype, shape, bytes }) in &contents.arrays {
         if shape.iter().product::<usize>() * dtype.bytes() != bytes.len() {
@@ -219,12 +220,12 @@ fn add_expansion<'t, 'a: 't>(
     tensors: &mut Tensors<'t>,
     name: &str,
     expansion: ExpansionView<'a>,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<()> {
     let ExpansionView { kernel, vectors, coefficients, intercepts } = expansion;
     ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
     check_columns(vectors)?;
-    check_vectors(kernel, vectors, monitor)?;
+    check_vectors(kernel, vectors, ctx)?;
     let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
     metadata.insert(part(name, "kernel"), kernel_json(kernel).to_string());
     tensors.floats(part(name, "intercepts"), &[q], intercepts.into());
@@ -236,14 +237,14 @@ fn add_expansion<'t, 'a: 't>(
         Rows::DenseU8(view) => tensors.push(whole, Dtype::U8, &[m, d], move |out| {
             (0..m).try_for_each(|i| out.write_all(dense_row(&view, i)))
         }),
-        Rows::DenseF32(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F32, monitor)? {
+        Rows::DenseF32(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F32, ctx)? {
             Some(codes) => tensors.bytes(whole, &[m, d], codes),
             None => {
                 tensors
                     .push(whole, Dtype::F32, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
             }
         },
-        Rows::DenseF64(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F64, monitor)? {
+        Rows::DenseF64(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F64, ctx)? {
             Some(codes) => tensors.bytes(whole, &[m, d], codes),
             None => {
                 tensors
@@ -253,7 +254,7 @@ fn add_expansion<'t, 'a: 't>(
         Rows::CsrF32(csr) => add_sparse(tensors, &whole, csr, Dtype::F32, f32::to_le_bytes),
         Rows::CsrF64(csr) => add_sparse(tensors, &whole, csr, Dtype::F64, f64::to_le_bytes),
     }
-    add_coefficients(tensors, name, expansion.flat(), vectors, q, monitor)
+    add_coefficients(tensors, name, expansion.flat(), vectors, q, ctx)
 }
 
 /// The codes of vectors on a grid, after what tells the grid is added.
@@ -263,9 +264,9 @@ fn byte_rows<T: Number>(
     name: &str,
     rows: ArrayView2<'_, T>,
     dtype: Dtype,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<Option<Vec<u8>>> {
-    let Some(ByteRows { codes, lows, step }) = ByteRows::of(rows, monitor)? else { return Ok(None) };
+    let Some(ByteRows { codes, lows, step }) = ByteRows::of(rows, ctx)? else { return Ok(None) };
     metadata.insert(format!("{name}.dtype"), dtype.name().to_owned()); // small: a word
     tensors.floats(format!("{name}.step"), &[1], vec![step].into());
     tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
@@ -281,10 +282,10 @@ fn add_coefficients<'t>(
     coefficients: &'t [f64],
     vectors: Rows<'_>,
     q: usize,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<()> {
     let (all, whole) = (coefficients.len(), part(name, "coefficients"));
-    let grid = Grid::of(coefficients, q, monitor)?;
+    let grid = Grid::of(coefficients, q, ctx)?;
     let each_takes = if grid.is_some() { 1 } else { size_of::<f64>() };
     let is_present = |value: &f64| value.to_bits() != 0;
     let present = coefficients.iter().filter(|value| is_present(value)).count();
@@ -384,8 +385,8 @@ fn each_stored<T: Element>(
 }
 
 /// What holds for the vectors of any model in a file: finite and in the kernel's domain.
-fn check_vectors(kernel: Kernel, vectors: Rows<'_>, monitor: &dyn Monitor) -> Result<()> {
-    check_finite(vectors, "vectors", monitor)?;
+fn check_vectors(kernel: Kernel, vectors: Rows<'_>, ctx: Context<'_>) -> Result<()> {
+    check_finite(vectors, "vectors", ctx)?;
     if kernel == Kernel::Precomputed {
         training_rows(vectors)?;
     }

@@ -16,7 +16,7 @@ use super::columns::Columns;
 pub use super::columns::IndexBase;
 use super::lines::{Lines, Number, SparseBuilder, check_columns, excerpt, finite, push};
 use super::watched;
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::data::{Element, OwnedRows, Rows};
 use crate::error::{Error, Result};
 
@@ -45,9 +45,9 @@ pub struct SvmlightData {
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that does not follow the format,
 /// a list of targets (multilabel data), a number that is not finite, and an index beyond `n_features` or 32 bits;
-/// [`Error::Memory`]; [`Error::Cancelled`] where the monitor, asked before every block, says so.
-pub fn read(path: &Path, options: &ReadOptions, monitor: &dyn Monitor) -> Result<SvmlightData> {
-    read_from(watched::open_text(path, monitor)?, path, options)
+/// [`Error::Memory`]; [`Error::Stopped`] where the monitor, asked before every block, says so.
+pub fn read(path: &Path, options: &ReadOptions, ctx: Context<'_>) -> Result<SvmlightData> {
+    read_from(watched::open_text(path, ctx)?, path, options)
 }
 
 /// Reads a stream; `path` is what its errors call it.
@@ -111,9 +111,9 @@ fn target(token: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// [`Error::Shape`] when the targets are not as many as the rows, [`Error::NotFinite`] for NaN and infinities,
-/// [`Error::Io`] from the system, [`Error::Cancelled`].
-pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64], monitor: &dyn Monitor) -> Result<()> {
-    atomic::save(path, monitor, prepared(rows.reborrow(), targets)?)
+/// [`Error::Io`] from the system, [`Error::Stopped`].
+pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64], ctx: Context<'_>) -> Result<()> {
+    atomic::save(path, ctx, prepared(rows.reborrow(), targets)?)
 }
 
 /// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
@@ -151,7 +151,6 @@ fn prepared<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use ndarray::{Array1, Array2, Axis};
     use proptest::prelude::*;
 
@@ -272,16 +271,22 @@ mod tests {
     fn writing_checks_its_arguments() {
         let path = Path::new("/nowhere/at/all");
         let rows = |values: Vec<f64>| OwnedRows::from(Array1::from(values).insert_axis(Axis(0)));
-        assert!(matches!(write(path, rows(vec![1.0]).view(), &[], &Silent), Err(Error::Shape { .. })));
         assert!(matches!(
-            write(path, rows(vec![f64::NAN]).view(), &[1.0], &Silent),
+            write(path, rows(vec![1.0]).view(), &[], Context::default()),
+            Err(Error::Shape { .. })
+        ));
+        assert!(matches!(
+            write(path, rows(vec![f64::NAN]).view(), &[1.0], Context::default()),
             Err(Error::NotFinite { .. })
         ));
         assert!(matches!(
-            write(path, rows(vec![1.0]).view(), &[f64::INFINITY], &Silent),
+            write(path, rows(vec![1.0]).view(), &[f64::INFINITY], Context::default()),
             Err(Error::NotFinite { .. })
         ));
-        assert!(matches!(write(path, rows(vec![1.0]).view(), &[1.0], &Silent), Err(Error::Io { .. })));
+        assert!(matches!(
+            write(path, rows(vec![1.0]).view(), &[1.0], Context::default()),
+            Err(Error::Io { .. })
+        ));
     }
 
     proptest! {
@@ -294,9 +299,9 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("data");
             let rows = OwnedRows::from(Array2::from_shape_vec((4, 3), data.clone()).unwrap());
-            write(&path, rows.view(), &targets, &Silent).unwrap();
+            write(&path, rows.view(), &targets, Context::default()).unwrap();
             let options = ReadOptions { n_features: Some(3), ..Default::default() };
-            let back = read(&path, &options, &Silent).unwrap();
+            let back = read(&path, &options, Context::default()).unwrap();
             prop_assert_eq!(&back.targets, &targets);
             let mut dense = vec![0.0; 12];
             for row in 0..4 {

@@ -46,7 +46,7 @@ impl From<&str> for Trouble {
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         match error {
-            Error::Memory { .. } | Error::Cancelled | Error::Io { .. } => Self::Other(error),
+            Error::Memory { .. } | Error::Stopped(_) | Error::Io { .. } => Self::Other(error),
             error => Self::Broken(error.to_string()),
         }
     }

@@ -2,18 +2,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::control::{Monitor, Progress};
+use crate::context::{Context, Progress};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
-/// Bytes between two looks at the monitor.
+/// Bytes between two checks of the monitor.
 const BLOCK: usize = 1 << 16;
-/// Time between two looks at the monitor while a pipe is awaited.
-const LOOK: Duration = Duration::from_millis(100);
+/// Time between two checks of the monitor while a pipe is awaited.
+const PIPE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A stream that fails when the monitor says so.
 pub(super) struct Watched<'a, S> {
@@ -21,12 +20,12 @@ pub(super) struct Watched<'a, S> {
     phase: &'static str,
     bytes: u64,
     total: Option<u64>,
-    monitor: &'a dyn Monitor,
+    ctx: Context<'a>,
 }
 
 impl<'a, S> Watched<'a, S> {
-    pub(super) fn new(stream: S, phase: &'static str, total: Option<u64>, monitor: &'a dyn Monitor) -> Self {
-        Self { stream, phase, bytes: 0, total, monitor }
+    pub(super) fn new(stream: S, phase: &'static str, total: Option<u64>, ctx: Context<'a>) -> Self {
+        Self { stream, phase, bytes: 0, total, ctx }
     }
 
     pub(super) fn into_inner(self) -> S {
@@ -35,14 +34,11 @@ impl<'a, S> Watched<'a, S> {
 
     fn block(&mut self, work: impl FnOnce(&mut S) -> io::Result<usize>) -> io::Result<usize> {
         let Self { phase, bytes: done, total, .. } = *self;
-        match self.monitor.tick(&Progress { phase, done, total, gap: f64::NAN, steps: 0 }) {
-            ControlFlow::Continue(()) => {
-                let count = work(&mut self.stream)?;
-                self.bytes += count as u64;
-                Ok(count)
-            }
-            ControlFlow::Break(_) => Err(io::Error::other(Error::Cancelled)),
-        }
+        let progress = Progress { phase, done, total, gap: f64::NAN, steps: 0 };
+        self.ctx.tick(&progress).map_err(io::Error::other)?;
+        let count = work(&mut self.stream)?;
+        self.bytes += count as u64;
+        Ok(count)
     }
 }
 
@@ -64,12 +60,12 @@ impl<S: Write> Write for Watched<'_, S> {
     }
 }
 
-/// [`Rows::check_finite`] with looks at the monitor.
-pub(super) fn check_finite(rows: Rows<'_>, what: &'static str, monitor: &dyn Monitor) -> Result<()> {
+/// [`Rows::check_finite`] with checks of the monitor.
+pub(super) fn check_finite(rows: Rows<'_>, what: &'static str, ctx: Context<'_>) -> Result<()> {
     let n = rows.rows();
     let step = (16 * BLOCK / rows.cols().max(1)).max(1);
     for start in (0..n).step_by(step) {
-        monitor.go_on("check", start, n)?;
+        ctx.check("check", start, n)?;
         rows.check_finite_within(what, start..n.min(start + step))?;
     }
     Ok(())
@@ -86,24 +82,24 @@ enum Direction {
 pub(super) struct Opened<'a> {
     file: File,
     is_pipe: bool,
-    monitor: &'a dyn Monitor,
+    ctx: Context<'a>,
 }
 
 impl<'a> Opened<'a> {
-    fn new(file: File, monitor: &'a dyn Monitor) -> io::Result<Self> {
+    fn new(file: File, ctx: Context<'a>) -> io::Result<Self> {
         let is_pipe = !file.metadata()?.is_file();
-        Ok(Self { file, is_pipe, monitor })
+        Ok(Self { file, is_pipe, ctx })
     }
 
     /// Opens an existing file or pipe to be written, without truncation; a pipe without a reader is awaited.
-    pub(super) fn to_write(path: &Path, monitor: &'a dyn Monitor) -> io::Result<Self> {
+    pub(super) fn to_write(path: &Path, ctx: Context<'a>) -> io::Result<Self> {
         loop {
             match without_blocking(OpenOptions::new().write(true)).open(path) {
                 Err(error) if is_pipe_without_reader(path, &error) => {
-                    go_on(monitor)?;
-                    std::thread::sleep(LOOK);
+                    go_on(ctx)?;
+                    std::thread::sleep(PIPE_CHECK_INTERVAL);
                 }
-                file => return Self::new(file?, monitor),
+                file => return Self::new(file?, ctx),
             }
         }
     }
@@ -121,7 +117,7 @@ impl<'a> Opened<'a> {
         loop {
             if self.is_pipe {
                 while !is_ready(&self.file, direction)? {
-                    go_on(self.monitor)?;
+                    go_on(self.ctx)?;
                 }
             }
             match work(&mut self.file) {
@@ -148,8 +144,8 @@ impl Write for Opened<'_> {
     }
 }
 
-fn go_on(monitor: &dyn Monitor) -> io::Result<()> {
-    monitor.go_on("wait", 0, 0).map_err(io::Error::other)
+fn go_on(ctx: Context<'_>) -> io::Result<()> {
+    ctx.check("wait", 0, 0).map_err(io::Error::other)
 }
 
 /// Opens a pipe at once, whether or not it has another end; regular files are as ever.
@@ -176,7 +172,7 @@ fn is_pipe_without_reader(_: &Path, _: &io::Error) -> bool {
     false
 }
 
-/// Waits for at most [`LOOK`] until a pipe can be read or written.
+/// Waits for at most [`PIPE_CHECK_INTERVAL`] until a pipe can be read or written.
 #[cfg(unix)]
 fn is_ready(file: &File, direction: Direction) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -184,7 +180,7 @@ fn is_ready(file: &File, direction: Direction) -> io::Result<bool> {
         Direction::Read => PollFlags::IN,
         Direction::Write => PollFlags::OUT,
     };
-    let limit = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let limit = Timespec { tv_sec: 0, tv_nsec: PIPE_CHECK_INTERVAL.subsec_nanos().into() };
     match poll(&mut [PollFd::new(file, flags)], Some(&limit)) {
         Ok(count) => Ok(count > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
@@ -198,18 +194,15 @@ fn is_ready(_: &File, _: Direction) -> io::Result<bool> {
 }
 
 /// Opens a file to be read, and tells its length; a pipe has 0.
-pub(super) fn open<'a>(path: &Path, monitor: &'a dyn Monitor) -> Result<(Watched<'a, Opened<'a>>, u64)> {
+pub(super) fn open<'a>(path: &Path, ctx: Context<'a>) -> Result<(Watched<'a, Opened<'a>>, u64)> {
     let failed = |source| Error::io(path, source);
     let file = without_blocking(OpenOptions::new().read(true)).open(path).map_err(failed)?;
-    let file = Opened::new(file, monitor).map_err(failed)?;
+    let file = Opened::new(file, ctx).map_err(failed)?;
     let length = file.file.metadata().map_err(failed)?.len();
-    Ok((Watched::new(file, "read", (length > 0).then_some(length), monitor), length))
+    Ok((Watched::new(file, "read", (length > 0).then_some(length), ctx), length))
 }
 
 /// As [`open`], for text.
-pub(super) fn open_text<'a>(
-    path: &Path,
-    monitor: &'a dyn Monitor,
-) -> Result<BufReader<Watched<'a, Opened<'a>>>> {
-    Ok(BufReader::with_capacity(BLOCK, open(path, monitor)?.0))
+pub(super) fn open_text<'a>(path: &Path, ctx: Context<'a>) -> Result<BufReader<Watched<'a, Opened<'a>>>> {
+    Ok(BufReader::with_capacity(BLOCK, open(path, ctx)?.0))
 }

@@ -6,7 +6,7 @@
 //!
 //! Cost: a look at all numbers of the rows; other data betray themselves in the first of them.
 
-use crate::control::Par;
+use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -39,7 +39,7 @@ pub(super) struct Unit {
 impl Unit {
     /// The unit of the rows, where bytes are possible for a kernel of rows times `scale`, worth it, and all numbers are
     /// multiples.
-    pub(super) fn of(kernel: &Kernel, scale: f64, rows: Rows<'_>, par: Par) -> Option<Self> {
+    pub(super) fn of(kernel: &Kernel, scale: f64, rows: Rows<'_>, ctx: Context<'_>) -> Option<Self> {
         let features = rows.cols();
         let fits = matches!(kernel, Kernel::Rbf { .. } | Kernel::Polynomial { .. } | Kernel::Sigmoid { .. });
         if !(fits && are_fast() && !rows.is_sparse() && (LEAST_FEATURES..=MOST_FEATURES).contains(&features))
@@ -56,7 +56,7 @@ impl Unit {
         candidates.into_iter().map(|size| Self::new(size, scale)).find(|unit| {
             let factor = unit.factor() * 65_025.0 * features as f64;
             let all = AtomicBool::new(unit.size > 0.0 && factor > 1e-30 && factor < 1e30);
-            par.for_each(rows.rows().div_ceil(SAMPLE), |chunk| {
+            ctx.for_each(rows.rows().div_ceil(SAMPLE), |chunk| {
                 for row in chunk * SAMPLE..rows.rows().min((chunk + 1) * SAMPLE) {
                     if !(all.load(Ordering::Relaxed) && unit.divides(rows, row)) {
                         all.store(false, Ordering::Relaxed);
@@ -126,14 +126,20 @@ pub(super) struct BytePanels {
 
 impl BytePanels {
     /// Packs the listed rows, all of which the unit divides, in panels of `width`.
-    pub(super) fn pack(unit: Unit, rows: Rows<'_>, order: &[usize], width: usize, par: Par) -> Result<Self> {
+    pub(super) fn pack(
+        unit: Unit,
+        rows: Rows<'_>,
+        order: &[usize],
+        width: usize,
+        ctx: Context<'_>,
+    ) -> Result<Self> {
         let (stride, count) = (rows.cols().next_multiple_of(GROUP), order.len().div_ceil(width));
         let size = stride * width;
         let mut values = memory::try_zeros(PACKED, count.saturating_mul(size))?;
         let mut sums = memory::try_zeros(PACKED, count * width)?;
         let mut squares = memory::try_zeros(PACKED, count * width)?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
-        par.for_each_chunk(&mut values, size, |p, panel| {
+        ctx.for_each_chunk(&mut values, size, |p, panel| {
             for (j, &row) in panel_rows(p).iter().enumerate() {
                 unit.read(rows, row, |k, byte| panel[(k / GROUP * width + j) * GROUP + k % GROUP] = byte);
             }

@@ -11,7 +11,7 @@
 
 use super::bytes::Unit;
 use super::function::KernelFunction;
-use crate::control::Par;
+use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -116,9 +116,9 @@ impl Frame {
     }
 
     /// The same with dense rows as bytes, in single precision, where that is possible and worth it for these.
-    pub(super) fn with_bytes(mut self, rows: Rows<'_>, par: Par) -> Self {
+    pub(super) fn with_bytes(mut self, rows: Rows<'_>, ctx: Context<'_>) -> Self {
         if !is_faster_sparse(rows, BYTE_COLUMNS_AN_ENTRY, BYTES_OVERHEAD) {
-            self.unit = Unit::of(&self.kernel, self.scale, rows, par);
+            self.unit = Unit::of(&self.kernel, self.scale, rows, ctx);
         }
         self
     }
@@ -485,7 +485,6 @@ fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
 mod tests {
     use super::super::{Evaluator, KernelRows, diagonal, pair};
     use super::*;
-    use crate::control::Par;
     use crate::data::{CsrView, IndexSlice};
     use crate::expansion::ExpansionView;
     use ndarray::Array2;
@@ -501,13 +500,15 @@ mod tests {
     /// Kernel values of all rows, in single precision, then outputs in both.
     fn values(kernel: Kernel, x: Rows<'_>) -> Vec<f64> {
         let order: Vec<usize> = (0..N).collect();
-        let source = KernelRows::new(kernel, x, &order, Precision::Single, Par::Sequential).unwrap();
+        let source = KernelRows::new(kernel, x, &order, Precision::Single, Context::SEQUENTIAL).unwrap();
         let mut values = vec![0.0_f32; N * N];
-        source.compute(&order, &mut values.chunks_exact_mut(N).collect::<Vec<_>>(), Par::Sequential).unwrap();
+        source
+            .compute(&order, &mut values.chunks_exact_mut(N).collect::<Vec<_>>(), Context::SEQUENTIAL)
+            .unwrap();
         let b = Array2::from_shape_fn((N, 2), |(i, j)| (1.0 + i as f64) * if j == 0 { 1e-60 } else { 1e60 });
         let f = Evaluator::new(&ExpansionView::new(kernel, x, b.view(), &[0.0, 0.0]).unwrap()).unwrap();
         let mut all: Vec<f64> = values.into_iter().map(f64::from).collect();
-        all.extend(f.evaluate(x, Par::Sequential).unwrap().iter());
+        all.extend(f.evaluate(x, Context::SEQUENTIAL).unwrap().iter());
         all
     }
 
@@ -566,7 +567,7 @@ mod tests {
         let x: Rows<'_> =
             CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(&indices), &x, 2).unwrap().into();
         let kernel = Kernel::Rbf { gamma: 1e-16 };
-        let found = super::super::gram(&kernel, x, z, Par::Sequential).unwrap();
+        let found = super::super::gram(&kernel, x, z, Context::SEQUENTIAL).unwrap();
         for i in 0..2 {
             for j in 0..3 {
                 assert!((found[[i, j]] - pair(&kernel, x, i, z, j)).abs() < 1e-15);
@@ -581,7 +582,7 @@ mod tests {
             .unwrap()
             .into();
         for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.1 }, Kernel::Laplacian { gamma: 0.1 }] {
-            let found = super::super::gram(&kernel, x, x, Par::Sequential).unwrap();
+            let found = super::super::gram(&kernel, x, x, Context::SEQUENTIAL).unwrap();
             for (at, value) in found.indexed_iter() {
                 assert!((value - pair(&kernel, x, at.0, x, at.1)).abs() < 1e-15);
             }
@@ -617,11 +618,11 @@ mod tests {
         let z = Rows::from_shape((2, 1), &z).unwrap();
         let f = Evaluator::new(&ExpansionView::new(kernel, z, b.view(), &[0.0]).unwrap()).unwrap();
         let x = [2.0_f32, 1e12, 3.0];
-        let found = f.evaluate(Rows::from_shape((3, 1), &x).unwrap(), Par::Sequential).unwrap();
+        let found = f.evaluate(Rows::from_shape((3, 1), &x).unwrap(), Context::SEQUENTIAL).unwrap();
         assert_eq!((found[[0, 0]], found[[2, 0]]), (16.0, 81.0));
         assert!((found[[1, 0]] / 1e48 - 1.0).abs() < 1e-6);
         let beyond = [1e100];
-        let refused = f.evaluate(Rows::from_shape((1, 1), &beyond).unwrap(), Par::Sequential);
+        let refused = f.evaluate(Rows::from_shape((1, 1), &beyond).unwrap(), Context::SEQUENTIAL);
         assert!(refused.unwrap_err().to_string().contains("scaled"));
     }
 }

@@ -17,7 +17,7 @@ pub trait KernelBlocks: Sync {
     /// `columns.len()` values a row.
     ///
     /// A failure is the implementor's to remember: it writes zeros, and has the fit's
-    /// [`Monitor`](crate::control::Monitor) answer `Break`.
+    /// [`Monitor`](crate::context::Monitor) answer `Break`.
     fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]);
 }
 

@@ -20,7 +20,7 @@
 //! n m where the points are many and the boxes few. [`Extent::plan`] says when. Bits do not depend on threads.
 
 use super::Kernel;
-use crate::control::Par;
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
@@ -152,25 +152,25 @@ fn reach(side: f64) -> usize {
 
 impl Plan {
     /// The polynomials of sums over `y`.
-    fn coefficients(&self, (y, weights): (&[f64], &[f64]), par: Par) -> Result<Vec<f64>> {
+    fn coefficients(&self, (y, weights): (&[f64], &[f64]), ctx: Context<'_>) -> Result<Vec<f64>> {
         let size = self.boxes.size();
         let mut values = memory::try_zeros(SUM, size + MARGIN)?;
         collect(&self.boxes, self.scale, y, weights, &mut values);
         let stencil = self.stencil();
         for axis in 0..self.boxes.counts.len() {
             let mut next = memory::try_zeros(SUM, size + MARGIN)?;
-            self.pass(axis, &stencil, &values[..size], &mut next[..size], par);
+            self.pass(axis, &stencil, &values[..size], &mut next[..size], ctx);
             values = next;
         }
         Ok(values)
     }
 
     /// From moments to coefficients along an axis, the first one of `from`, which becomes the last one of `to`.
-    fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], par: Par) {
+    fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], ctx: Context<'_>) {
         let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
         let (rest, reach) = (from.len() / len, reach(1.0 / self.scale));
         let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
-        par.for_each_chunk(to, LINES * len, |chunk, to| {
+        ctx.for_each_chunk(to, LINES * len, |chunk, to| {
             let lines = to.len() / len;
             let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");
             let from = from.slice(s![.., chunk * LINES..chunk * LINES + lines]);
@@ -221,16 +221,16 @@ pub(crate) struct FastSum<'a> {
 
 impl<'a> FastSum<'a> {
     /// Sums over the points `y` for those of `x`.
-    pub(super) fn new(plan: Plan, y: (&[f64], &[f64]), x: &'a [f64], par: Par) -> Result<Self> {
-        let polynomials = plan.coefficients(y, par)?;
+    pub(super) fn new(plan: Plan, y: (&[f64], &[f64]), x: &'a [f64], ctx: Context<'_>) -> Result<Self> {
+        let polynomials = plan.coefficients(y, ctx)?;
         Ok(Self { plan, polynomials, x })
     }
 
     /// `out += f` for points from one on.
-    pub(crate) fn add(&self, first: usize, out: &mut [f64], par: Par) {
+    pub(crate) fn add(&self, first: usize, out: &mut [f64], ctx: Context<'_>) {
         let Plan { boxes, scale } = &self.plan;
         let d = boxes.counts.len();
-        par.for_each_chunk(out, POINTS, |chunk, out| {
+        ctx.for_each_chunk(out, POINTS, |chunk, out| {
             let from = (first + chunk * POINTS) * d;
             evaluate(boxes, *scale, &self.polynomials, &self.x[from..from + out.len() * d], out);
         });
@@ -252,7 +252,7 @@ impl Fields {
         kernel: &Kernel,
         vectors: Rows<'_>,
         coefficients: &[f64],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Option<Self>> {
         let m = vectors.rows();
         let Some(extent) = Extent::of(kernel, vectors) else { return Ok(None) };
@@ -273,7 +273,7 @@ impl Fields {
             let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().try_collect_vec()?;
             let total: f64 = weights.iter().map(|w| w.abs()).sum();
             let polynomials =
-                if total > 0.0 { Some(plan.coefficients((&points, &weights), par)?) } else { None };
+                if total > 0.0 { Some(plan.coefficients((&points, &weights), ctx)?) } else { None };
             outputs.push(polynomials.map(|polynomials| (polynomials, FAR * total)));
         }
         Ok(Some(Self { extent, plan, outputs }))
@@ -347,10 +347,10 @@ mod tests {
                 let counts = extent.lengths.iter().map(|l| (l / side) as usize + 1).collect();
                 let plan = Plan { boxes: Boxes { order, counts }, scale: 1.0 / side };
                 let mut out = vec![0.5; n];
-                FastSum::new(plan, (&points, &weights), &points, Par::Threads).unwrap().add(
+                FastSum::new(plan, (&points, &weights), &points, Context::default()).unwrap().add(
                     0,
                     &mut out,
-                    Par::Threads,
+                    Context::default(),
                 );
                 let allowed = total * (3.0 * d as f64 * share + 1e-14);
                 for row in 0..n {
@@ -373,20 +373,20 @@ mod tests {
         let (kernel, all): (_, Vec<usize>) = (Kernel::Rbf { gamma: 2.0 }, (0..n).collect());
         for size in [1.0, 500.0, 1e7] {
             let weights: Vec<f64> = (0..n).map(|i| size * ((i % 7) as f64 - 2.0)).collect();
-            let sum = |rows: Rows<'_>, fast: bool, par: Par| {
-                let source = KernelRows::new(kernel, rows, &all, Precision::Single, par).unwrap();
-                assert!(source.fast_sum(&all, &weights, par).unwrap().is_some());
+            let sum = |rows: Rows<'_>, fast: bool, ctx: Context<'_>| {
+                let source = KernelRows::new(kernel, rows, &all, Precision::Single, ctx).unwrap();
+                assert!(source.fast_sum(&all, &weights, ctx).unwrap().is_some());
                 let source = if fast { source } else { source.without_fast_sums() };
                 let mut out = vec![0.0; n];
-                source.add_product(&all, &weights, &mut out, par).unwrap();
+                source.add_product(&all, &weights, &mut out, ctx).unwrap();
                 (out, source.values_computed())
             };
-            let (fast, computed) = sum(x, true, Par::Threads);
+            let (fast, computed) = sum(x, true, Context::default());
             assert_eq!(computed, 0);
-            assert_eq!(fast, sum(x, true, Par::Sequential).0);
+            assert_eq!(fast, sum(x, true, Context::SEQUENTIAL).0);
             let (slow, of_single) = (
-                sum(x, false, Par::Threads).0,
-                sum(Rows::from_shape((n, d), &single).unwrap(), true, Par::Threads).0,
+                sum(x, false, Context::default()).0,
+                sum(Rows::from_shape((n, d), &single).unwrap(), true, Context::default()).0,
             );
             for row in 0..n {
                 let exact = expected(2.0, x, &weights, row);
@@ -429,7 +429,7 @@ mod tests {
         let z_rows = Rows::from_shape((m, 2), &z).unwrap();
         let intercepts = [0.0, 0.5, -3.0];
         let kernel = Kernel::Rbf { gamma };
-        assert!(Fields::new(&kernel, z_rows, &coefficients, Par::Threads).unwrap().is_some());
+        assert!(Fields::new(&kernel, z_rows, &coefficients, Context::default()).unwrap().is_some());
         let view = crate::data::matrix((m, q), &coefficients).unwrap();
         let evaluator =
             Evaluator::new(&ExpansionView::new(kernel, z_rows, view, &intercepts).unwrap()).unwrap();
@@ -442,11 +442,11 @@ mod tests {
             (Rows::from_shape((n, 2), &x).unwrap(), 1e-14),
             (Rows::from_shape((n, 2), &single).unwrap(), 1e-6),
         ] {
-            let f = evaluator.evaluate(rows, Par::Threads).unwrap();
-            assert_eq!(f, evaluator.evaluate(rows, Par::Sequential).unwrap());
+            let f = evaluator.evaluate(rows, Context::default()).unwrap();
+            assert_eq!(f, evaluator.evaluate(rows, Context::SEQUENTIAL).unwrap());
             for i in 0..n {
                 let alone = rows.gather(&[i]);
-                let alone = evaluator.evaluate(alone.unwrap().view(), Par::Sequential).unwrap();
+                let alone = evaluator.evaluate(alone.unwrap().view(), Context::SEQUENTIAL).unwrap();
                 for j in 0..q {
                     assert_eq!(f[[i, j]], alone[[0, j]]);
                     let of = |k: usize| coefficients[k * q + j] * pair(&kernel, rows, i, z_rows, k);

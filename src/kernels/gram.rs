@@ -9,7 +9,7 @@ use super::pack::Panels;
 use super::pair::pair_with_itself;
 use super::tile::for_each_tile;
 use super::{Kernel, KernelFunction, KernelRows, Precision};
-use crate::control::{Monitor, Par, Silent};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::simd::Real;
@@ -19,30 +19,17 @@ use std::ops::Range;
 const MATRIX: &str = "a kernel matrix";
 /// Rows of a task.
 const BLOCK: usize = 96;
-/// Kernel values times features of a row's block between two looks at the monitor.
-const LOOK: usize = 10_000_000;
+/// Kernel values times features of a row's block between two checks of the monitor.
+const WORK_PER_CHECK: usize = 10_000_000;
 /// Vectors of a task that has a single row.
 const SHARED: usize = 1024;
 
 /// K(X, Z), (n, m), computed in double precision whatever the rows hold.
 ///
 /// # Errors
-/// [`Error::Shape`] where the columns disagree, [`Error::Param`] where rows are outside the kernel's domain.
-pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-    gram_watched(kernel, x, z, &Silent, par)
-}
-
-/// As [`gram`], under a monitor.
-///
-/// # Errors
-/// As [`gram`], and [`Error::Cancelled`].
-pub fn gram_watched(
-    kernel: &Kernel,
-    x: Rows<'_>,
-    z: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Array2<f64>> {
+/// [`Error::Shape`] where the columns disagree, [`Error::Param`] where rows are outside the kernel's domain,
+/// [`Error::Stopped`].
+pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
     let mut out = memory::try_zero_matrix(MATRIX, (n, m))?;
@@ -60,16 +47,17 @@ pub fn gram_watched(
         return Ok(out);
     }
     Error::check_len("columns of the rows", z.cols(), x.cols())?;
-    let columns = PackedVectors::new(*kernel, z, par)?;
+    let columns = PackedVectors::new(*kernel, z, ctx)?;
     columns.check(x)?;
     let values = out.as_slice_mut().expect("a new array is row-major");
     let all: Vec<usize> = (0..n).try_collect_vec()?;
-    let at_once = (LOOK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK * par.threads());
+    let at_once =
+        (WORK_PER_CHECK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK * ctx.threads());
     for (turn, (list, values)) in
         all.chunks(at_once).zip(values.chunks_mut(at_once.saturating_mul(m))).enumerate()
     {
-        monitor.go_on("kernel", turn * at_once, n)?;
-        columns.values_by(x, list, values, par)?;
+        ctx.check("kernel", turn * at_once, n)?;
+        columns.values_by(x, list, values, ctx)?;
     }
     Ok(out)
 }
@@ -109,13 +97,13 @@ impl<T: Real> PackedVectors<T> {
     ///
     /// # Errors
     /// [`Error::Param`] where Z is outside the kernel's domain, or the kernel is precomputed.
-    pub(crate) fn new(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
+    pub(crate) fn new(kernel: Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
         kernel.check()?;
         if kernel == Kernel::Precomputed {
             return Err(Error::param("kernel", "precomputed", "a function of two vectors"));
         }
         kernel.check_rows("Z", z)?;
-        let packed = Self::packed(kernel, z, par)?;
+        let packed = Self::packed(kernel, z, ctx)?;
         packed.panels.frame().reach(z).check("Z", Self::PRECISION)?;
         Ok(packed)
     }
@@ -124,8 +112,8 @@ impl<T: Real> PackedVectors<T> {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, par: Par) -> Result<Self> {
-        let panels = Panels::pack(z, &(0..z.rows()).try_collect_vec()?, &Frame::of(&kernel, z)?.into(), par)?;
+    pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
+        let panels = Panels::pack(z, &(0..z.rows()).try_collect_vec()?, &Frame::of(&kernel, z)?.into(), ctx)?;
         Ok(Self { kernel, panels, len: z.rows(), features: z.cols() })
     }
 
@@ -148,10 +136,10 @@ impl<T: Real> PackedVectors<T> {
 
     /// Writes k(x_i, z_j) for the rows from `first`, one line of [`PackedVectors::stride`] values each, zeros behind the
     /// last vector. The rows may be outside the kernel's domain.
-    pub(crate) fn fill(&self, x: Rows<'_>, first: usize, out: &mut [T], par: Par) -> Result<()> {
+    pub(crate) fn fill(&self, x: Rows<'_>, first: usize, out: &mut [T], ctx: Context<'_>) -> Result<()> {
         self.check_width(x)?;
         let stride = self.stride();
-        par.try_for_each_chunk(out, (BLOCK / 2 * stride).max(1), |task, out| {
+        ctx.try_for_each_chunk(out, (BLOCK / 2 * stride).max(1), |task, out| {
             let from = first + task * (BLOCK / 2);
             let rows: Vec<usize> = (from..from + out.len() / stride).try_collect_vec()?;
             self.values(x, &rows, out, stride)?;
@@ -174,16 +162,22 @@ impl<T: Real> PackedVectors<T> {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(crate) fn values_by(&self, x: Rows<'_>, list: &[usize], out: &mut [T], par: Par) -> Result<()> {
+    pub(crate) fn values_by(
+        &self,
+        x: Rows<'_>,
+        list: &[usize],
+        out: &mut [T],
+        ctx: Context<'_>,
+    ) -> Result<()> {
         let m = self.len;
         if let &[_] = list {
             let group = SHARED.div_ceil(self.panels.width());
-            par.try_for_each_chunk(out, group * self.panels.width(), |task, out| {
+            ctx.try_for_each_chunk(out, group * self.panels.width(), |task, out| {
                 let range = task * group..self.panels.count().min((task + 1) * group);
                 self.values_in(x, list, range, out, m)
             })
         } else {
-            par.try_for_each_chunk(out, (BLOCK * m).max(1), |task, out| {
+            ctx.try_for_each_chunk(out, (BLOCK * m).max(1), |task, out| {
                 self.values(x, &list[task * BLOCK..][..out.len() / m], out, m)
             })
         }
@@ -216,21 +210,8 @@ impl<T: Real> PackedVectors<T> {
 ///
 /// # Errors
 /// As [`gram`].
-pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-    gram_symmetric_watched(kernel, z, &Silent, par)
-}
-
-/// As [`gram_symmetric`], under a monitor.
-///
-/// # Errors
-/// As [`gram_watched`].
-pub fn gram_symmetric_watched(
-    kernel: &Kernel,
-    z: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Array2<f64>> {
-    let mut out = gram_watched(kernel, z, z, monitor, par)?;
+pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+    let mut out = gram(kernel, z, z, ctx)?;
     for (i, value) in diagonal(kernel, z)?.into_iter().enumerate() {
         out[[i, i]] = value;
         for j in 0..i {
@@ -245,29 +226,28 @@ pub fn gram_symmetric_watched(
 /// The values are those of [`gram`] at a quarter to a half of its cost and without a second matrix.
 ///
 /// # Errors
-/// As [`gram`], and [`Error::Cancelled`].
+/// As [`gram`].
 pub(crate) fn gram_lower<T: Real>(
     kernel: KernelFunction<'_>,
     x: Rows<'_>,
     out: &mut [T],
     stride: usize,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<()> {
     let n = x.rows();
-    let tick = |done: usize| monitor.go_on("kernel", done, n);
-    let step = BLOCK * (4 * par.threads()).max((1 << 28) / (n * BLOCK * x.cols().max(1)).max(1)).max(1);
+    let tick = |done: usize| ctx.check("kernel", done, n);
+    let step = BLOCK * (4 * ctx.threads()).max((1 << 28) / (n * BLOCK * x.cols().max(1)).max(1)).max(1);
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
-            let rows = KernelRows::new(source, x, &(0..n).try_collect_vec()?, Precision::Double, par)?;
+            let rows = KernelRows::new(source, x, &(0..n).try_collect_vec()?, Precision::Double, ctx)?;
             for (group, lines) in out.chunks_mut(BLOCK * stride).enumerate() {
                 tick(group * BLOCK)?;
                 let mut values: Vec<f64> = memory::try_zeros(MATRIX, lines.len() / stride * n)?;
                 let list: Vec<usize> =
                     (group * BLOCK..group * BLOCK + lines.len() / stride).try_collect_vec()?;
                 let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).try_collect_vec()?;
-                rows.compute(&list, &mut parts, par)?;
+                rows.compute(&list, &mut parts, ctx)?;
                 for ((i, line), values) in
                     list.iter().zip(lines.chunks_exact_mut(stride)).zip(values.chunks_exact(n))
                 {
@@ -282,11 +262,11 @@ pub(crate) fn gram_lower<T: Real>(
     };
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    let panels = Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Frame::of(&kernel, x)?.into(), par)?;
+    let panels = Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Frame::of(&kernel, x)?.into(), ctx)?;
     let width = panels.width();
     for (group, lines) in out.chunks_mut(step * stride).enumerate() {
         tick(group * step)?;
-        par.try_for_each_chunk(lines, BLOCK * stride, |task, lines| {
+        ctx.try_for_each_chunk(lines, BLOCK * stride, |task, lines| {
             let first = group * step + task * BLOCK;
             let rows: Vec<usize> = (first..first + lines.len() / stride).try_collect_vec()?;
             let block = panels.block(x, &rows)?;
@@ -361,8 +341,8 @@ mod tests {
             let (xs, zs) = (csr(&xs, d), csr(&zs, d));
             for kernel in kernels() {
                 for (x, z) in [(x, z), (xs, zs), (x, zs), (xs, z)] {
-                    for par in [Par::Sequential, Par::Threads] {
-                        let k = gram(&kernel, x, z, par).unwrap();
+                    for ctx in [Context::SEQUENTIAL, Context::default()] {
+                        let k = gram(&kernel, x, z, ctx).unwrap();
                         for i in 0..n {
                             for j in 0..m {
                                 let expected = pair(&kernel, x, i, z, j);
@@ -385,9 +365,9 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((10, 4), &x).unwrap();
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let order: Vec<usize> = (0..10).collect();
-        let source = KernelRows::new(kernel, rows, &order, Precision::Single, Par::Sequential).unwrap();
+        let source = KernelRows::new(kernel, rows, &order, Precision::Single, Context::SEQUENTIAL).unwrap();
         let mut row = vec![0.0_f32; 10];
-        source.compute(&[3], &mut [&mut row], Par::Sequential).unwrap();
+        source.compute(&[3], &mut [&mut row], Context::SEQUENTIAL).unwrap();
         for j in 0..10 {
             assert!((f64::from(row[j]) - pair(&kernel, rows, 3, rows, j)).abs() < 1e-6);
         }

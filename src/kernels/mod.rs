@@ -40,7 +40,7 @@ pub use frame::Precision;
 pub(crate) use frame::{Reach, Sums, growth, is_packed_sparse};
 pub use function::{KernelBlocks, KernelFunction};
 pub(crate) use gram::{PackedVectors, gram_lower};
-pub use gram::{diagonal, gram, gram_symmetric, gram_symmetric_watched, gram_watched};
+pub use gram::{diagonal, gram, gram_symmetric};
 pub(crate) use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pair::self_value;

@@ -7,7 +7,7 @@
 use super::bytes::{ByteBlock, BytePanels};
 use super::frame::{Frame, Precision, is_single};
 use super::gauss::is_summed_fast;
-use crate::control::Par;
+use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction};
@@ -59,7 +59,7 @@ pub(crate) fn packed_bytes(
     let some = rows.gather(&looked_at)?;
     let frame = Frame::of(&kernel, rows)?;
     if precision == Precision::Single
-        && frame.clone().with_bytes(some.view(), Par::Sequential).unit().is_some()
+        && frame.clone().with_bytes(some.view(), Context::SEQUENTIAL).unit().is_some()
     {
         return Ok(lines * (BytePanels::bytes_a_row(rows.cols()) + number));
     }
@@ -111,7 +111,12 @@ enum Data<T> {
 
 impl<T: Real> Panels<T> {
     /// Packs the listed rows in their order. Cost: one read of them.
-    pub(super) fn pack(rows: Rows<'_>, order: &[usize], frame: &Arc<Frame>, par: Par) -> Result<Self> {
+    pub(super) fn pack(
+        rows: Rows<'_>,
+        order: &[usize],
+        frame: &Arc<Frame>,
+        ctx: Context<'_>,
+    ) -> Result<Self> {
         let width = panel_width::<T>();
         let count = order.len().div_ceil(width);
         let mut norms = try_vec![T::ZERO; count * width]?;
@@ -119,17 +124,17 @@ impl<T: Real> Panels<T> {
         let frame = Arc::clone(frame);
         let unit = frame.unit().filter(|_| size_of::<T>() == size_of::<f32>());
         if frame.is_sparse() && unit.is_none() {
-            let mut panels = par.try_map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width))?;
+            let mut panels = ctx.try_map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width))?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
                 norms.copy_from_slice(&panel.norms);
             }
             let stored: usize = panels.iter().map(|panel| panel.features.len()).sum();
             let columns =
-                (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, par)).transpose()?;
+                (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, ctx)).transpose()?;
             let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
             Ok(Self { frame, features, width, data: Data::Sparse(panels, columns), norms })
         } else if let Some(unit) = unit {
-            let panels = BytePanels::pack(unit, rows, order, width, par)?;
+            let panels = BytePanels::pack(unit, rows, order, width, ctx)?;
             let norms = panels.norms()?;
             Ok(Self { frame, features: rows.cols(), width, data: Data::Bytes(panels), norms })
         } else {
@@ -137,7 +142,7 @@ impl<T: Real> Panels<T> {
             let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
             if size > 0 {
                 let (centre, scale) = frame.dense();
-                par.try_for_each_chunk(&mut data, size, |p, panel| {
+                ctx.try_for_each_chunk(&mut data, size, |p, panel| {
                     let list = panel_rows(p);
                     let mut lines = try_vec![T::ZERO; list.len() * rows.cols()]?;
                     with_rows!(&rows,
@@ -153,7 +158,7 @@ impl<T: Real> Panels<T> {
                     }
                     Ok(())
                 })?;
-                par.for_each_chunk(&mut norms, width, |p, norms| {
+                ctx.for_each_chunk(&mut norms, width, |p, norms| {
                     let panel = &data[p * size..(p + 1) * size];
                     let mut sums = vec![0.0; width]; // small: one number per row of a panel
                     for line in panel.chunks_exact(width) {
@@ -300,13 +305,13 @@ impl<T: Real> Panels<T> {
 }
 
 /// The columns that any of the panels has, rising; their features become numbers of these.
-fn numbered<T: Real>(panels: &mut [SparsePanel<T>], par: Par) -> Result<Vec<u32>> {
+fn numbered<T: Real>(panels: &mut [SparsePanel<T>], ctx: Context<'_>) -> Result<Vec<u32>> {
     let mut columns: Vec<u32> =
         memory::try_with_capacity(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
     columns.extend(panels.iter().flat_map(|panel| panel.features.iter()));
     columns.sort_unstable();
     columns.dedup();
-    par.for_each_chunk(panels, 1, |_, panel| {
+    ctx.for_each_chunk(panels, 1, |_, panel| {
         for feature in &mut panel[0].features {
             *feature = columns.partition_point(|column| column < feature) as u32;
         }

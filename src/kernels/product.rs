@@ -28,7 +28,7 @@ use super::pack::Panels;
 use super::tile::for_each_tile;
 use super::weights::Weights;
 use super::{Kernel, Precision};
-use crate::control::{Monitor, Par, Silent};
+use crate::context::Context;
 use crate::data::{Rows, flat};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -41,8 +41,8 @@ use std::sync::OnceLock;
 const MOST_ROUNDING: f64 = 1e-2;
 /// What the memory of this file is for.
 const MODEL: &str = "a packed model";
-/// Kernel values times features of a thread between two looks at the monitor.
-const LOOK: usize = 200_000_000;
+/// Kernel values times features of a thread between two checks of the monitor.
+const WORK_PER_CHECK: usize = 200_000_000;
 /// Rows computed together.
 const BLOCK: usize = 96;
 /// Multiply-adds that are worth a task: rows that cost little come in larger blocks.
@@ -151,39 +151,31 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
-    /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain.
-    pub fn evaluate(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, self.way(x), &Silent, par)
-    }
-
-    /// As [`Evaluator::evaluate`], under a monitor.
-    ///
-    /// # Errors
-    /// As [`Evaluator::evaluate`], and [`Error::Cancelled`].
-    pub fn evaluate_watched(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, self.way(x), monitor, par)
+    /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
+    pub fn evaluate(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        self.evaluate_in(x, self.way(x), ctx)
     }
 
     /// F computed in double precision whatever the rows hold.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`].
-    pub fn evaluate_double(&self, x: Rows<'_>, par: Par) -> Result<Array2<f64>> {
-        self.evaluate_in(x, Way::Double, &Silent, par)
+    pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        self.evaluate_in(x, Way::Double, ctx)
     }
 
-    fn evaluate_in(&self, x: Rows<'_>, way: Way, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+    fn evaluate_in(&self, x: Rows<'_>, way: Way, ctx: Context<'_>) -> Result<Array2<f64>> {
         if self.is_empty() || x.rows() == 0 || x.cols() != self.vectors.view().cols() {
-            return self.evaluate_pairs(x, way, monitor, par);
+            return self.evaluate_pairs(x, way, ctx);
         }
-        let make = || Fields::new(&self.kernel, self.vectors.view(), &self.coefficients, par);
+        let make = || Fields::new(&self.kernel, self.vectors.view(), &self.coefficients, ctx);
         let Some(fields) = get_or_try_init(&self.fields, make)? else {
-            return self.evaluate_pairs(x, way, monitor, par);
+            return self.evaluate_pairs(x, way, ctx);
         };
         self.kernel.check_rows("X", x)?;
         let mut out = self.start(x)?;
-        self.run(x, fields.work(), &mut out, monitor, par, |list, out| fields.add(x, list, out))?;
-        let out = self.again(x, way, out, monitor, par)?;
+        self.run(x, fields.work(), &mut out, ctx, |list, out| fields.add(x, list, out))?;
+        let out = self.again(x, way, out, ctx)?;
         Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
     }
 
@@ -195,27 +187,20 @@ impl Evaluator {
     }
 
     /// As [`Evaluator::evaluate_in`], by a kernel value for every vector.
-    fn evaluate_pairs(&self, x: Rows<'_>, way: Way, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
-        let out = self.add_vectors(x, way, self.start(x)?, monitor, par)?;
+    fn evaluate_pairs(&self, x: Rows<'_>, way: Way, ctx: Context<'_>) -> Result<Array2<f64>> {
+        let out = self.add_vectors(x, way, self.start(x)?, ctx)?;
         Ok(Array2::from_shape_vec((x.rows(), self.outputs()), out).expect("a line of outputs a row"))
     }
 
     /// Computes the rows whose outputs are not all numbers again.
-    fn again(
-        &self,
-        x: Rows<'_>,
-        way: Way,
-        mut out: Vec<f64>,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<Vec<f64>> {
+    fn again(&self, x: Rows<'_>, way: Way, mut out: Vec<f64>, ctx: Context<'_>) -> Result<Vec<f64>> {
         let q = self.outputs();
         let again: Vec<usize> = (0..x.rows())
             .filter(|i| out[i * q..(i + 1) * q].iter().any(|f| !f.is_finite()))
             .try_collect_vec()?;
         if !again.is_empty() {
             let rows = x.gather(&again)?;
-            let values = flat(self.evaluate_pairs(rows.view(), way, monitor, par)?);
+            let values = flat(self.evaluate_pairs(rows.view(), way, ctx)?);
             for (&i, values) in again.iter().zip(values.chunks_exact(q)) {
                 out[i * q..(i + 1) * q].copy_from_slice(values);
             }
@@ -223,14 +208,7 @@ impl Evaluator {
         self.finite(x, out)
     }
 
-    fn add_vectors(
-        &self,
-        x: Rows<'_>,
-        way: Way,
-        mut out: Vec<f64>,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<Vec<f64>> {
+    fn add_vectors(&self, x: Rows<'_>, way: Way, mut out: Vec<f64>, ctx: Context<'_>) -> Result<Vec<f64>> {
         if self.is_empty() || x.rows() == 0 {
             return Ok(out);
         }
@@ -240,40 +218,40 @@ impl Evaluator {
         Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
         self.kernel.check_rows("X", x)?;
         if self.kernel == Kernel::Linear
-            && let Some((weights, units)) = get_or_try_init(&self.weights, || self.collapse(monitor, par))?
+            && let Some((weights, units)) = get_or_try_init(&self.weights, || self.collapse(ctx))?
         {
             let work = self.outputs().saturating_mul(x.cols().max(8));
-            self.run(x, work, &mut out, monitor, par, |list, out| weights.add(x, list, units, out))?;
+            self.run(x, work, &mut out, ctx, |list, out| weights.add(x, list, units, out))?;
             return self.finite(x, out);
         }
         let next = match way {
             Way::Bytes => {
                 let packed = get_or_try_init(&self.bytes, || {
-                    let frame = self.frame()?.with_bytes(self.vectors.view(), par);
-                    frame.unit().map(|_| self.pack(frame, par)).transpose()
+                    let frame = self.frame()?.with_bytes(self.vectors.view(), ctx);
+                    frame.unit().map(|_| self.pack(frame, ctx)).transpose()
                 })?;
                 if let Some(packed) = packed {
-                    self.run_packed(packed, x, &mut out, monitor, par)?;
+                    self.run_packed(packed, x, &mut out, ctx)?;
                 } else {
-                    return self.add_vectors(x, Way::Single, out, monitor, par);
+                    return self.add_vectors(x, Way::Single, out, ctx);
                 }
                 Way::Single
             }
             Way::Single => {
-                let packed = get_or_try_init(&self.single, || self.pack(self.frame()?, par))?;
+                let packed = get_or_try_init(&self.single, || self.pack(self.frame()?, ctx))?;
                 if !packed.panels.is_single() {
-                    return self.add_vectors(x, Way::Double, out, monitor, par);
+                    return self.add_vectors(x, Way::Double, out, ctx);
                 }
-                self.run_packed(packed, x, &mut out, monitor, par)?;
+                self.run_packed(packed, x, &mut out, ctx)?;
                 Way::Double
             }
             Way::Double => {
-                let packed = get_or_try_init(&self.double, || self.pack(self.frame()?, par))?;
-                self.run_packed(packed, x, &mut out, monitor, par)?;
+                let packed = get_or_try_init(&self.double, || self.pack(self.frame()?, ctx))?;
+                self.run_packed(packed, x, &mut out, ctx)?;
                 return self.finite(x, out);
             }
         };
-        self.again(x, next, out, monitor, par)
+        self.again(x, next, out, ctx)
     }
 
     /// Outputs that are all numbers.
@@ -302,13 +280,13 @@ impl Evaluator {
     }
 
     /// The weights of the columns, in units of each output; `None` where they are not worth it.
-    fn collapse(&self, monitor: &dyn Monitor, par: Par) -> Result<Option<(Weights, Vec<f64>)>> {
+    fn collapse(&self, ctx: Context<'_>) -> Result<Option<(Weights, Vec<f64>)>> {
         let (q, units) = (self.outputs(), self.units());
         let mut coefficients = memory::try_to_vec(MODEL, &self.coefficients)?;
         for line in coefficients.chunks_exact_mut(q) {
             line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
         }
-        let weights = Weights::new(self.vectors.view(), &coefficients, q, monitor, par)?;
+        let weights = Weights::new(self.vectors.view(), &coefficients, q, ctx)?;
         Ok(weights.map(|weights| (weights, units)))
     }
 
@@ -321,10 +299,10 @@ impl Evaluator {
         Frame::of(&self.kernel, self.vectors.view())
     }
 
-    fn pack<T: Real>(&self, frame: Frame, par: Par) -> Result<Packed<T>> {
+    fn pack<T: Real>(&self, frame: Frame, ctx: Context<'_>) -> Result<Packed<T>> {
         let (vectors, q) = (self.vectors.view(), self.outputs());
         let (m, width) = (vectors.rows(), panel_width::<T>());
-        let panels = Panels::pack(vectors, &(0..m).try_collect_vec()?, &frame.into(), par)?;
+        let panels = Panels::pack(vectors, &(0..m).try_collect_vec()?, &frame.into(), ctx)?;
         let units = self.units();
         let (mut groups, mut coefficients): (Vec<Group>, Vec<T>) = (Vec::new(), Vec::new());
         for p in 0..panels.count() {
@@ -371,11 +349,10 @@ impl Evaluator {
         packed: &Packed<T>,
         x: Rows<'_>,
         out: &mut [f64],
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         let work = self.len().saturating_mul(x.cols().max(8));
-        self.run(x, work, out, monitor, par, |list, out| self.block(packed, x, list, out))
+        self.run(x, work, out, ctx, |list, out| self.block(packed, x, list, out))
     }
 
     /// Calls `of_rows(rows, their outputs)` for blocks of rows, each of which costs `work` multiply-adds.
@@ -384,21 +361,20 @@ impl Evaluator {
         x: Rows<'_>,
         work: usize,
         out: &mut [f64],
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
         of_rows: impl Fn(&[usize], &mut [f64]) -> Result<()> + Sync + Send,
     ) -> Result<()> {
         let (n, q) = (x.rows(), self.outputs());
         // Equal tasks, at most a block each, so that the last one does not keep the others waiting.
         let block = BLOCK.max(TASK / work.max(1));
-        let tasks = n.div_ceil(block).next_multiple_of(par.threads()).min(n);
+        let tasks = n.div_ceil(block).next_multiple_of(ctx.threads()).min(n);
         let rows_per_task = n.div_ceil(tasks);
-        // Tasks between two looks at the monitor, some for each thread.
+        // Tasks between two checks of the monitor, some for each thread.
         let work = rows_per_task.saturating_mul(work);
-        let turn = (LOOK / work.max(1)).max(1).saturating_mul(4 * par.threads());
+        let turn = (WORK_PER_CHECK / work.max(1)).max(1).saturating_mul(4 * ctx.threads());
         for (round, out) in out.chunks_mut((turn.saturating_mul(rows_per_task * q)).max(1)).enumerate() {
-            monitor.go_on("outputs", round * turn * rows_per_task, n)?;
-            par.try_for_each_chunk(out, rows_per_task * q, |task, out| {
+            ctx.check("outputs", round * turn * rows_per_task, n)?;
+            ctx.try_for_each_chunk(out, rows_per_task * q, |task, out| {
                 let first = (round * turn + task) * rows_per_task;
                 let list: Vec<usize> = (first..first + out.len() / q).try_collect_vec()?;
                 of_rows(&list, out)
@@ -492,7 +468,7 @@ mod tests {
             let z_rows = Rows::from_shape((m, d), &z).unwrap();
             let x_rows = Rows::from_shape((n, d), &x).unwrap();
             let kernel = Kernel::Rbf { gamma: 0.8 };
-            let k = gram(&kernel, x_rows, z_rows, Par::Sequential).unwrap();
+            let k = gram(&kernel, x_rows, z_rows, Context::SEQUENTIAL).unwrap();
             let evaluator = Evaluator::new(
                 &ExpansionView::new(kernel, z_rows, matrix((m, q), &b).unwrap(), &intercepts).unwrap(),
             )
@@ -500,7 +476,7 @@ mod tests {
             let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
             let single: Rows<'_> = Rows::from_shape((n, d), &x32).unwrap();
             for (rows, tolerance) in [(x_rows, 1e-12), (single, 2e-5)] {
-                let f = evaluator.evaluate(rows, Par::Threads).unwrap();
+                let f = evaluator.evaluate(rows, Context::default()).unwrap();
                 for i in 0..n {
                     for j in 0..q {
                         let expected: f64 =
@@ -532,13 +508,13 @@ mod tests {
         ] {
             let view = ExpansionView::new(kernel, z_rows, matrix((m, q), &b).unwrap(), &intercepts).unwrap();
             let evaluator = Evaluator::new(&view).unwrap();
-            let f = evaluator.evaluate(Rows::from_shape((n, d), &x).unwrap(), Par::Threads).unwrap();
+            let f = evaluator.evaluate(Rows::from_shape((n, d), &x).unwrap(), Context::default()).unwrap();
             let exact =
-                evaluator.evaluate_double(Rows::from_shape((n, d), &x).unwrap(), Par::Threads).unwrap();
+                evaluator.evaluate_double(Rows::from_shape((n, d), &x).unwrap(), Context::default()).unwrap();
             let largest = exact.iter().fold(1.0_f64, |largest, v| largest.max(v.abs()));
             for i in 0..n {
                 let alone = Rows::from_shape((1, d), &x[i * d..(i + 1) * d]).unwrap();
-                let alone = evaluator.evaluate(alone, Par::Sequential).unwrap();
+                let alone = evaluator.evaluate(alone, Context::SEQUENTIAL).unwrap();
                 for j in 0..q {
                     assert!((f[[i, j]] - exact[[i, j]]).abs() < 2e-6 * largest, "{kernel:?} {i} {j}");
                     assert_eq!(f[[i, j]], alone[[0, j]]);
@@ -584,10 +560,15 @@ mod tests {
         ] {
             for precision in [Precision::Single, Precision::Double] {
                 let values = |rows: Rows<'_>| {
-                    let source = KernelRows::new(kernel, rows, &order, precision, Par::Threads).unwrap();
+                    let source =
+                        KernelRows::new(kernel, rows, &order, precision, Context::default()).unwrap();
                     let mut values = vec![0.0_f64; m * m];
                     source
-                        .compute(&order, &mut values.chunks_exact_mut(m).collect::<Vec<_>>(), Par::Threads)
+                        .compute(
+                            &order,
+                            &mut values.chunks_exact_mut(m).collect::<Vec<_>>(),
+                            Context::default(),
+                        )
                         .unwrap();
                     values
                 };
@@ -600,7 +581,7 @@ mod tests {
                 let outputs = |x: Rows<'_>, z: Rows<'_>| {
                     let view =
                         ExpansionView::new(kernel, z, matrix((m, 2), &b).unwrap(), &[0.5, 0.0]).unwrap();
-                    Evaluator::new(&view).unwrap().evaluate(x, Par::Threads).unwrap()
+                    Evaluator::new(&view).unwrap().evaluate(x, Context::default()).unwrap()
                 };
                 let found = outputs(x_rows, z_rows);
                 assert_eq!(found, outputs(x_sparse.view(), z_rows), "{kernel:?}");

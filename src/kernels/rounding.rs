@@ -99,7 +99,7 @@ impl RelativeRounding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Par;
+    use crate::context::Context;
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, pair};
     use ndarray::arr2;
@@ -123,7 +123,7 @@ mod tests {
                 let f =
                     Evaluator::new(&ExpansionView::new(kernel, one, arr2(&[[1.0]]).view(), &[0.0]).unwrap())
                         .unwrap();
-                let values = f.evaluate(rows, Par::Sequential).unwrap();
+                let values = f.evaluate(rows, Context::SEQUENTIAL).unwrap();
                 for i in 0..n {
                     let scale = (pair(&kernel, rows, i, rows, i) * pair(&kernel, rows, z, rows, z)).sqrt();
                     let truth = pair(&kernel, rows, i, rows, z);

@@ -20,18 +20,17 @@
 
 use super::Kernel;
 use super::pack::method;
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
 use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
-use std::ops::ControlFlow;
 
 /// Rows of a task: a multiple of every register tile's height.
 const BLOCK: usize = 48;
-/// Multiplications between two looks at the monitor.
-const LOOK: usize = 1 << 28;
+/// Multiplications between two checks of the monitor.
+const WORK_PER_CHECK: usize = 1 << 28;
 /// A tile of plain products.
 const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
 
@@ -188,30 +187,27 @@ impl MovingExpansion {
 
     /// The loss summed over a batch, and its slopes in `work`.
     ///
-    /// `loss(row, outputs)` returns the row's loss and replaces its outputs by their slopes. Where the monitor asks to
-    /// stop, what `work` holds is of no use.
+    /// `loss(row, outputs)` returns the row's loss and replaces its outputs by their slopes. After an
+    /// error the contents of `work` are unspecified.
     pub(crate) fn slopes(
         &self,
         batch: &Batch,
         work: &mut Workspace,
         loss: impl Fn(usize, &mut [f32]) -> f32 + Sync,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<ControlFlow<StopReason, f64>> {
+        ctx: Context<'_>,
+    ) -> Result<f64> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
         work.blocks.resize_with(n.div_ceil(BLOCK), BlockWork::default);
         for (b, block) in work.blocks.iter_mut().enumerate() {
             (block.first, block.rows) = (b * BLOCK, BLOCK.min(n - b * BLOCK));
         }
         let of_block = BLOCK * self.panels.len() * width * (self.features + q);
-        let at_once = LOOK.div_ceil(of_block).max(par.threads());
+        let at_once = WORK_PER_CHECK.div_ceil(of_block).max(ctx.threads());
         for (group, blocks) in work.blocks.chunks_mut(at_once).enumerate() {
-            if group > 0
-                && let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once * BLOCK, n)
-            {
-                return Ok(ControlFlow::Break(reason));
+            if group > 0 {
+                ctx.check("slopes", group * at_once * BLOCK, n)?;
             }
-            par.try_for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss))?;
+            ctx.try_for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss))?;
         }
 
         work.slopes_by_output.try_resize(q * n, 0.0)?;
@@ -232,18 +228,16 @@ impl MovingExpansion {
             })?;
         }
         let (blocks, by_output) = (&work.blocks, &work.slopes_by_output);
-        let at_once = LOOK.div_ceil(n * width * (self.features + q)).max(par.threads());
+        let at_once = WORK_PER_CHECK.div_ceil(n * width * (self.features + q)).max(ctx.threads());
         for (group, slopes) in work.slopes.chunks_mut(at_once).enumerate() {
-            if group > 0
-                && let ControlFlow::Break(reason) = monitor.look("slopes", group * at_once, self.panels.len())
-            {
-                return Ok(ControlFlow::Break(reason));
+            if group > 0 {
+                ctx.check("slopes", group * at_once, self.panels.len())?;
             }
-            par.try_for_each_chunk(slopes, 1, |p, slopes| {
+            ctx.try_for_each_chunk(slopes, 1, |p, slopes| {
                 self.second_pass(batch, blocks, by_output, group * at_once + p, &mut slopes[0])
             })?;
         }
-        Ok(ControlFlow::Continue(work.blocks.iter().map(|block| block.loss).sum()))
+        Ok(work.blocks.iter().map(|block| block.loss).sum())
     }
 
     fn first_pass(
@@ -433,7 +427,6 @@ impl MovingPanel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::Rows;
     use crate::kernels::pair;
 
@@ -483,11 +476,7 @@ mod tests {
                 };
                 let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| f64::from(v)).collect() };
                 let (z64, b64) = (wide(&z), wide(&b));
-                let loss = expansion
-                    .slopes(&batch, &mut work, linear, &Silent, Par::Threads)
-                    .unwrap()
-                    .continue_value()
-                    .unwrap();
+                let loss = expansion.slopes(&batch, &mut work, linear, Context::default()).unwrap();
                 let expected = value(&z64, &b64);
                 assert!(
                     (loss - expected).abs() < 2e-3 * (1.0 + expected.abs()),
@@ -516,11 +505,7 @@ mod tests {
                     check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
                 }
                 let alone = work.slopes[0].clone();
-                expansion
-                    .slopes(&batch, &mut work, linear, &Silent, Par::Sequential)
-                    .unwrap()
-                    .continue_value()
-                    .unwrap();
+                expansion.slopes(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
                 assert!(alone.vectors == work.slopes[0].vectors, "threads must not change the sums");
             }
         }

@@ -6,7 +6,7 @@ use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
 use super::gauss::{Extent, FastSum};
 use super::pack::{Panels, RowBlock, method};
 use super::pair::pair_with_itself;
-use crate::control::Par;
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
@@ -66,9 +66,9 @@ pub(super) fn for_each_tile<T: Real>(
 }
 
 /// Panels of a task: about a quarter of a second-level cache, and never so many that threads idle.
-fn group_size<T: Real>(panels: &Panels<T>, par: Par) -> usize {
+fn group_size<T: Real>(panels: &Panels<T>, ctx: Context<'_>) -> usize {
     let panel_bytes = panels.bytes() / panels.count().max(1);
-    ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * par.threads()).max(1))
+    ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * ctx.threads()).max(1))
 }
 
 /// A precision that kernel values are written in: `f32` or `f64`.
@@ -109,9 +109,9 @@ impl<'a> KernelRows<'a> {
         source: Rows<'r>,
         columns: &[usize],
         precision: Precision,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
-        Self::for_sums(kernel, source, columns, precision, Sums::Any, par)
+        Self::for_sums(kernel, source, columns, precision, Sums::Any, ctx)
     }
 
     /// As [`KernelRows::new`]; values of the linear kernel are those of rows about a centre where coefficients sum to zero.
@@ -121,12 +121,12 @@ impl<'a> KernelRows<'a> {
         columns: &[usize],
         precision: Precision,
         sums: Sums,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let (function, source) = (kernel.into(), source.reborrow());
         let mut frame = Frame::for_sums(&function.built_in(), source, sums)?;
         if precision == Precision::Single {
-            frame = frame.with_bytes(source, par);
+            frame = frame.with_bytes(source, ctx);
         }
         let frame = Arc::new(frame);
         let extent = match function {
@@ -138,19 +138,19 @@ impl<'a> KernelRows<'a> {
         let kept = Precision::Single;
         let empty =
             Self { function, precision, kept, source, frame, packed, columns: 0, extent, points, computed };
-        empty.with_columns(columns, par)
+        empty.with_columns(columns, ctx)
     }
 
     /// The same kernel, rows and centre with other columns.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory).
-    pub fn with_columns(&self, columns: &[usize], par: Par) -> Result<Self> {
+    pub fn with_columns(&self, columns: &[usize], ctx: Context<'_>) -> Result<Self> {
         let packed = match (self.function, self.precision) {
             (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.try_to_vec()?),
             (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.try_to_vec()?),
-            (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.frame, par)?),
-            (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, par)?),
+            (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.frame, ctx)?),
+            (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, ctx)?),
         };
         let (frame, computed) = (Arc::clone(&self.frame), Arc::clone(&self.computed));
         let extent = self.extent.clone();
@@ -185,7 +185,7 @@ impl<'a> KernelRows<'a> {
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory).
-    pub fn compute<O: Value>(&self, rows: &[usize], out: &mut [&mut [O]], par: Par) -> Result<()> {
+    pub fn compute<O: Value>(&self, rows: &[usize], out: &mut [&mut [O]], ctx: Context<'_>) -> Result<()> {
         assert_eq!(rows.len(), out.len());
         assert!(out.iter().all(|row| row.len() == self.columns));
         if rows.is_empty() || self.columns == 0 {
@@ -193,8 +193,8 @@ impl<'a> KernelRows<'a> {
         }
         self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
         match &self.packed {
-            Packed::Single(panels) => self.tiles(panels, rows, out, par)?,
-            Packed::Double(panels) => self.tiles(panels, rows, out, par)?,
+            Packed::Single(panels) => self.tiles(panels, rows, out, ctx)?,
+            Packed::Double(panels) => self.tiles(panels, rows, out, ctx)?,
             Packed::Precomputed(columns) => {
                 for (&row, out) in rows.iter().zip(out) {
                     let mut values = try_vec![0.0; self.source.cols()]?;
@@ -225,9 +225,9 @@ impl<'a> KernelRows<'a> {
         panels: &Panels<T>,
         rows: &[usize],
         out: &mut [&mut [O]],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
-        let group = group_size(panels, par);
+        let group = group_size(panels, ctx);
         let chunk = group * panels.width();
         let block = panels.block(self.source, rows)?;
         let tasks = self.columns.div_ceil(chunk);
@@ -239,7 +239,7 @@ impl<'a> KernelRows<'a> {
                 part.push(piece);
             }
         }
-        par.try_for_each_chunk(&mut parts, 1, |task, part| {
+        ctx.try_for_each_chunk(&mut parts, 1, |task, part| {
             let panel_range = task * group..panels.count().min((task + 1) * group);
             for_each_tile(&block, panels, panel_range, TILE_ROWS, |first, count, p, tile| {
                 let from = (p - task * group) * panels.width();
@@ -257,7 +257,7 @@ impl<'a> KernelRows<'a> {
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory).
-    pub(crate) fn in_double(&self, columns: &[usize], par: Par) -> Result<Self> {
+    pub(crate) fn in_double(&self, columns: &[usize], ctx: Context<'_>) -> Result<Self> {
         let double = Self {
             precision: Precision::Double,
             kept: Precision::Double,
@@ -268,7 +268,7 @@ impl<'a> KernelRows<'a> {
             computed: Arc::default(),
             ..*self
         };
-        double.with_columns(columns, par)
+        double.with_columns(columns, ctx)
     }
 
     /// The same for a solver that keeps kernel values in a precision; in double precision they are computed in it.
@@ -283,34 +283,45 @@ impl<'a> KernelRows<'a> {
     }
 
     /// A sum over rows that is made without a look at every pair; `None` where all kernel values cost less.
-    pub(crate) fn fast_sum(&self, rows: &[usize], weights: &[f64], par: Par) -> Result<Option<FastSum<'_>>> {
+    pub(crate) fn fast_sum(
+        &self,
+        rows: &[usize],
+        weights: &[f64],
+        ctx: Context<'_>,
+    ) -> Result<Option<FastSum<'_>>> {
         let Some(extent) = &self.extent else { return Ok(None) };
         let exactly = self.kept == Precision::Double;
         let Some(plan) = extent.plan(weights, self.columns, exactly) else { return Ok(None) };
         let summed = extent.points(self.source, rows)?;
-        FastSum::new(plan, (&summed, weights), &self.points, par).map(Some)
+        FastSum::new(plan, (&summed, weights), &self.points, ctx).map(Some)
     }
 
     /// `out[t] += sum_i weights[i] k(x_rows[i], x_t)` over all columns t, without storing a kernel value: the very values
     /// that [`KernelRows::compute`] writes in the precision that they are kept in, sums in double; or sums in double precision to about ten
     /// digits of the weights near by, where Gaussians in few columns are summed without a look at every pair (`gauss`).
-    pub fn add_product(&self, rows: &[usize], weights: &[f64], out: &mut [f64], par: Par) -> Result<()> {
+    pub fn add_product(
+        &self,
+        rows: &[usize],
+        weights: &[f64],
+        out: &mut [f64],
+        ctx: Context<'_>,
+    ) -> Result<()> {
         assert_eq!((rows.len(), self.columns), (weights.len(), out.len()));
         if rows.is_empty() || self.columns == 0 {
             return Ok(());
         }
-        if let Some(sum) = self.fast_sum(rows, weights, par)? {
-            sum.add(0, out, par);
+        if let Some(sum) = self.fast_sum(rows, weights, ctx)? {
+            sum.add(0, out, ctx);
             return Ok(());
         }
         match &self.packed {
-            Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, par)?,
-            Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, par)?,
+            Packed::Single(panels) => self.product_tiles(panels, rows, weights, out, ctx)?,
+            Packed::Double(panels) => self.product_tiles(panels, rows, weights, out, ctx)?,
             Packed::Precomputed(_) | Packed::Blocks(..) if self.kept == Precision::Double => {
-                self.product_of_values::<f64>(rows, weights, out, par)?;
+                self.product_of_values::<f64>(rows, weights, out, ctx)?;
             }
             Packed::Precomputed(_) | Packed::Blocks(..) => {
-                self.product_of_values::<f32>(rows, weights, out, par)?;
+                self.product_of_values::<f32>(rows, weights, out, ctx)?;
             }
         }
         Ok(())
@@ -321,12 +332,12 @@ impl<'a> KernelRows<'a> {
         rows: &[usize],
         weights: &[f64],
         out: &mut [f64],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         for (rows, weights) in rows.chunks(64).zip(weights.chunks(64)) {
             let mut values: Vec<O> = memory::try_zeros(VALUES, rows.len() * self.columns)?;
             let mut lines: Vec<&mut [O]> = values.chunks_exact_mut(self.columns).try_collect_vec()?;
-            self.compute(rows, &mut lines, par)?;
+            self.compute(rows, &mut lines, ctx)?;
             let lines: Vec<&[O]> = values.chunks_exact(self.columns).try_collect_vec()?;
             add_rows(weights, &lines, 0, out);
         }
@@ -339,13 +350,13 @@ impl<'a> KernelRows<'a> {
         rows: &[usize],
         weights: &[f64],
         out: &mut [f64],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
         let block = panels.block(self.source, rows)?;
-        let group = group_size(panels, par);
+        let group = group_size(panels, ctx);
         let width = panels.width();
-        par.try_for_each_chunk(out, group * width, |task, out| {
+        ctx.try_for_each_chunk(out, group * width, |task, out| {
             let range = task * group..panels.count().min((task + 1) * group);
             let mut space = Vec::new();
             let add = |first: usize, count: usize, p: usize, tile: &[T]| {

@@ -9,7 +9,7 @@
 //! Invariant: an output depends on its row alone. Cost: for w once m d multiply-adds for each coefficient, then d for each
 //! output of a row; memory q numbers for every column that a vector has, in each of two layouts.
 
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::memory::{self, TryCollect, get_or_try_init};
@@ -21,8 +21,8 @@ use std::sync::OnceLock;
 
 /// What the memory of this file is for.
 const WEIGHTS: &str = "weights of the columns";
-/// Multiply-adds of a thread between two looks at the monitor.
-const LOOK: usize = 100_000_000;
+/// Multiply-adds of a thread between two checks of the monitor.
+const WORK_PER_CHECK: usize = 100_000_000;
 
 /// Weights of sparse vectors may be so many times the numbers of these where there are so many vectors for each output:
 /// an entry of a row meets q weights instead of m vectors.
@@ -43,13 +43,12 @@ impl Weights {
     /// many more for sparse ones, or not finite.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory), [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Memory`](crate::Error::Memory), [`Error::Stopped`](crate::Error::Stopped).
     pub(crate) fn new(
         vectors: Rows<'_>,
         coefficients: &[f64],
         q: usize,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Option<Self>> {
         let (m, d) = (vectors.rows(), vectors.cols());
         let stored: usize = (0..m).map(|i| vectors.stored(i)).sum();
@@ -71,9 +70,9 @@ impl Weights {
         let mut new =
             Self { outputs: q, features: d, columns, by_output: OnceLock::new(), by_column: OnceLock::new() };
         let values = if vectors.is_sparse() {
-            new.of_sparse(vectors, coefficients, monitor)?
+            new.of_sparse(vectors, coefficients, ctx)?
         } else {
-            of_dense(vectors, coefficients, q, monitor, par)?
+            of_dense(vectors, coefficients, q, ctx)?
         };
         if !values.iter().all(|v| v.is_finite()) {
             return Ok(None);
@@ -96,7 +95,7 @@ impl Weights {
         }
     }
 
-    fn of_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
+    fn of_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
         let (m, q) = (vectors.rows(), self.outputs);
         let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
         let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
@@ -109,8 +108,8 @@ impl Weights {
                 }
             });
             work += vectors.stored(i).saturating_mul(q);
-            if work > LOOK {
-                monitor.go_on("weights", i, m)?;
+            if work > WORK_PER_CHECK {
+                ctx.check("weights", i, m)?;
                 work = 0;
             }
         }
@@ -170,12 +169,11 @@ impl Weights {
 ///
 /// # Errors
 /// [`Error::Shape`] where there is not a line of coefficients for each vector, [`Error::Layout`] where they are not
-/// row-major, [`Error::Memory`], [`Error::Cancelled`].
+/// row-major, [`Error::Memory`], [`Error::Stopped`].
 pub fn linear_weights(
     vectors: Rows<'_>,
     coefficients: ArrayView2<'_, f64>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Array2<f64>> {
     let ((m, q), d) = (coefficients.dim(), vectors.cols());
     Error::check_len("rows of the coefficients (one for each vector)", vectors.rows(), m)?;
@@ -190,30 +188,24 @@ pub fn linear_weights(
             by_output: OnceLock::new(),
             by_column: OnceLock::new(),
         };
-        transposed(Some(&all.of_sparse(vectors, flat, monitor)?), d, q)
+        transposed(Some(&all.of_sparse(vectors, flat, ctx)?), d, q)
     } else {
-        of_dense(vectors, flat, q, monitor, par)
+        of_dense(vectors, flat, q, ctx)
     }?;
     Ok(Array2::from_shape_vec((q, d), weights).expect("a weight for each column of an output"))
 }
 
 /// (q, d), the outputs shared among threads.
-fn of_dense(
-    vectors: Rows<'_>,
-    coefficients: &[f64],
-    q: usize,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Vec<f64>> {
+fn of_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
     let (m, d) = (vectors.rows(), vectors.cols());
     let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
         sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).try_collect_vec()?;
-    let step = (LOOK / d.saturating_mul(q.div_ceil(par.threads())).max(1)).max(1);
+    let step = (WORK_PER_CHECK / d.saturating_mul(q.div_ceil(ctx.threads())).max(1)).max(1);
     for from in (0..m).step_by(step) {
-        monitor.go_on("weights", from, m)?;
-        par.for_each_chunk(&mut lines, 1, |j, line| {
+        ctx.check("weights", from, m)?;
+        ctx.for_each_chunk(&mut lines, 1, |j, line| {
             let (sums, rests) = &mut line[0];
             let mut values = Vec::new();
             for i in from..m.min(from + step) {
@@ -250,7 +242,6 @@ fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::{CsrView, IndexSlice, OwnedRows};
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, Kernel};
@@ -313,10 +304,10 @@ mod tests {
             {
                 let view = ExpansionView::new(Kernel::Linear, z_rows, coefficients.view(), &intercepts).unwrap();
                 let f = Evaluator::new(&view).unwrap();
-                let found = f.evaluate(x_rows, Par::Threads).unwrap();
+                let found = f.evaluate(x_rows, Context::default()).unwrap();
                 for i in 0..n {
                     let alone: Vec<f64> =
-                        f.evaluate(x_rows.gather(&[i]).unwrap().view(), Par::Sequential).unwrap().iter().copied().collect();
+                        f.evaluate(x_rows.gather(&[i]).unwrap().view(), Context::SEQUENTIAL).unwrap().iter().copied().collect();
                     for j in 0..q {
                         prop_assert_eq!(found[[i, j]].to_bits(), alone[j].to_bits());
                         let truth = exact(&z, &b, &x[i * d..(i + 1) * d], q, j) + intercepts[j];
@@ -326,8 +317,8 @@ mod tests {
                     }
                 }
             }
-            let w = linear_weights(zd, coefficients.view(), &Silent, Par::Sequential).unwrap();
-            prop_assert_eq!(w, linear_weights(zs.view(), coefficients.view(), &Silent, Par::Sequential).unwrap());
+            let w = linear_weights(zd, coefficients.view(), Context::SEQUENTIAL).unwrap();
+            prop_assert_eq!(w, linear_weights(zs.view(), coefficients.view(), Context::SEQUENTIAL).unwrap());
         }
     }
 
@@ -339,12 +330,12 @@ mod tests {
         let wide: Rows<'_> =
             CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &z, 1 << 40).unwrap().into();
         for rows in [dense, wide] {
-            let of = |b: &[f64]| Weights::new(rows, b, b.len(), &Silent, Par::Sequential).unwrap();
+            let of = |b: &[f64]| Weights::new(rows, b, b.len(), Context::SEQUENTIAL).unwrap();
             assert!(of(&[1.0, 1.0]).is_none() && of(&[f64::MAX]).is_none());
             assert_eq!(of(&[2.0]).unwrap().len(), 3);
         }
         let view = ExpansionView::new(Kernel::Linear, wide, ndarray::aview2(&[[2.0]]), &[0.5]).unwrap();
-        let f = Evaluator::new(&view).unwrap().evaluate(wide, Par::Sequential).unwrap();
+        let f = Evaluator::new(&view).unwrap().evaluate(wide, Context::SEQUENTIAL).unwrap();
         assert_eq!(f[[0, 0]], 28.5);
     }
 }

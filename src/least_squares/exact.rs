@@ -13,7 +13,7 @@
 use super::intercept::right_hand_sides;
 use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
@@ -40,30 +40,24 @@ pub fn bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
 /// Solves the problem for one alpha, with leave-one-out values where they are wanted.
 ///
 /// # Errors
-/// [`Error::NotPositiveDefinite`] where K + alpha I has a pivot that is not positive, [`Error::Cancelled`].
-pub fn solve(
-    problem: &Problem<'_>,
-    alpha: f64,
-    leave_one_out: bool,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Solution> {
+/// [`Error::NotPositiveDefinite`] where K + alpha I has a pivot that is not positive, [`Error::Stopped`].
+pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Context<'_>) -> Result<Solution> {
     let reach = problem.checked()?;
     check_alpha(alpha)?;
     if !leave_one_out && problem.rows.rows() >= SMALL {
         let refined = if problem.rows.is_f64() || !reach.is_single() {
-            refined::<f64>(problem, alpha, monitor, par)?
+            refined::<f64>(problem, alpha, ctx)?
         } else {
-            refined::<f32>(problem, alpha, monitor, par)?
+            refined::<f32>(problem, alpha, ctx)?
         };
         if let Some(solution) = refined {
             return Ok(solution);
         }
     }
-    let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
+    let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
     let diagonal = k.diagonal().try_collect_vec()?;
     k.shift(|i| problem.shift(alpha, i));
-    factored(problem, alpha, k, diagonal, leave_one_out, monitor, par)
+    factored(problem, alpha, k, diagonal, leave_one_out, ctx)
 }
 
 /// The solution with A = K + alpha I, which is lost.
@@ -73,40 +67,34 @@ pub(super) fn factored(
     mut k: Square<f64>,
     diagonal: Vec<f64>,
     leave_one_out: bool,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Solution> {
-    dense::factor(&mut k, monitor, par)?;
+    dense::factor(&mut k, ctx)?;
     let mut solved = right_hand_sides(problem)?;
     let (n, q) = solved.dim();
     let values = solved.as_slice_mut().expect(ROW_MAJOR);
     let mut panels = columns::to_panels::<f64>(values, n, q)?;
-    columns::solve(&k, &mut panels, par);
+    columns::solve(&k, &mut panels, ctx);
     columns::from_panels(&panels, values, n, q);
-    let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, monitor, par)).transpose()?;
+    let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, ctx)).transpose()?;
     Solution::new(problem, alpha, solved, diagonal, inverse)
 }
 
 /// A factor in single precision, refined; `None` where that does not reach the accuracy.
-fn refined<T: Real>(
-    problem: &Problem<'_>,
-    alpha: f64,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Option<Solution>> {
-    let k = kernel_matrix::<T>(problem.kernel, problem.rows, monitor, par)?;
-    let mut l = k.shifted::<f32>(|i| problem.shift(alpha, i), par)?;
-    match dense::factor(&mut l, monitor, par) {
+fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<Option<Solution>> {
+    let k = kernel_matrix::<T>(problem.kernel, problem.rows, ctx)?;
+    let mut l = k.shifted::<f32>(|i| problem.shift(alpha, i), ctx)?;
+    match dense::factor(&mut l, ctx) {
         Err(Error::NotPositiveDefinite { .. }) => return Ok(None),
         other => other?,
     }
     let right = right_hand_sides(problem)?;
     let (n, q) = right.dim();
     let mut solved = memory::try_zero_matrix("the solution", (n, q))?;
-    let apply = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
+    let apply = |p: &[f64], out: &mut [f64]| {
         let panels = columns::to_panels::<f64>(p, n, q)?;
         let mut product: Vec<f64> = memory::try_zeros("the solution", panels.len())?;
-        columns::multiply(&k, |i| problem.shift(alpha, i), &panels, &mut product, par)?;
+        columns::multiply(&k, |i| problem.shift(alpha, i), &panels, &mut product, ctx)?;
         columns::from_panels(&product, out, n, q);
         Ok(())
     };
@@ -118,7 +106,7 @@ fn refined<T: Real>(
         }
         let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
         let mut panels = columns::to_panels::<f32>(&memory::try_collect("the solution", scaled)?, n, q)?;
-        columns::solve(&l, &mut panels, par);
+        columns::solve(&l, &mut panels, ctx);
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);
         Ok(())
@@ -128,10 +116,10 @@ fn refined<T: Real>(
     let rounding = 2.0 * f64::EPSILON * (n as f64).sqrt();
     let limits = Limits { relative: 8.0 * rounding, backward: rounding, products: REFINEMENTS };
     let (right, values) = (right.as_slice().expect(ROW_MAJOR), solved.as_slice_mut().expect(ROW_MAJOR));
-    let outcome = conjugate::solve(right, values, q, limits, apply, precondition, monitor)?;
+    let outcome = conjugate::solve(right, values, q, limits, apply, precondition, ctx)?;
     match outcome.reason {
         StopReason::Converged => {}
-        StopReason::Interrupted | StopReason::MaxTime => return Err(Error::Cancelled),
+        reason @ (StopReason::Interrupted | StopReason::MaxTime) => return Err(Error::Stopped(reason)),
         // What rounding alone leaves is what a factor in double precision leaves, too.
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),

@@ -10,7 +10,7 @@
 
 use super::intercept::{coefficients_and_intercepts, right_hand_sides};
 use super::problem::Problem;
-use crate::control::{Monitor, StopReason};
+use crate::context::{Context, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
 use crate::memory::{self, TryCollect, TryToVec};
@@ -41,17 +41,16 @@ pub struct Ending {
     pub reason: StopReason,
 }
 
-/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns, monitor)` writes the product of the system's matrix, with
+/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
 /// weights that of S K S + alpha I, and p, `precondition(r, out, columns)` an approximation of what its inverse makes of r.
-/// The monitor has the budget of time.
 pub(super) fn conjugate_gradients(
     problem: &Problem<'_>,
     alpha: f64,
     roots: &Roots,
     stopping: Stopping,
-    apply: impl Fn(&[f64], &mut [f64], usize, &dyn Monitor) -> Result<()>,
+    apply: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
     precondition: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
     const ROW_MAJOR: &str = "made row-major";
     let mut right = right_hand_sides(problem)?;
@@ -63,9 +62,9 @@ pub(super) fn conjugate_gradients(
         solved.as_slice_mut().expect(ROW_MAJOR),
         columns,
         Limits { relative: stopping.tolerance, backward: 0.0, products: stopping.max_products },
-        |p, out, monitor| apply(p, out, columns, monitor),
+        |p, out| apply(p, out, columns),
         |r, out| precondition(r, out, columns),
-        monitor,
+        ctx,
     )?;
     roots.scale(0, solved.as_slice_mut().expect(ROW_MAJOR), columns);
     let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved)?;

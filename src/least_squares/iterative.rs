@@ -13,7 +13,7 @@
 
 use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
 use super::problem::{Problem, kernel_matrix, rows_at_once};
-use crate::control::{Budget, Monitor, Par, StopReason};
+use crate::context::{Budget, Context, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -24,11 +24,10 @@ use crate::memory::{self, TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product};
-use crate::watch::Reasoned;
 use ndarray::Array2;
 
-/// Kernel values times features between two looks at the monitor.
-const TICK: usize = 1_000_000_000;
+/// Kernel values times features between two checks of the monitor.
+const WORK_PER_CHECK: usize = 1_000_000_000;
 
 /// The points of the preconditioner.
 #[derive(Debug, Clone, Copy)]
@@ -55,14 +54,13 @@ pub struct IterativeSolution {
 /// Solves the problem for one alpha above zero.
 ///
 /// # Errors
-/// [`Error::Param`] for kernels that are not computed from rows, [`Error::Cancelled`] before there are coefficients.
+/// [`Error::Param`] for kernels that are not computed from rows, [`Error::Stopped`] before there are coefficients.
 pub fn solve(
     problem: &Problem<'_>,
     alpha: f64,
     stopping: Stopping,
     points: RandomPoints,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<IterativeSolution> {
     problem.check_iterative(alpha)?;
     let KernelFunction::BuiltIn(kernel) = problem.kernel else {
@@ -72,24 +70,22 @@ pub fn solve(
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
     let (rows, roots) = (problem.rows, Roots::new(problem)?);
-    let budget = Budget::new(monitor, None, stopping.max_time);
-    let monitor = Reasoned::new(&budget);
-    let made = Preconditioner::new(kernel, (rows, &roots), alpha, points, &monitor, par);
-    let preconditioner = match monitor.unless_stopped(made)? {
-        Ok(preconditioner) => preconditioner,
-        // The iteration ends at its first look.
-        Err(StopReason::MaxTime) => Preconditioner::none(alpha),
-        Err(_) => return Err(Error::Cancelled),
+    let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
+    let ctx = ctx.with_monitor(&budget);
+    let preconditioner = match Preconditioner::new(kernel, (rows, &roots), alpha, points, ctx) {
+        // The iteration ends at its first check.
+        Err(Error::Stopped(StopReason::MaxTime)) => Preconditioner::none(alpha),
+        other => other?,
     };
-    let product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, par };
+    let product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, ctx };
     let (coefficients, intercepts, ending) = conjugate_gradients(
         problem,
         alpha,
         &roots,
         stopping,
-        |p, out, q, monitor| product.apply(p, out, q, monitor),
-        |r, out, q| preconditioner.apply(r, out, q, par),
-        &monitor,
+        |p, out, q| product.apply(p, out, q),
+        |r, out, q| preconditioner.apply(r, out, q, ctx),
+        ctx,
     )?;
     Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows)?, ending })
 }
@@ -100,22 +96,22 @@ struct Product<'a> {
     rows: Rows<'a>,
     roots: &'a Roots,
     alpha: f64,
-    par: Par,
+    ctx: Context<'a>,
 }
 
 impl Product<'_> {
-    fn apply(&self, p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor) -> Result<()> {
+    fn apply(&self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
         let (n, d) = (self.rows.rows(), self.rows.cols());
         let zeros = try_vec![0.0; q]?;
         let scaled = self.roots.scaled(p, q)?;
         let evaluator =
             Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), &scaled)?, &zeros)?)?;
-        let block = (TICK / (n * (d + 16))).clamp(96, 16384);
+        let block = (WORK_PER_CHECK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
-            monitor.go_on("product", from, n)?;
+            self.ctx.check("product", from, n)?;
             let rows = self.rows.gather(&(from..to).try_collect_vec()?)?;
-            let mut values = flat(evaluator.evaluate(rows.view(), self.par)?);
+            let mut values = flat(evaluator.evaluate(rows.view(), self.ctx.silent())?);
             self.roots.scale(from, &mut values, q);
             for ((out, v), p) in out[from * q..to * q].iter_mut().zip(values).zip(&p[from * q..to * q]) {
                 *out = v + self.alpha * p;
@@ -144,8 +140,7 @@ impl Preconditioner {
         (rows, roots): (Rows<'_>, &Roots),
         alpha: f64,
         drawn: RandomPoints,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let (n, m) = (rows.rows(), drawn.count.min(rows.rows()));
         if m == 0 {
@@ -154,37 +149,37 @@ impl Preconditioner {
         let mut chosen = Random::new(drawn.seed).sample(n, m)?;
         chosen.sort_unstable();
         let points = rows.gather(&chosen)?;
-        let own = kernel_matrix::<f64>(kernel.into(), points.view(), monitor, par)?;
+        let own = kernel_matrix::<f64>(kernel.into(), points.view(), ctx)?;
         // Points that depend on each other: what is lost is lost for the preconditioner alone.
         let trace: f64 = own.diagonal().sum();
-        let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, par)?;
-        match dense::factor(&mut shifted, monitor, par) {
+        let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, ctx)?;
+        match dense::factor(&mut shifted, ctx) {
             // A kernel that is not positive definite gets none.
             Err(Error::NotPositiveDefinite { .. }) => return Ok(Self::none(alpha)),
             other => other?,
         }
-        let solver = RowSolver::new(&shifted, par)?;
-        let cross = PackedVectors::<f64>::new(kernel, points.view(), par)?;
+        let solver = RowSolver::new(&shifted, ctx)?;
+        let cross = PackedVectors::<f64>::new(kernel, points.view(), ctx)?;
         let stride = cross.stride();
         let mut features = memory::try_zeros("the preconditioner", n.saturating_mul(stride))?;
         let mut inner = Square::<f64>::new(m)?;
         let count = rows_at_once(m, 4096);
         for (block, lines) in features.chunks_mut(count * stride).enumerate() {
-            monitor.go_on("precondition", block * count, n)?;
-            cross.fill(rows, block * count, lines, par)?;
-            par.for_each_chunk(lines, 96 * stride, |_, lines| solver.substitute(lines, stride));
+            ctx.check("precondition", block * count, n)?;
+            cross.fill(rows, block * count, lines, ctx)?;
+            ctx.for_each_chunk(lines, 96 * stride, |_, lines| solver.substitute(lines, stride));
             roots.scale(block * count, lines, stride);
-            subtract_gram(&mut inner, lines, stride, par)?;
+            subtract_gram(&mut inner, lines, stride, ctx)?;
         }
         for v in inner.values_mut().iter_mut() {
             *v = -*v;
         }
         inner.shift(|_| alpha);
-        dense::factor(&mut inner, monitor, par)?;
+        dense::factor(&mut inner, ctx)?;
         Ok(Self { alpha, features, stride, factor: Some(inner) })
     }
 
-    fn apply(&self, r: &[f64], out: &mut [f64], q: usize, par: Par) -> Result<()> {
+    fn apply(&self, r: &[f64], out: &mut [f64], q: usize, ctx: Context<'_>) -> Result<()> {
         let Some(factor) = &self.factor else {
             out.copy_from_slice(r);
             return Ok(());
@@ -193,18 +188,18 @@ impl Preconditioner {
         let mut panels = columns::to_panels::<f64>(r, n, q)?;
         let mut inner = try_vec![0.0; panels.len() / n * m]?;
         for (r, t) in panels.chunks_exact(n * width).zip(inner.chunks_exact_mut(m * width)) {
-            par.for_each_chunk(t, 48 * width, |task, t| {
+            ctx.for_each_chunk(t, 48 * width, |task, t| {
                 let at = Layout { start: task * 48, row: 1, step: self.stride };
                 subtract_product(&self.features, at, (t.len() / width, n), r, t, width);
             });
         }
-        columns::solve(factor, &mut inner, par);
+        columns::solve(factor, &mut inner, ctx);
         // F'r came out with the other sign.
         for v in &mut inner {
             *v = -*v;
         }
         for (r, t) in panels.chunks_exact_mut(n * width).zip(inner.chunks_exact(m * width)) {
-            par.for_each_chunk(r, 192 * width, |task, r| {
+            ctx.for_each_chunk(r, 192 * width, |task, r| {
                 let at = Layout { start: task * 192 * self.stride, row: self.stride, step: 1 };
                 subtract_product(&self.features, at, (r.len() / width, m), t, r, width);
             });

@@ -11,7 +11,7 @@
 
 use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
 use super::problem::Problem;
-use crate::control::{Budget, Monitor, Par, Silent};
+use crate::context::{Budget, Context};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction};
@@ -23,8 +23,8 @@ use ndarray::Array2;
 const BY_COLUMN: &str = "the entries by their columns";
 /// Rows or columns of a task.
 const ROWS: usize = 256;
-/// Multiply-adds between two looks at the monitor: a few tenths of a second.
-const LOOK_WORK: usize = 100_000_000;
+/// Multiply-adds between two checks of the monitor: a few tenths of a second.
+const WORK_PER_CHECK: usize = 100_000_000;
 
 /// The weights of the features, and how the iteration ended.
 #[derive(Debug, Clone)]
@@ -45,17 +45,17 @@ pub fn solve(
     problem: &Problem<'_>,
     alpha: f64,
     stopping: Stopping,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<LinearSolution> {
     problem.check_iterative(alpha)?;
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
     let (rows, roots, columns) = (problem.rows, Roots::new(problem)?, Columns::new(problem.rows)?);
-    let budget = Budget::new(monitor, None, stopping.max_time);
+    let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
+    let timed = ctx.with_monitor(&budget);
     let rows_product = |first: usize, p: &[f64], inner: &[f64], out: &mut [f64], q: usize| {
-        par.for_each_chunk(out, ROWS * q, |task, out| {
+        ctx.for_each_chunk(out, ROWS * q, |task, out| {
             let first = first + task * ROWS;
             for (i, out) in (first..).zip(out.chunks_exact_mut(q)) {
                 let alpha = alpha / roots.root(i);
@@ -67,11 +67,11 @@ pub fn solve(
             roots.scale(first, out, q);
         });
     };
-    let apply = |p: &[f64], out: &mut [f64], q: usize, monitor: &dyn Monitor| {
-        let inner = columns.product(&roots.scaled(p, q)?, q, monitor, par)?;
+    let apply = |p: &[f64], out: &mut [f64], q: usize| {
+        let inner = columns.product(&roots.scaled(p, q)?, q, timed)?;
         let at_once = columns.lines_at_once(rows.rows(), q);
         for (part, out) in out.chunks_mut(at_once * q).enumerate() {
-            monitor.go_on("product", part * at_once, rows.rows())?;
+            timed.check("product", part * at_once, rows.rows())?;
             rows_product(part * at_once, p, &inner, out, q);
         }
         Ok(())
@@ -81,9 +81,9 @@ pub fn solve(
         Ok(())
     };
     let (coefficients, intercepts, ending) =
-        conjugate_gradients(problem, alpha, &roots, stopping, apply, precondition, &budget)?;
+        conjugate_gradients(problem, alpha, &roots, stopping, apply, precondition, timed)?;
     let q = problem.outputs();
-    let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, &Silent, par)?;
+    let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, ctx.silent())?;
     let weights = Array2::from_shape_vec((rows.cols(), q), weights).expect("a line for each feature");
     Ok(LinearSolution { weights, intercepts, ending })
 }
@@ -120,27 +120,27 @@ impl Columns {
         Ok(Self { starts, rows, values })
     }
 
-    /// Rows or columns, `count` in all, whose entries are visited between two looks at the monitor.
+    /// Rows or columns, `count` in all, whose entries are visited between two checks of the monitor.
     fn lines_at_once(&self, count: usize, q: usize) -> usize {
         let work = (self.values.len() * q).max(1).div_ceil(count.max(1));
-        (LOOK_WORK / work / ROWS).max(1) * ROWS
+        (WORK_PER_CHECK / work / ROWS).max(1) * ROWS
     }
 
     /// X'P, (d, q).
-    fn product(&self, p: &[f64], q: usize, monitor: &dyn Monitor, par: Par) -> Result<Vec<f64>> {
+    fn product(&self, p: &[f64], q: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
         let d = self.starts.len() - 1;
         let mut sums = memory::try_zeros("the weights of the features", d.saturating_mul(q))?;
         let at_once = self.lines_at_once(d, q);
         for (part, sums) in sums.chunks_mut(at_once * q).enumerate() {
-            monitor.go_on("product", part * at_once, d)?;
-            self.add_columns(part * at_once, p, sums, q, par);
+            ctx.check("product", part * at_once, d)?;
+            self.add_columns(part * at_once, p, sums, q, ctx);
         }
         Ok(sums)
     }
 
     /// X'P of some columns from `first` on.
-    fn add_columns(&self, first: usize, p: &[f64], sums: &mut [f64], q: usize, par: Par) {
-        par.for_each_chunk(sums, ROWS * q, |task, sums| {
+    fn add_columns(&self, first: usize, p: &[f64], sums: &mut [f64], q: usize, ctx: Context<'_>) {
+        ctx.for_each_chunk(sums, ROWS * q, |task, sums| {
             for (k, sums) in (first + task * ROWS..).zip(sums.chunks_exact_mut(q)) {
                 for entry in self.starts[k]..self.starts[k + 1] {
                     let i = self.rows[entry] as usize;
@@ -166,7 +166,7 @@ mod tests {
         let kernel = Kernel::Linear.into();
         let problem = Problem { kernel, rows, targets: targets.view(), fit_intercept: false, weights: None };
         let stopping = Stopping { tolerance: 1e-12, max_products: 500, max_time: None };
-        let solved = solve(&problem, alpha, stopping, &Silent, Par::Threads).unwrap();
+        let solved = solve(&problem, alpha, stopping, Context::default()).unwrap();
         for k in 0..d {
             for j in 0..q {
                 let mut sum = alpha * solved.weights[[k, j]];

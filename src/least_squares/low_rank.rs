@@ -16,7 +16,7 @@
 //! multiply-adds and m^3 / 6 to solve; memory m^2 and a block of rows.
 
 use super::problem::{check_alpha, kernel_matrix, rows_at_once};
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, Reach};
@@ -93,14 +93,13 @@ impl Sums {
     /// Adds rows with their targets; nothing is added where the work ends early.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Param`] for rows outside the kernel's domain, [`Error::Cancelled`].
+    /// [`Error::Shape`], [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
     pub fn add(
         &mut self,
         kernel: Kernel,
         vectors: Rows<'_>,
         piece: Piece<'_>,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         let Piece { rows: x, targets: y, weights } = piece;
         self.check(vectors.rows())?;
@@ -116,9 +115,9 @@ impl Sums {
             && Reach::of(kernel.into(), vectors)?.is_single()
             && Reach::of(kernel.into(), x)?.is_single();
         if single {
-            self.add_at(&PackedVectors::<f32>::new(kernel, vectors, par)?, piece, monitor, par)
+            self.add_at(&PackedVectors::<f32>::new(kernel, vectors, ctx)?, piece, ctx)
         } else {
-            self.add_at(&PackedVectors::<f64>::new(kernel, vectors, par)?, piece, monitor, par)
+            self.add_at(&PackedVectors::<f64>::new(kernel, vectors, ctx)?, piece, ctx)
         }
     }
 
@@ -126,8 +125,7 @@ impl Sums {
         &mut self,
         cross: &PackedVectors<T>,
         Piece { rows: x, targets, weights }: Piece<'_>,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         cross.check(x)?;
         let (n, m, q) = (x.rows(), self.columns.len(), self.targets.len());
@@ -145,13 +143,13 @@ impl Sums {
         let mut sums: Vec<f64> = memory::try_zeros(SUMS, m * (q + 1))?;
         let mut values: Vec<T> = memory::try_zeros(SUMS, at_once.min(n) * stride)?;
         for from in (0..n).step_by(at_once) {
-            monitor.go_on("sums", from, n)?;
+            ctx.check("sums", from, n)?;
             let count = (n - from).min(at_once);
             let values = &mut values[..count * stride];
-            cross.fill(x, from, values, par)?;
+            cross.fill(x, from, values, ctx)?;
             let (y, block) = (&y[from * (q + 1)..(from + count) * (q + 1)], &*values);
             // A vector's own sums: its column of the block against the targets, a chunk of vectors a task.
-            par.for_each_chunk(&mut sums, 64 * (q + 1), |task, sums| {
+            ctx.for_each_chunk(&mut sums, 64 * (q + 1), |task, sums| {
                 for (line, y) in block.chunks_exact(stride).zip(y.chunks_exact(q + 1)) {
                     for (sums, v) in sums.chunks_exact_mut(q + 1).zip(&line[task * 64..]) {
                         let v = v.to_f64();
@@ -167,7 +165,7 @@ impl Sums {
                     *v = *v * root;
                 }
             }
-            subtract_gram(&mut gram, values, stride, par)?;
+            subtract_gram(&mut gram, values, stride, ctx)?;
         }
         for i in 0..m {
             for (sum, v) in self.gram.row_mut(i).iter_mut().take(i + 1).zip(&gram.values()[i * lines..]) {
@@ -207,8 +205,7 @@ impl System {
         sums: &Sums,
         alpha: f64,
         fit_intercept: bool,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         check_alpha(alpha)?;
         let m = vectors.rows();
@@ -216,7 +213,7 @@ impl System {
         if sums.rows == 0 {
             return Err(Error::param("rows", 0, "at least 1 before a solution is asked for"));
         }
-        let mut own = kernel_matrix::<f64>(kernel.into(), vectors, monitor, par)?;
+        let mut own = kernel_matrix::<f64>(kernel.into(), vectors, ctx)?;
         let (stride, rows) = (own.stride(), sums.weight);
         let mean = || sums.columns.iter().map(|sum| sum / rows).try_collect_vec();
         let centred = fit_intercept.then(mean).transpose()?.map(|mean| (mean, rows));
@@ -231,8 +228,8 @@ impl System {
         // Where all kernel values are zero, so are the coefficients.
         let mut jitter = if largest == 0.0 { 1.0 } else { 0.0 };
         loop {
-            let mut factor = own.shifted::<f64>(|_| jitter, par)?;
-            match dense::factor(&mut factor, monitor, par) {
+            let mut factor = own.shifted::<f64>(|_| jitter, ctx)?;
+            match dense::factor(&mut factor, ctx) {
                 Ok(()) => return Ok(Self { factor, jitter, centred }),
                 // Eigenvalues of a product that are below its rounding.
                 Err(Error::NotPositiveDefinite { .. }) if alpha > 0.0 && jitter < 1e-9 * largest => {
@@ -247,14 +244,14 @@ impl System {
     ///
     /// # Errors
     /// [`Error::Param`] where they are not numbers.
-    pub fn solve(&self, sums: &Sums, par: Par) -> Result<(Array2<f64>, Vec<f64>)> {
+    pub fn solve(&self, sums: &Sums, ctx: Context<'_>) -> Result<(Array2<f64>, Vec<f64>)> {
         let (m, q) = sums.products.dim();
         let mean = |i: usize| self.centred.as_ref().map_or(0.0, |(mean, _)| mean[i]);
         let mut coefficients =
             try_matrix((m, q), |(i, j)| sums.products[[i, j]] - mean(i) * sums.targets[j])?;
         let values = coefficients.as_slice_mut().expect("made row-major");
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
-        columns::solve(&self.factor, &mut panels, par);
+        columns::solve(&self.factor, &mut panels, ctx);
         columns::from_panels(&panels, values, m, q);
         let mut intercepts = try_vec![0.0; q]?;
         if let Some((mean, rows)) = &self.centred {
@@ -281,21 +278,20 @@ impl System {
         kernel: Kernel,
         vectors: Rows<'_>,
         x: Rows<'_>,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
         let n = x.rows();
-        let cross = PackedVectors::<f64>::new(kernel, vectors, par)?;
+        let cross = PackedVectors::<f64>::new(kernel, vectors, ctx)?;
         cross.check(x)?;
-        let solver = RowSolver::new(&self.factor, par)?;
+        let solver = RowSolver::new(&self.factor, ctx)?;
         let (stride, m) = (cross.stride(), vectors.rows());
         let mut hat = try_with_capacity("leverages of the samples", n)?;
         let mut values: Vec<f64> = memory::try_zeros(SUMS, BLOCK.min(n) * stride)?;
         for from in (0..n).step_by(BLOCK) {
-            monitor.go_on("leave one out", from, n)?;
+            ctx.check("leave one out", from, n)?;
             let values = &mut values[..(n - from).min(BLOCK) * stride];
-            cross.fill(x, from, values, par)?;
-            par.for_each_chunk(values, 96 * stride, |_, rows| {
+            cross.fill(x, from, values, ctx)?;
+            ctx.for_each_chunk(values, 96 * stride, |_, rows| {
                 if let Some((mean, _)) = &self.centred {
                     for line in rows.chunks_exact_mut(stride) {
                         line.iter_mut().zip(mean).for_each(|(v, mean)| *v -= mean);

@@ -8,7 +8,7 @@ use super::exact::factored;
 use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
 use super::spectral::{Spectral, Spectrum};
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryToVec, try_with_capacity};
 
@@ -35,29 +35,28 @@ pub fn solve_path(
     alphas: &[f64],
     by_rate: bool,
     spectrum: Option<Spectrum<'_>>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<(Vec<PathPoint>, usize, Solution)> {
     problem.checked()?;
     for &alpha in alphas {
         check_alpha(alpha)?;
     }
-    let k = kernel_matrix::<f64>(problem.kernel, problem.rows, monitor, par)?;
+    let k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
     let diagonal = k.diagonal().try_collect_vec()?;
     let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
     let (mut points, mut refused) =
         (try_with_capacity("the points of a regularization path", alphas.len())?, None);
     for (place, &alpha) in alphas.iter().enumerate() {
-        monitor.go_on("path", place, alphas.len())?;
+        ctx.check("path", place, alphas.len())?;
         let known = match &spectral {
-            Some(spectral) => spectral.solve(problem, alpha, &diagonal, par)?,
+            Some(spectral) => spectral.solve(problem, alpha, &diagonal, ctx)?,
             None => None,
         };
-        let shifted = || k.shifted::<f64>(|i| problem.shift(alpha, i), par);
+        let shifted = || k.shifted::<f64>(|i| problem.shift(alpha, i), ctx);
         let solution = match known {
             Some(solution) => Ok(solution),
-            None => factored(problem, alpha, shifted()?, diagonal.try_to_vec()?, true, monitor, par),
+            None => factored(problem, alpha, shifted()?, diagonal.try_to_vec()?, true, ctx),
         };
         let solution = match solution {
             Err(error @ Error::NotPositiveDefinite { .. }) => {

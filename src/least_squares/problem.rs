@@ -1,6 +1,6 @@
 //! What every solver of this folder is given.
 
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Precision, Reach, gram_lower};
@@ -96,16 +96,15 @@ impl Problem<'_> {
 pub(super) fn kernel_matrix<T: Real>(
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Square<T>> {
     let mut k = Square::<T>::new(rows.rows()).map_err(|error| error.with_remedy(REMEDY))?;
     let stride = k.stride();
-    gram_lower(kernel, rows, k.values_mut(), stride, monitor, par)?;
+    gram_lower(kernel, rows, k.values_mut(), stride, ctx)?;
     Ok(k)
 }
 
-/// Rows whose products with each other are summed between two looks at the monitor, `m` numbers a row: some tenths of a
+/// Rows whose products with each other are summed between two checks of the monitor, `m` numbers a row: some tenths of a
 /// second, `most` where there are few numbers.
 pub(super) fn rows_at_once(m: usize, most: usize) -> usize {
     (4_000_000_000 / (m * m).max(1) / 96 * 96).clamp(96, most)

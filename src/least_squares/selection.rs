@@ -8,7 +8,7 @@
 //! Invariant: the diagonal of the remainder is never negative, and its sum falls. Cost n m^2 / 2 multiply-adds and n m
 //! kernel values, times the number of candidates for *trace*; memory n m numbers.
 
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelRows, Precision, Reach};
@@ -44,21 +44,20 @@ pub struct Candidates {
 ///
 /// # Errors
 /// [`Error::Param`](crate::Error::Param) for a kernel that is not computed from rows,
-/// [`Error::Cancelled`](crate::Error::Cancelled).
+/// [`Error::Stopped`](crate::Error::Stopped).
 pub fn select_points(
     kernel: Kernel,
     x: Rows<'_>,
     count: usize,
     candidates: Option<Candidates>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Points> {
     kernel.check()?;
     kernel.check_rows("X", x)?;
     Reach::of(kernel.into(), x)?.check("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).try_collect_vec()?;
-    let source = KernelRows::new(kernel, x, &all, Precision::Double, par)?;
+    let source = KernelRows::new(kernel, x, &all, Precision::Double, ctx)?;
     let mut left = source.diagonal(&all)?;
     let total: f64 = left.iter().sum();
     let most = count.min(n);
@@ -68,7 +67,7 @@ pub fn select_points(
     let enough = 1e-12 * total / n as f64;
     while points.rows.len() < most {
         let done = points.rows.len();
-        monitor.go_on("select", done, most)?;
+        ctx.check("select", done, most)?;
         let open: Vec<usize> = match &mut draws {
             None => (0..n)
                 .max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a)))
@@ -94,12 +93,12 @@ pub fn select_points(
         }
         let mut columns: Vec<f64> = memory::try_zeros("columns of candidates", open.len() * n)?;
         let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).try_collect_vec()?;
-        source.compute(&open, &mut lines, par)?;
+        source.compute(&open, &mut lines, ctx)?;
         let chosen: Vec<Vec<f64>> =
             open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).try_collect_results()?;
         let (factor_view, mut gains) = (&factor, try_vec![0.0; open.len()]?);
         for (column, chosen) in columns.chunks_exact_mut(n).zip(&chosen) {
-            par.for_each_chunk(column, ROWS, |task, column| {
+            ctx.for_each_chunk(column, ROWS, |task, column| {
                 for (i, v) in (task * ROWS..).zip(column) {
                     *v -= dot(&factor_view[i * most..i * most + done], chosen);
                 }
@@ -127,13 +126,12 @@ pub fn select_points(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::Rows;
 
     #[test]
     fn a_kernel_that_is_zero_has_one_point() {
         let x: Rows<'_> = Rows::from_shape((5, 2), &[0.0; 10]).unwrap();
-        let chosen = select_points(Kernel::Linear, x, 3, None, &Silent, Par::Sequential).unwrap();
+        let chosen = select_points(Kernel::Linear, x, 3, None, Context::SEQUENTIAL).unwrap();
         assert_eq!((chosen.rows, chosen.remaining), (vec![0], vec![0.0, 0.0]));
     }
 
@@ -144,11 +142,11 @@ mod tests {
         let x: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Rbf { gamma: 2.0 };
         for candidates in [None, Some(Candidates { count: 7, seed: 3 })] {
-            let chosen = select_points(kernel, x, n, candidates, &Silent, Par::Threads).unwrap();
+            let chosen = select_points(kernel, x, n, candidates, Context::default()).unwrap();
             assert!(chosen.rows.len() <= n / 2);
             assert!(chosen.remaining.windows(2).all(|w| w[1] <= w[0]));
             assert!(*chosen.remaining.last().unwrap() < 1e-6);
-            let again = select_points(kernel, x, n, candidates, &Silent, Par::Sequential).unwrap();
+            let again = select_points(kernel, x, n, candidates, Context::SEQUENTIAL).unwrap();
             assert_eq!(again.rows, chosen.rows);
         }
     }

@@ -16,7 +16,7 @@
 use super::intercept::right_hand_sides;
 use super::problem::Problem;
 use super::solution::Solution;
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use ndarray::{Array2, ArrayView2, s};
@@ -68,7 +68,7 @@ impl<'a> Spectral<'a> {
         problem: &Problem<'_>,
         alpha: f64,
         diagonal: &[f64],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Option<Solution>> {
         // Written so that an eigenvalue that is not a number is left to the factorisation, too.
         if !(self.least + alpha > self.rounding) {
@@ -82,7 +82,7 @@ impl<'a> Spectral<'a> {
         }
         // G (Y, 1), and the diagonal of G in the last place of each line.
         let mut lines = try_vec![0.0; n * (columns + 1)]?;
-        par.for_each_chunk(&mut lines, ROWS * (columns + 1), |task, lines| {
+        ctx.for_each_chunk(&mut lines, ROWS * (columns + 1), |task, lines| {
             for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(columns + 1)) {
                 let (sums, own) = line.split_at_mut(columns);
                 let weight = problem.weight(i);

@@ -7,7 +7,7 @@
 //! multiply-adds a column, and the lower triangle read once a panel.
 
 use super::dense::{BLOCK, ROWS, SMALL, Square};
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
@@ -45,7 +45,7 @@ pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usi
 }
 
 /// Solves L L' X = B in place for panels of right-hand sides in any precision.
-pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par) {
+pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) {
     let width = panel_width::<T>();
     let (n, stride, values) = (l.len(), l.stride(), l.values());
     if n == 0 {
@@ -63,17 +63,17 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par)
                 subtract_product(values, at, (to - end, end - first), mine, rest, width);
             }
             let mine = &above[from * width..];
-            par.for_each_chunk(below, 2 * ROWS * width, |task, out| {
+            ctx.for_each_chunk(below, 2 * ROWS * width, |task, out| {
                 let at = Layout { start: (to + 2 * task * ROWS) * stride + from, row: stride, step: 1 };
                 subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
             });
         }
     }
-    solve_transposed(l, panels, par);
+    solve_transposed(l, panels, ctx);
 }
 
 /// Solves L' X = B in place, as [`solve`].
-pub(crate) fn solve_transposed<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], par: Par) {
+pub(crate) fn solve_transposed<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) {
     let width = panel_width::<T>();
     let (n, stride, values) = (l.len(), l.stride(), l.values());
     if n == 0 {
@@ -92,7 +92,7 @@ pub(crate) fn solve_transposed<A: Real, T: Real>(l: &Square<A>, panels: &mut [T]
                 subtract_product(values, at, (first - from, end - first), mine, left, width);
             }
             let mine = &rest[..(to - from) * width];
-            par.for_each_chunk(above, 2 * ROWS * width, |task, out| {
+            ctx.for_each_chunk(above, 2 * ROWS * width, |task, out| {
                 let at = Layout { start: from * stride + 2 * task * ROWS, row: 1, step: stride };
                 subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
             });
@@ -109,7 +109,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
     diagonal: impl Fn(usize) -> f64 + Sync,
     x: &[T],
     out: &mut [T],
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<()> {
     let width = panel_width::<T>();
     let (n, stride, values) = (a.len(), a.stride(), a.values());
@@ -123,7 +123,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         if group + 1 == GROUPS { n } else { (share as usize).next_multiple_of(ROWS).min(n) }
     };
     let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).try_collect_vec()?;
-    par.try_for_each_chunk(&mut sums, 1, |group, sums| {
+    ctx.try_for_each_chunk(&mut sums, 1, |group, sums| {
         let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
         if from == to {
             return Ok(());
@@ -160,7 +160,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         Ok(())
     })?;
     for (p, (x, out)) in x.chunks_exact(n * width).zip(out.chunks_exact_mut(n * width)).enumerate() {
-        par.for_each_chunk(out, ROWS * width, |task, out| {
+        ctx.for_each_chunk(out, ROWS * width, |task, out| {
             let first = task * ROWS;
             for (i, (out, x)) in
                 (first..).zip(out.chunks_exact_mut(width).zip(x[first * width..].chunks_exact(width)))

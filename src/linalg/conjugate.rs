@@ -10,12 +10,9 @@
 //!
 //! All allocations are small: one number per right-hand side, beside what is asked for.
 
-use std::ops::ControlFlow;
-
-use crate::control::{Monitor, Progress, StopReason};
+use crate::context::{Context, Progress, StopReason};
 use crate::error::Result;
 use crate::memory;
-use crate::watch::Reasoned;
 
 /// When the iteration ends: where every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
 /// Rayleigh quotient seen for ||A||, or all products are spent.
@@ -72,22 +69,20 @@ fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
 
 /// Improves `x` (n, q) until the iteration ends.
 ///
-/// `apply(p, out, monitor)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
+/// `apply(p, out)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
 ///
 /// # Errors
-/// Those of `apply` and `precondition`; where the monitor stops `apply`, that is the end of the iteration.
+/// Those of `apply` and `precondition`, but for [`Error::Stopped`](crate::Error::Stopped) from `apply`, which ends the
+/// iteration.
 pub(crate) fn solve(
     b: &[f64],
     x: &mut [f64],
     q: usize,
     limits: Limits,
-    mut apply: impl FnMut(&[f64], &mut [f64], &dyn Monitor) -> Result<()>,
+    mut apply: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
     mut precondition: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<Outcome> {
-    let monitor = Reasoned::new(monitor);
-    // The product, or why it was stopped.
-    let mut apply = |p: &[f64], out: &mut [f64]| monitor.unless_stopped(apply(p, out, &monitor));
     let size: Vec<f64> = dots(b, b, q).into_iter().map(f64::sqrt).collect();
     let relative = |r: &[f64]| -> Vec<f64> {
         let of_size = |(r, b): (&f64, &f64)| if *b > 0.0 { r.sqrt() / b } else { 0.0 };
@@ -102,7 +97,7 @@ pub(crate) fn solve(
     let mut residuals = relative(&r);
     'restarts: for restart in 0..=RESTARTS {
         if x.iter().any(|&x| x != 0.0) {
-            if let Err(why) = apply(x, &mut ap)? {
+            if let Some(why) = StopReason::from_result(apply(x, &mut ap))? {
                 (reason, residuals) = (why, relative(&r));
                 break;
             }
@@ -142,7 +137,7 @@ pub(crate) fn solve(
             }
             let progress =
                 Progress { phase: "conjugate gradients", done: products, total: None, gap, steps: products };
-            if let ControlFlow::Break(why) = monitor.tick(&progress) {
+            if let Some(why) = StopReason::from_result(ctx.tick(&progress))? {
                 (reason, residuals) = (why, relative(&r));
                 break 'restarts;
             }
@@ -154,7 +149,7 @@ pub(crate) fn solve(
                 reason = StopReason::Stalled;
                 break;
             }
-            if let Err(why) = apply(&p, &mut ap)? {
+            if let Some(why) = StopReason::from_result(apply(&p, &mut ap))? {
                 (reason, residuals) = (why, relative(&r));
                 break 'restarts;
             }
@@ -197,7 +192,8 @@ pub(crate) fn solve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
+    use crate::context::Monitor;
+    use std::ops::ControlFlow;
 
     #[test]
     fn an_iteration_that_gets_nowhere_ends_and_does_not_call_itself_converged() {
@@ -211,13 +207,13 @@ mod tests {
         for kind in 0..3 {
             let mut random = crate::random::Random::new(5);
             let mut x = vec![0.0; b.len()];
-            let times = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
+            let times = |p: &[f64], out: &mut [f64]| {
                 for (out, p) in out.iter_mut().zip(p) {
                     *out = [f64::NAN, 0.0, p * (0.01 + random.uniform())][kind];
                 }
                 Ok(())
             };
-            let outcome = solve(&b, &mut x, 1, limits, times, same, &Silent).unwrap();
+            let outcome = solve(&b, &mut x, 1, limits, times, same, Context::default()).unwrap();
             assert_eq!(outcome.reason, StopReason::Stalled, "{kind}");
         }
     }
@@ -241,17 +237,19 @@ mod tests {
         };
         let mut stops = 0;
         for ticks in 1..50 {
+            let monitor = After(ticks.into());
+            let ctx = Context::default().with_monitor(&monitor);
             let mut x = vec![0.0; b.len()];
-            let times = |p: &[f64], out: &mut [f64], monitor: &dyn Monitor| {
+            let times = |p: &[f64], out: &mut [f64]| {
                 for half in 0..2 {
-                    monitor.go_on("product", half, 2)?;
+                    ctx.check("product", half, 2)?;
                     for i in half * 20..half * 20 + 20 {
                         out[i] = (1 + i % 7) as f64 * p[i];
                     }
                 }
                 Ok(())
             };
-            let outcome = solve(&b, &mut x, 1, limits, times, same, &After(ticks.into())).unwrap();
+            let outcome = solve(&b, &mut x, 1, limits, times, same, ctx).unwrap();
             stops += u64::from(outcome.reason == StopReason::MaxTime);
             let missing = x.iter().zip(&b).enumerate().map(|(i, (x, b))| b - (1 + i % 7) as f64 * x);
             let size = b.iter().map(|b| b * b).sum::<f64>();
@@ -268,7 +266,7 @@ mod tests {
         let b: Vec<f64> = (0..n * q).map(|i| if i % q == 2 { 0.0 } else { (i as f64).sin() }).collect();
         let mut x = vec![0.0; n * q];
         let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
-        let times = |p: &[f64], out: &mut [f64], _: &dyn Monitor| {
+        let times = |p: &[f64], out: &mut [f64]| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = values[i / q % 4] * p[i];
             }
@@ -278,7 +276,7 @@ mod tests {
             out.copy_from_slice(r);
             Ok(())
         };
-        let outcome = solve(&b, &mut x, q, limits, times, same, &Silent).unwrap();
+        let outcome = solve(&b, &mut x, q, limits, times, same, Context::default()).unwrap();
         assert_eq!(outcome.reason, StopReason::Converged);
         assert!(outcome.products <= 6, "{outcome:?}");
         for (i, x) in x.iter().enumerate() {

@@ -7,7 +7,7 @@
 //! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Cost n^3 / 6
 //! multiply-adds for the factor, as many for the inverse, n^2 for each right-hand side.
 
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{self, Arena, HEADROOM, TryCollect, try_vec};
 use crate::simd::Real;
@@ -22,8 +22,8 @@ pub(super) const BLOCK: usize = 256;
 pub(super) const SMALL: usize = 64;
 /// Rows of a task.
 pub(super) const ROWS: usize = 96;
-/// Multiply-adds between two looks at the monitor.
-const TICK: usize = 2_000_000_000;
+/// Multiply-adds between two checks of the monitor.
+const WORK_PER_CHECK: usize = 2_000_000_000;
 
 /// An (n, n) matrix in lines that are a whole number of panels long.
 pub(crate) struct Square<T> {
@@ -92,11 +92,11 @@ impl<T: Real> Square<T> {
     pub(crate) fn shifted<U: Real>(
         &self,
         shift: impl Fn(usize) -> f64 + Sync,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Square<U>> {
         let mut out = Square::<U>::new(self.n)?;
         let (stride, from, values) = (out.stride, self.stride, self.values());
-        par.for_each_chunk(out.values_mut(), ROWS * stride, |task, lines| {
+        ctx.for_each_chunk(out.values_mut(), ROWS * stride, |task, lines| {
             for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(stride)) {
                 for (out, value) in line.iter_mut().zip(&values[i * from..=i * from + i]) {
                     *out = U::from_f64(value.to_f64());
@@ -111,15 +111,15 @@ impl<T: Real> Square<T> {
 /// Replaces the lower triangle by L. What is above it is lost.
 ///
 /// # Errors
-/// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Cancelled`].
-pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par) -> Result<()> {
+/// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Stopped`].
+pub(crate) fn factor<T: Real>(a: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
     let (n, stride) = (a.n, a.stride);
     let largest =
         a.diagonal().fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
     let values = a.values.values_mut();
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK) {
-        monitor.go_on("factor", from, n)?;
+        ctx.check("factor", from, n)?;
         let to = n.min(from + BLOCK);
         let (done, below) = values.split_at_mut(to * stride);
         factor_block(&mut done[from * stride..], stride, from, to - from)
@@ -128,13 +128,13 @@ pub(crate) fn factor<T: Real>(a: &mut Square<T>, monitor: &dyn Monitor, par: Par
             break;
         }
         let block = BlockFactor::new(&done[from * stride..], stride, from, to - from);
-        par.for_each_chunk(below, ROWS * stride, |_, rows| block.substitute(rows, stride, from));
-        pack(below, stride, n - to, from, to - from, &mut panels, par)?;
+        ctx.for_each_chunk(below, ROWS * stride, |_, rows| block.substitute(rows, stride, from));
+        pack(below, stride, n - to, from, to - from, &mut panels, ctx)?;
         let (width, depth) = (panel_width::<T>(), to - from);
-        let at_once = (TICK / (depth * (n - to))).next_multiple_of(ROWS).max(ROWS * par.threads());
+        let at_once = (WORK_PER_CHECK / (depth * (n - to))).next_multiple_of(ROWS).max(ROWS * ctx.threads());
         for (group, below) in below.chunks_mut(at_once * stride).enumerate() {
-            monitor.go_on("factor", from, n)?;
-            par.for_each_chunk(below, ROWS * stride, |task, rows| {
+            ctx.check("factor", from, n)?;
+            ctx.for_each_chunk(below, ROWS * stride, |task, rows| {
                 let count = rows.len() / stride;
                 let last = group * at_once + task * ROWS + count;
                 for (p, panel) in panels.chunks_exact(depth * width).enumerate().take(last.div_ceil(width)) {
@@ -154,13 +154,13 @@ fn pack<T: Real>(
     from: usize,
     depth: usize,
     panels: &mut Vec<T>,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<()> {
     let width = panel_width::<T>();
     let size = depth * width;
     panels.clear();
     memory::try_resize(MATRIX, panels, count.div_ceil(width) * size, T::ZERO)?;
-    pack_into(rows, stride, count, from, depth, panels, par);
+    pack_into(rows, stride, count, from, depth, panels, ctx);
     Ok(())
 }
 
@@ -175,7 +175,7 @@ fn pack_block<T: Real>(
 ) {
     panels.clear();
     panels.resize(count.next_multiple_of(panel_width::<T>()) * depth, T::ZERO);
-    pack_into(rows, stride, count, from, depth, panels, Par::Sequential);
+    pack_into(rows, stride, count, from, depth, panels, Context::SEQUENTIAL);
 }
 
 /// As [`pack`] into zeros.
@@ -186,12 +186,12 @@ fn pack_into<T: Real>(
     from: usize,
     depth: usize,
     panels: &mut [T],
-    par: Par,
+    ctx: Context<'_>,
 ) {
     let width = panel_width::<T>();
     let size = depth * width;
     if size > 0 {
-        par.for_each_chunk(panels, size, |p, panel| {
+        ctx.for_each_chunk(panels, size, |p, panel| {
             for j in 0..width.min(count - p * width) {
                 let line = &rows[(p * width + j) * stride + from..][..depth];
                 for (out, &v) in panel.chunks_exact_mut(width).zip(line) {
@@ -315,14 +315,14 @@ impl<T: Real> RowSolver<T> {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(crate) fn new(l: &Square<T>, par: Par) -> Result<Self> {
+    pub(crate) fn new(l: &Square<T>, ctx: Context<'_>) -> Result<Self> {
         let (n, stride, values) = (l.n, l.stride, l.values());
         let blocks = (0..n).step_by(BLOCK).map(|from| {
             let size = (n - from).min(BLOCK);
             let own = &values[from * stride..];
             let left = (0..from).step_by(BLOCK).map(|depth| {
                 let mut panels = Vec::new();
-                pack(own, stride, size, depth, BLOCK, &mut panels, par)?;
+                pack(own, stride, size, depth, BLOCK, &mut panels, ctx)?;
                 Ok(panels)
             });
             memory::check_available(MATRIX, HEADROOM)?;
@@ -354,21 +354,21 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     a: &mut Square<T>,
     k: &[A],
     stride: usize,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<()> {
     let (m, lines, width) = (a.n, a.stride, panel_width::<T>());
     for k in k.chunks(BLOCK * stride) {
         let depth = k.len() / stride;
         let size = depth * width;
         let mut panels: Vec<T> = memory::try_zeros(MATRIX, m.div_ceil(width) * size)?;
-        par.for_each_chunk(&mut panels, size, |p, panel| {
+        ctx.for_each_chunk(&mut panels, size, |p, panel| {
             for (out, line) in panel.chunks_exact_mut(width).zip(k.chunks_exact(stride)) {
                 for (out, v) in out.iter_mut().zip(&line[p * width..m.min((p + 1) * width)]) {
                     *out = T::from_f64(v.to_f64());
                 }
             }
         });
-        par.for_each_chunk(a.values_mut(), ROWS / 2 * lines, |task, rows| {
+        ctx.for_each_chunk(a.values_mut(), ROWS / 2 * lines, |task, rows| {
             let (first, count) = (task * ROWS / 2, rows.len() / lines);
             for (p, panel) in panels.chunks_exact(size).enumerate().take((first + count).div_ceil(width)) {
                 let at = Layout { start: first, row: 1, step: stride };
@@ -382,12 +382,8 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
 /// The diagonal of (L L')^-1; M' = L^-T goes above the diagonal of `l`.
 ///
 /// # Errors
-/// [`Error::Cancelled`].
-pub(crate) fn inverse_diagonal<T: Real>(
-    l: &mut Square<T>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Vec<f64>> {
+/// [`Error::Stopped`].
+pub(crate) fn inverse_diagonal<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let (n, stride, width) = (l.n, l.stride, panel_width::<T>());
     let values = l.values.values_mut();
     let mut panels = Vec::new();
@@ -400,12 +396,13 @@ pub(crate) fn inverse_diagonal<T: Real>(
         let depths: Vec<usize> = (0..from).step_by(BLOCK).collect(); // small: one number per block
         panels.resize(depths.len(), Vec::new());
         for (&depth, panels) in depths.iter().zip(&mut panels) {
-            pack(own, stride, size, depth, BLOCK, panels, par)?;
+            pack(own, stride, size, depth, BLOCK, panels, ctx)?;
         }
-        let at_once = (TICK / (size * from.max(1))).next_multiple_of(ROWS).max(ROWS * par.threads());
+        let at_once =
+            (WORK_PER_CHECK / (size * from.max(1))).next_multiple_of(ROWS).max(ROWS * ctx.threads());
         for (group, above) in above.chunks_mut(at_once * stride).enumerate() {
-            monitor.go_on("inverse", from, n)?;
-            par.for_each_chunk(above, ROWS * stride, |task, rows| {
+            ctx.check("inverse", from, n)?;
+            ctx.for_each_chunk(above, ROWS * stride, |task, rows| {
                 let (first, count) = (group * at_once + task * ROWS, rows.len() / stride);
                 for line in rows.chunks_exact_mut(stride) {
                     line[from..to.next_multiple_of(width).min(stride)].fill(T::ZERO);
@@ -428,7 +425,7 @@ pub(crate) fn inverse_diagonal<T: Real>(
         }
     }
     let mut diagonal = try_vec![0.0; n]?;
-    par.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
+    ctx.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
         for (i, out) in (task * ROWS..).zip(diagonal) {
             let line = &values[i * stride..i * stride + n];
             let pivot = line[i].to_f64();
@@ -477,7 +474,6 @@ fn subtract_inverse<T: Real>(
 mod tests {
     use super::super::columns::{from_panels, multiply, solve, to_panels};
     use super::*;
-    use crate::control::Silent;
 
     /// exp(-|i - j| / 20) + noise on the diagonal: positive definite, far from diagonal.
     fn example<T: Real>(n: usize) -> Square<T> {
@@ -496,24 +492,24 @@ mod tests {
     fn factor_solution_and_inverse_at_every_size() {
         for n in [1, 2, 31, 64, 65, 200, 256, 257, 530] {
             let a = example::<f64>(n);
-            let mut l = a.shifted::<f64>(|_| 0.25, Par::Threads).unwrap();
-            factor(&mut l, &Silent, Par::Threads).unwrap();
+            let mut l = a.shifted::<f64>(|_| 0.25, Context::default()).unwrap();
+            factor(&mut l, Context::default()).unwrap();
             let q = 19;
             let x: Vec<f64> = (0..n * q).map(|i| (i as f64 * 0.31).sin()).collect();
             let panels = to_panels::<f64>(&x, n, q).unwrap();
             let mut b = vec![0.0; panels.len()];
-            multiply(&a, |_| 0.25, &panels, &mut b, Par::Threads).unwrap();
-            solve(&l, &mut b, Par::Threads);
+            multiply(&a, |_| 0.25, &panels, &mut b, Context::default()).unwrap();
+            solve(&l, &mut b, Context::default());
             assert!(b.iter().zip(&panels).all(|(b, x)| (b - x).abs() < 1e-10), "{n}");
             let mut back = vec![0.0; n * q];
             from_panels(&b, &mut back, n, q);
             assert!(back.iter().zip(&x).all(|(b, x)| (b - x).abs() < 1e-10));
-            let diagonal = inverse_diagonal(&mut l, &Silent, Par::Threads).unwrap();
+            let diagonal = inverse_diagonal(&mut l, Context::default()).unwrap();
             for i in (0..n).step_by(n / 7 + 1) {
                 let mut unit = vec![0.0; n];
                 unit[i] = 1.0;
                 let mut e = to_panels::<f64>(&unit, n, 1).unwrap();
-                solve(&l, &mut e, Par::Sequential);
+                solve(&l, &mut e, Context::SEQUENTIAL);
                 from_panels(&e, &mut unit, n, 1);
                 assert!((unit[i] - diagonal[i]).abs() < 1e-10, "{n} {i} {} {}", unit[i], diagonal[i]);
             }
@@ -528,16 +524,16 @@ mod tests {
             let k: Vec<f64> =
                 (0..n * stride).map(|i| (i as f64 * 0.7 + (i * i) as f64 * 1e-3).sin()).collect();
             let mut a = Square::<f64>::new(m).unwrap();
-            subtract_gram(&mut a, &k, stride, Par::Threads).unwrap();
+            subtract_gram(&mut a, &k, stride, Context::default()).unwrap();
             let lines = a.stride();
             for (i, j) in [(0, 0), (m - 1, 0), (m - 1, m - 1), (m / 2, m / 3)] {
                 let sum: f64 = (0..n).map(|t| k[t * stride + i] * k[t * stride + j]).sum();
                 assert!((a.values()[i * lines + j] + sum).abs() < 1e-9);
             }
-            let mut l = example::<f64>(m).shifted::<f64>(|_| 0.0, Par::Sequential).unwrap();
-            factor(&mut l, &Silent, Par::Threads).unwrap();
+            let mut l = example::<f64>(m).shifted::<f64>(|_| 0.0, Context::SEQUENTIAL).unwrap();
+            factor(&mut l, Context::default()).unwrap();
             let mut x = k.clone();
-            RowSolver::new(&l, Par::Threads).unwrap().substitute(&mut x, stride);
+            RowSolver::new(&l, Context::default()).unwrap().substitute(&mut x, stride);
             for t in [0, n / 2, n - 1] {
                 for i in 0..m {
                     let line = &l.values()[i * lines..=i * lines + i];
@@ -550,13 +546,13 @@ mod tests {
 
     #[test]
     fn threads_do_not_change_a_bit() {
-        let factored = |par| {
+        let factored = |ctx: Context<'_>| {
             let mut l = example::<f32>(700);
-            factor(&mut l, &Silent, par).unwrap();
-            let diagonal = inverse_diagonal(&mut l, &Silent, par).unwrap();
+            factor(&mut l, ctx).unwrap();
+            let diagonal = inverse_diagonal(&mut l, ctx).unwrap();
             (l.values().to_vec(), diagonal)
         };
-        assert_eq!(factored(Par::Sequential), factored(Par::Threads));
+        assert_eq!(factored(Context::SEQUENTIAL), factored(Context::default()));
     }
 
     #[test]
@@ -564,7 +560,7 @@ mod tests {
         let mut a = example::<f64>(300);
         let stride = a.stride();
         a.values_mut()[270 * stride + 270] = -1.0;
-        let refused = factor(&mut a, &Silent, Par::Sequential);
+        let refused = factor(&mut a, Context::SEQUENTIAL);
         assert!(matches!(refused, Err(Error::NotPositiveDefinite { index: 270, .. })));
     }
 }

@@ -4,13 +4,11 @@
 //! The rows chosen are a basis: what remains of the diagonal is the squared distance of every row from their span.
 //! Cost m r^2.
 
-use crate::control::StopReason;
+use crate::context::{StopReason, WorkCounter};
 use crate::error::Result;
 use crate::largest::largest;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::blas::dot;
-use crate::watch::Watch;
-use std::ops::ControlFlow;
 
 /// The rows chosen, in order, L row-major with as many columns, and why they are fewer where the monitor has said so.
 pub(crate) fn pivoted(
@@ -18,7 +16,7 @@ pub(crate) fn pivoted(
     m: usize,
     most: usize,
     tolerance: f64,
-    watch: &mut Watch<'_>,
+    counter: &mut WorkCounter<'_>,
 ) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
     let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).try_collect_vec()?;
     let enough = tolerance * distance.iter().copied().fold(0.0, f64::max);
@@ -26,8 +24,8 @@ pub(crate) fn pivoted(
     let mut order = Vec::new();
     let mut stopped = None;
     while order.len() < most.min(m) {
-        if let ControlFlow::Break(reason) = watch.look((m * (order.len() + 8)) as u64) {
-            stopped = Some(reason);
+        stopped = StopReason::from_result(counter.charge((m * (order.len() + 8)) as u64))?;
+        if stopped.is_some() {
             break;
         }
         let best = largest(distance.iter().copied());
@@ -55,6 +53,7 @@ pub(crate) fn pivoted(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
 
     #[test]
     fn rank_is_found_and_the_product_is_the_matrix() {
@@ -62,7 +61,7 @@ mod tests {
         let x: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.77 + (i * i) as f64 * 0.013).sin()).collect();
         let a: Vec<f64> =
             (0..m * m).map(|i| dot(&x[i / m * d..(i / m + 1) * d], &x[i % m * d..(i % m + 1) * d])).collect();
-        let (order, l, _) = pivoted(&a, m, m, 1e-12, &mut Watch::silent()).unwrap();
+        let (order, l, _) = pivoted(&a, m, m, 1e-12, &mut Context::default().counter("", 0)).unwrap();
         assert_eq!(order.len(), d);
         for i in 0..m {
             for j in 0..m {
@@ -70,7 +69,7 @@ mod tests {
                 assert!((product - a[i * m + j]).abs() < 1e-12);
             }
         }
-        assert_eq!(pivoted(&a, m, 2, 0.0, &mut Watch::silent()).unwrap().0.len(), 2);
-        assert!(pivoted(&[0.0; 9], 3, 3, 0.0, &mut Watch::silent()).unwrap().0.is_empty());
+        assert_eq!(pivoted(&a, m, 2, 0.0, &mut Context::default().counter("", 0)).unwrap().0.len(), 2);
+        assert!(pivoted(&[0.0; 9], 3, 3, 0.0, &mut Context::default().counter("", 0)).unwrap().0.is_empty());
     }
 }

@@ -10,11 +10,10 @@
 
 use super::basis::Basis;
 use super::loss::{Derivative, Objective};
-use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::context::{Context, Progress};
 use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
-use std::ops::ControlFlow;
 
 /// A slope that is this share of the first one is none.
 const SLOPE: f64 = 1e-7;
@@ -34,14 +33,13 @@ pub(super) struct Backfit<'a> {
     /// sqrt(w), by which Q b is divided.
     pub(super) scale: Option<&'a [f64]>,
     pub(super) progress: Progress,
-    pub(super) monitor: &'a dyn Monitor,
-    pub(super) par: Par,
+    pub(super) ctx: Context<'a>,
 }
 
 impl Backfit<'_> {
     fn outputs(&self, b: &[f64], l: usize) -> Result<Vec<f64>> {
         let mut out = try_vec![0.0; l]?;
-        self.basis.add(b, &mut out, self.par)?;
+        self.basis.add(b, &mut out, self.ctx)?;
         unscale(self.scale, &mut out);
         Ok(out)
     }
@@ -50,17 +48,19 @@ impl Backfit<'_> {
     fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Result<Vec<f64>> {
         let mut rows = objective.rows(Derivative::First, f).try_to_vec()?;
         unscale(self.scale, &mut rows);
-        self.basis.products(&rows, self.par)
+        self.basis.products(&rows, self.ctx)
     }
 
-    /// Improves `b`, and f (l,) with it. A reason where the monitor wants to stop: b and f are then as good as they have
-    /// become.
+    /// Improves `b`, and f (l,) with it.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped), after which b and f are as good as they have become.
     pub(super) fn improve(
         &self,
         objective: &mut Objective<'_>,
         b: &mut [f64],
         f: &mut Vec<f64>,
-    ) -> Result<Option<StopReason>> {
+    ) -> Result<()> {
         let l = f.len();
         let start = self.slope(objective, &try_vec![0.0; l]?)?;
         let enough = SLOPE * dot(&start, &start).sqrt();
@@ -70,7 +70,7 @@ impl Backfit<'_> {
             let slope = self.slope(objective, f)?;
             let size = dot(&slope, &slope).sqrt();
             if !(size > enough) {
-                return Ok(None);
+                return Ok(());
             }
             let mut second = try_vec![0.0; l]?;
             objective.loss.fill(Derivative::Second, objective.y, f, &mut second);
@@ -83,10 +83,7 @@ impl Backfit<'_> {
             for _ in 0..DAMPINGS {
                 let used = f64::max(damping, least);
                 let forcing = (size / enough * SLOPE).sqrt().clamp(1e-4, 0.1);
-                let step = match self.conjugate_gradients(&second, used, &slope, forcing)? {
-                    ControlFlow::Continue(step) => step,
-                    ControlFlow::Break(reason) => return Ok(Some(reason)),
-                };
+                let step = self.conjugate_gradients(&second, used, &slope, forcing)?;
                 let mut trial = b.try_to_vec()?;
                 axpy(1.0, &step, &mut trial);
                 let shifted = self.outputs(&trial, l)?;
@@ -102,34 +99,26 @@ impl Backfit<'_> {
                 damping = (10.0 * used).max(1e-3 * mean);
             }
             if !lowered {
-                return Ok(None);
+                return Ok(());
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// p with (Q' diag(h) Q + damping) p = -slope, to a residual of `forcing` of the slope.
-    fn conjugate_gradients(
-        &self,
-        h: &[f64],
-        damping: f64,
-        slope: &[f64],
-        forcing: f64,
-    ) -> Result<ControlFlow<StopReason, Vec<f64>>> {
+    fn conjugate_gradients(&self, h: &[f64], damping: f64, slope: &[f64], forcing: f64) -> Result<Vec<f64>> {
         let mut p = try_vec![0.0; slope.len()]?;
         let mut residual: Vec<f64> = slope.iter().map(|g| -g).try_collect_vec()?;
         let mut direction = residual.try_to_vec()?;
         let mut size = dot(&residual, &residual);
         let enough = forcing * forcing * size;
         for _ in 0..CONJUGATE {
-            if let ControlFlow::Break(reason) = self.monitor.tick(&self.progress) {
-                return Ok(ControlFlow::Break(reason));
-            }
+            self.ctx.tick(&self.progress)?;
             let mut rows = try_vec![0.0; h.len()]?;
             let weigh = |from: usize, rows: &mut [f64]| {
                 rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
             };
-            let mut image = self.basis.there_and_back(&direction, &mut rows, weigh, self.par)?;
+            let mut image = self.basis.there_and_back(&direction, &mut rows, weigh, self.ctx)?;
             axpy(damping, &direction, &mut image);
             let curvature = dot(&direction, &image);
             if !(curvature > 0.0) {
@@ -146,6 +135,6 @@ impl Backfit<'_> {
             direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + ratio * *d);
             size = next;
         }
-        Ok(ControlFlow::Continue(p))
+        Ok(p)
     }
 }

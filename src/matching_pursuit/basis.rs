@@ -8,7 +8,7 @@
 //!
 //! Cost of a column 2 n l multiply-adds for n columns before it, 3 n l where it is done twice.
 
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_matrix, try_reserve, try_vec, try_with_capacity};
 use crate::simd::blas::{add_rows, axpy, dot};
@@ -93,21 +93,21 @@ impl Basis {
     }
 
     /// Q'v.
-    pub(super) fn products(&self, v: &[f64], par: Par) -> Result<Vec<f64>> {
-        par.map(self.len(), |j| dot(&self.vectors[j * self.rows..(j + 1) * self.rows], v))
+    pub(super) fn products(&self, v: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
+        ctx.map(self.len(), |j| dot(&self.vectors[j * self.rows..(j + 1) * self.rows], v))
     }
 
     /// out += Q c
-    pub(super) fn add(&self, c: &[f64], out: &mut [f64], par: Par) -> Result<()> {
-        self.add_from(0, c, out, par)
+    pub(super) fn add(&self, c: &[f64], out: &mut [f64], ctx: Context<'_>) -> Result<()> {
+        self.add_from(0, c, out, ctx)
     }
 
     /// outs += Q c of some vectors from one on, c having a line for each out.
-    fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], par: Par) -> Result<()> {
+    fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], ctx: Context<'_>) -> Result<()> {
         let (rows, stretch) = (self.rows, self.stretch());
         let lines = self.lines_of(first, c, outs)?;
         let start: &[f64] = outs;
-        let done = par.try_map(rows.div_ceil(stretch), |chunk| {
+        let done = ctx.try_map(rows.div_ceil(stretch), |chunk| {
             let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
             let mut parts = stretches(start, rows, from, to)?;
             add_rows(c, &lines, from, &mut parts);
@@ -133,13 +133,13 @@ impl Basis {
         c: &[f64],
         outs: &mut [f64],
         then: impl Fn(usize, &mut [f64]) + Sync + Send,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
         let (rows, stretch) = (self.rows, self.stretch());
         let lines = self.lines_of(first, c, outs)?;
         let (count, n) = (outs.len() / rows, lines.len());
         let start: &[f64] = outs;
-        let done = par.try_map(rows.div_ceil(stretch), |chunk| {
+        let done = ctx.try_map(rows.div_ceil(stretch), |chunk| {
             let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
             let mut parts = stretches(start, rows, from, to)?;
             add_rows(c, &lines, from, &mut parts);
@@ -166,26 +166,32 @@ impl Basis {
         c: &[f64],
         out: &mut [f64],
         then: impl Fn(usize, &mut [f64]) + Sync + Send,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
-        self.pass(0, c, out, then, par)
+        self.pass(0, c, out, then, ctx)
     }
 
     /// Takes some vectors from one on away from columns, one after the other, whose products with these are `lines`, which
     /// may be inexact and are corrected.
-    fn take_away(&self, first: usize, columns: &mut [f64], lines: &mut [f64], par: Par) -> Result<()> {
+    fn take_away(
+        &self,
+        first: usize,
+        columns: &mut [f64],
+        lines: &mut [f64],
+        ctx: Context<'_>,
+    ) -> Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
         let (l, n) = (self.rows, lines.len() * self.rows / columns.len());
         let minus = |c: &[f64]| c.iter().map(|v| -v).try_collect_vec();
-        let left = self.pass(first, &minus(lines)?, columns, |_, _| {}, par)?;
+        let left = self.pass(first, &minus(lines)?, columns, |_, _| {}, ctx)?;
         let again = left
             .chunks_exact(n)
             .zip(columns.chunks_exact(l))
             .any(|(left, rest)| dot(left, left) > AGAIN * dot(rest, rest));
         if again {
-            self.add_from(first, &minus(&left)?, columns, par)?;
+            self.add_from(first, &minus(&left)?, columns, ctx)?;
             axpy(1.0, &left, lines);
         }
         Ok(())
@@ -193,20 +199,20 @@ impl Basis {
 
     /// Takes vectors away from rests that have seen the same of them; `newer` has a line each, its products with the next
     /// ones, which may be inexact.
-    pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], par: Par) -> Result<()> {
+    pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], ctx: Context<'_>) -> Result<()> {
         let (first, l) = (rests.first().map_or(0, Rest::seen), self.rows);
         let n = newer.len() / rests.len().max(1);
         let mut columns = try_with_capacity("columns of the dictionary", rests.len() * l)?;
         for rest in rests.iter() {
             columns.extend_from_slice(&rest.column);
         }
-        self.take_away(first, &mut columns, newer, par)?;
+        self.take_away(first, &mut columns, newer, ctx)?;
         for (k, (rest, column)) in rests.iter_mut().zip(columns.chunks_exact_mut(l)).enumerate() {
             rest.line.try_extend(newer[k * n..(k + 1) * n].iter().copied())?;
             let mut squared = dot(column, column);
             if first > 0 && squared < SHRUNK * rest.squared {
                 let mut again = try_vec![0.0; first + n]?;
-                self.take_away(0, column, &mut again, par)?;
+                self.take_away(0, column, &mut again, ctx)?;
                 axpy(1.0, &again, &mut rest.line);
                 squared = dot(column, column);
             }
@@ -223,9 +229,9 @@ impl Basis {
         mut rest: Rest,
         mut newer: Vec<f64>,
         inside: f64,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Option<Outside>> {
-        self.bring_up(std::slice::from_mut(&mut rest), &mut newer, par)?;
+        self.bring_up(std::slice::from_mut(&mut rest), &mut newer, ctx)?;
         let Rest { mut column, line, own, squared } = rest;
         if !(squared > inside * own) {
             return Ok(None);
@@ -301,9 +307,9 @@ mod tests {
             .collect();
         let mut taken = Vec::new();
         for column in &columns {
-            let line = basis.products(column, Par::Sequential).unwrap();
+            let line = basis.products(column, Context::SEQUENTIAL).unwrap();
             if let Some(outside) =
-                basis.split(Rest::of(column.clone()), line, 1e-20, Par::Sequential).unwrap()
+                basis.split(Rest::of(column.clone()), line, 1e-20, Context::SEQUENTIAL).unwrap()
             {
                 basis.push(outside, column[..3].to_vec()).unwrap();
                 taken.push(column.clone());
@@ -311,7 +317,7 @@ mod tests {
         }
         assert!(basis.len() >= 6);
         for j in 0..basis.len() {
-            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Par::Sequential).unwrap();
+            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Context::SEQUENTIAL).unwrap();
             for (k, v) in products.iter().enumerate() {
                 assert!((v - f64::from(u8::from(k == j))).abs() < 1e-14);
             }
@@ -321,28 +327,32 @@ mod tests {
         let factor = basis.factor().unwrap();
         for (t, column) in taken.iter().enumerate() {
             let mut again = vec![0.0; l];
-            basis.add(&factor.row(t).to_vec(), &mut again, Par::Sequential).unwrap();
+            basis.add(&factor.row(t).to_vec(), &mut again, Context::SEQUENTIAL).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
         // Several columns together, of which the first vectors were taken away before, are split as each by itself.
         let mut rests: Vec<Rest> = columns[..5].iter().cloned().map(Rest::of).collect();
         let lines = |from: usize, to: usize| -> Vec<f64> {
-            let vectors = |c: &Vec<f64>| basis.products(c, Par::Sequential).unwrap()[from..to].to_vec();
+            let vectors = |c: &Vec<f64>| basis.products(c, Context::SEQUENTIAL).unwrap()[from..to].to_vec();
             columns[..5].iter().flat_map(vectors).collect()
         };
         for (from, to) in [(0, 0), (0, 2), (2, 6)] {
-            basis.bring_up(&mut rests, &mut lines(from, to), Par::Threads).unwrap();
+            basis.bring_up(&mut rests, &mut lines(from, to), Context::default()).unwrap();
         }
         for (rest, column) in rests.iter().zip(&columns) {
             let mut again = rest.column.clone();
-            basis.add(&rest.line, &mut again, Par::Sequential).unwrap();
+            basis.add(&rest.line, &mut again, Context::SEQUENTIAL).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
-            let left = basis.products(&rest.column, Par::Sequential).unwrap();
+            let left = basis.products(&rest.column, Context::SEQUENTIAL).unwrap();
             assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && rest.seen() == 6);
         }
         // Products that are known to six digits do.
-        let line: Vec<f64> =
-            basis.products(&taken[0], Par::Sequential).unwrap().iter().map(|v| v * (1.0 + 1e-6)).collect();
-        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Par::Sequential).unwrap().is_none());
+        let line: Vec<f64> = basis
+            .products(&taken[0], Context::SEQUENTIAL)
+            .unwrap()
+            .iter()
+            .map(|v| v * (1.0 + 1e-6))
+            .collect();
+        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Context::SEQUENTIAL).unwrap().is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! how many are enough (Vincent and Bengio, 2.1).
 
 use super::task::{MatchingParams, Measure, Task, Validation};
-use crate::control::Stop;
+use crate::context::Stop;
 use crate::error::Result;
 use crate::largest::largest;
 use crate::memory::try_zero_matrix;

@@ -11,7 +11,7 @@ use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
 use super::loss::{Derivative, Objective};
 use super::task::{MatchingParams, Task, Variant};
-use crate::control::{Monitor, Par, Progress, Stop, StopReason};
+use crate::context::{Context, Progress, Stop, StopReason};
 use crate::data::{flat, matrix};
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
@@ -19,7 +19,6 @@ use crate::path::{Form, PathView, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
 use ndarray::Array2;
-use std::ops::ControlFlow;
 
 /// Slopes below this share of the first are rounding.
 const NOTHING: f64 = 1e-12;
@@ -60,8 +59,8 @@ impl State<'_> {
         Ok(())
     }
 
-    /// Sets all coefficients anew.
-    fn backfit(&mut self, progress: Progress, monitor: &dyn Monitor, par: Par) -> Result<Option<StopReason>> {
+    /// Fits all coefficients again; returns why it was stopped, if it was.
+    fn backfit(&mut self, progress: Progress, ctx: Context<'_>) -> Result<Option<StopReason>> {
         let (q, n) = (self.outputs(), self.basis.len());
         let factor = self.basis.factor()?;
         let mut projections = try_vec![0.0; n * q]?;
@@ -71,12 +70,12 @@ impl State<'_> {
             }
         }
         let (basis, scale) = (&self.basis, self.scale.as_deref());
-        let fixed = Backfit { basis, scale, progress, monitor, par };
+        let fixed = Backfit { basis, scale, progress, ctx };
         let mut reason = None;
         for j in 0..q {
             let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().try_collect_vec()?;
-            let stopped = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j])?;
-            reason = reason.or(stopped);
+            let ended = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j]);
+            reason = reason.or(StopReason::from_result(ended)?);
             for (to, from) in projections.iter_mut().skip(j).step_by(q).zip(b) {
                 *to = from;
             }
@@ -128,8 +127,7 @@ pub(super) fn fit(
     task: &Task<'_>,
     params: &MatchingParams,
     dictionary: &Dictionary<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Fit> {
     let (l, q, count) = (task.rows(), task.outputs(), dictionary.count());
     let every = (params.variant != Variant::Basic).then_some(params.every);
@@ -158,7 +156,7 @@ pub(super) fn fit(
     if task.constant {
         let mut ones = try_vec![1.0; l]?;
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(Rest::of(ones.try_to_vec()?), Vec::new(), 0.0, par)? {
+        if let Some(outside) = state.basis.split(Rest::of(ones.try_to_vec()?), Vec::new(), 0.0, ctx)? {
             state.basis.push(outside, Vec::new())?;
         }
         state.coefficients.try_resize(q, 0.0)?;
@@ -190,8 +188,8 @@ pub(super) fn fit(
             break StopReason::Converged;
         }
         let progress =
-            Progress { gap, steps: steps as u64, ..Progress::of("pursuit", state.order.len(), most) };
-        if let ControlFlow::Break(reason) = monitor.tick(&progress) {
+            Progress { gap, steps: steps as u64, ..Progress::new("pursuit", state.order.len(), most) };
+        if let Some(reason) = StopReason::from_result(ctx.tick(&progress))? {
             break reason;
         }
         // A full basis leaves only its own functions to choose from.
@@ -199,18 +197,18 @@ pub(super) fn fit(
         let chosen = if dictionary.drawn().is_some() {
             let flags: Vec<bool> = all.iter().map(|&p| allowed(p)).try_collect_vec()?;
             let list = dictionary.draw(&flags, &mut random)?;
-            let columns = dictionary.columns(&list, par)?;
+            let columns = dictionary.columns(&list, ctx)?;
             let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
-            let aligned = inner_products(&columns, &descent, l, par)?;
+            let aligned = inner_products(&columns, &descent, l, ctx)?;
             match best(&aligned, q, |i| own[i]) {
                 Some(i) => Some((list[i], columns[i * l..(i + 1) * l].try_to_vec()?)),
                 None => None,
             }
         } else {
-            let aligned = dictionary.products(&all, &descent, par)?;
+            let aligned = dictionary.products(&all, &descent, ctx)?;
             let own = |p: usize| if allowed(p) { dictionary.own[p] } else { 0.0 };
             match best(&aligned, q, own) {
-                Some(p) => Some((p, dictionary.columns(&[p], par)?)),
+                Some(p) => Some((p, dictionary.columns(&[p], ctx)?)),
                 None => None,
             }
         };
@@ -219,15 +217,15 @@ pub(super) fn fit(
             at
         } else {
             if every.is_some() {
-                let line = state.basis.products(&column, par)?;
-                let Some(outside) = state.basis.split(Rest::of(column.try_to_vec()?), line, INSIDE, par)?
+                let line = state.basis.products(&column, ctx)?;
+                let Some(outside) = state.basis.split(Rest::of(column.try_to_vec()?), line, INSIDE, ctx)?
                 else {
                     open[p] = false;
                     continue;
                 };
                 state.basis.push(outside, Vec::new())?;
             }
-            state.validation.push(dictionary.validation_column(p, par)?);
+            state.validation.push(dictionary.validation_column(p, ctx)?);
             state.coefficients.try_resize(state.coefficients.len() + q, 0.0)?;
             state.order.push(p);
             place[p] = Some(first + state.order.len() - 1);
@@ -237,7 +235,7 @@ pub(super) fn fit(
         steps += 1;
         let mut stopped = None;
         if every.is_some_and(|every| steps.is_multiple_of(every)) {
-            stopped = state.backfit(progress, monitor, par)?;
+            stopped = state.backfit(progress, ctx)?;
             // Only rounding is left where the same functions are chosen again after all coefficients were set.
             if std::mem::replace(&mut size_before, state.order.len()) == state.order.len() {
                 stopped = stopped.or(Some(StopReason::Converged));

@@ -6,7 +6,7 @@
 
 use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
-use crate::control::{Monitor, Par, Stop};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{Arena, TryCollect, TryGrow, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
@@ -14,7 +14,6 @@ use crate::simd::Real;
 use crate::simd::blas::{Stored, squares};
 use crate::simd::inner::row_products;
 use ndarray::ArrayViewMut2;
-use std::ops::ControlFlow;
 
 /// Candidates drawn at a step of a dictionary that is too large to be kept.
 const DRAWN: usize = 59;
@@ -26,10 +25,10 @@ const KEPT: &str = "the values of the dictionary (take a smaller cache_size, or 
 const CHUNK: usize = 48;
 
 /// Writes values of functions in a precision.
-type Fill<T> = fn(&dyn Functions, &[usize], RowSet, ArrayViewMut2<'_, T>, Par) -> Result<()>;
+type Fill<T> = fn(&dyn Functions, &[usize], RowSet, ArrayViewMut2<'_, T>, Context<'_>) -> Result<()>;
 
-const DOUBLE: Fill<f64> = |part, which, set, out, par| part.fill(which, set, out, par);
-const SINGLE: Fill<f32> = |part, which, set, out, par| part.fill_single(which, set, out, par);
+const DOUBLE: Fill<f64> = |part, which, set, out, ctx| part.fill(which, set, out, ctx);
+const SINGLE: Fill<f32> = |part, which, set, out, ctx| part.fill_single(which, set, out, ctx);
 
 enum Values {
     Double(Arena<f64>),
@@ -51,13 +50,11 @@ pub(super) struct Dictionary<'a> {
 }
 
 impl<'a> Dictionary<'a> {
-    /// Computes the values if they are to be kept; a stop where the monitor asks for one.
-    pub(super) fn new(
-        task: &Task<'a>,
-        params: &MatchingParams,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<std::result::Result<Self, Stop>> {
+    /// Computes the values if they are to be kept.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped).
+    pub(super) fn new(task: &Task<'a>, params: &MatchingParams, ctx: Context<'_>) -> Result<Self> {
         let (parts, storage) = (task.functions, params.storage);
         let mut starts = vec![0];
         for part in parts {
@@ -77,7 +74,7 @@ impl<'a> Dictionary<'a> {
             own: Vec::new(),
         };
         if params.sample.is_some() || !fits {
-            return Ok(Ok(dictionary));
+            return Ok(dictionary);
         }
         let mut values = if storage.single {
             Values::Single(Arena::new(KEPT, count * rows)?)
@@ -86,20 +83,18 @@ impl<'a> Dictionary<'a> {
         };
         let step = (FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
-            if let ControlFlow::Break(reason) = monitor.look("dictionary", from, count) {
-                return Ok(Err(Stop { reason, iterations: 0, gap: f64::NAN }));
-            }
+            ctx.check("dictionary", from, count)?;
             let list: Vec<usize> = (from..count.min(from + step)).try_collect_vec()?;
             let range = from * rows..(from + list.len()) * rows;
             let own = match &mut values {
-                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], par)?,
-                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], par)?,
+                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], ctx)?,
+                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], ctx)?,
                 Values::Drawn(_) => Vec::new(),
             };
             dictionary.own.try_extend(own)?;
         }
         dictionary.values = values;
-        Ok(Ok(dictionary))
+        Ok(dictionary)
     }
 
     /// Number of training rows l.
@@ -145,7 +140,7 @@ impl<'a> Dictionary<'a> {
         list: &[usize],
         set: RowSet,
         out: &mut [T],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         let rows = if set == RowSet::Training { self.rows } else { self.validation_rows };
         let part_of = |p: usize| self.starts.partition_point(|&start| start <= p) - 1;
@@ -157,7 +152,7 @@ impl<'a> Dictionary<'a> {
                 list[from..from + more].iter().map(|p| p - self.starts[part]).try_collect_vec()?;
             let out = &mut out[from * rows..(from + more) * rows];
             let out = ArrayViewMut2::from_shape((more, rows), out).expect("a line of values a function");
-            fill(self.parts[part], &which, set, out, par)?;
+            fill(self.parts[part], &which, set, out, ctx)?;
             from += more;
         }
         Ok(())
@@ -177,15 +172,15 @@ impl<'a> Dictionary<'a> {
         fill: Fill<T>,
         list: &[usize],
         out: &mut [T],
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
-        self.values_of(fill, list, RowSet::Training, out, par)?;
+        self.values_of(fill, list, RowSet::Training, out, ctx)?;
         if let Some(scale) = &self.scale {
             for column in out.chunks_exact_mut(self.rows) {
                 column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
             }
         }
-        let own = par.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]))?;
+        let own = ctx.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]))?;
         // Most values are never looked at one by one.
         if own.iter().any(|own| !own.is_finite()) {
             Self::check(out, self.rows)?;
@@ -194,7 +189,7 @@ impl<'a> Dictionary<'a> {
     }
 
     /// Weighted values of some functions on the training rows, in double precision.
-    pub(super) fn columns(&self, list: &[usize], par: Par) -> Result<Vec<f64>> {
+    pub(super) fn columns(&self, list: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
         if let Values::Double(values) = &self.values {
             let values = values.values();
             let mut out = try_with_capacity("values of functions", list.len() * self.rows)?;
@@ -204,31 +199,31 @@ impl<'a> Dictionary<'a> {
             return Ok(out);
         }
         let mut out = try_zeros("values of functions", list.len() * self.rows)?;
-        self.keep(DOUBLE, list, &mut out, par)?;
+        self.keep(DOUBLE, list, &mut out, ctx)?;
         Ok(out)
     }
 
     /// Values of a function on the validation rows.
-    pub(super) fn validation_column(&self, p: usize, par: Par) -> Result<Vec<f64>> {
+    pub(super) fn validation_column(&self, p: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
         let mut out = try_vec![0.0; self.validation_rows]?;
-        self.values_of(DOUBLE, &[p], RowSet::Validation, &mut out, par)?;
+        self.values_of(DOUBLE, &[p], RowSet::Validation, &mut out, ctx)?;
         Self::check(&out, self.validation_rows)?;
         Ok(out)
     }
 
     /// <d_k, v_j> for some kept functions and right-hand sides v (b, l), as (functions, b).
-    pub(super) fn products(&self, list: &[usize], v: &[f64], par: Par) -> Result<Vec<f64>> {
+    pub(super) fn products(&self, list: &[usize], v: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
         let l = self.rows;
         match &self.values {
             Values::Double(d) => {
                 let d = d.values();
                 let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
-                products(&rows, v, l, CHUNK, par)
+                products(&rows, v, l, CHUNK, ctx)
             }
             Values::Single(d) => {
                 let d = d.values();
                 let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
-                products(&rows, &v.iter().map(|&v| v as f32).try_collect_vec()?, l, CHUNK, par)
+                products(&rows, &v.iter().map(|&v| v as f32).try_collect_vec()?, l, CHUNK, ctx)
             }
             Values::Drawn(_) => Ok(Vec::new()),
         }
@@ -244,16 +239,16 @@ impl<'a> Dictionary<'a> {
 }
 
 /// A B' for A (m, l) and B (b, l).
-pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, par: Par) -> Result<Vec<f64>> {
-    products(&a.chunks_exact(l).try_collect_vec()?, b, l, 4, par)
+pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
+    products(&a.chunks_exact(l).try_collect_vec()?, b, l, 4, ctx)
 }
 
 /// Products of rows with the vectors of l numbers in `v`, so many rows a task.
-fn products<T: Real>(rows: &[&[T]], v: &[T], l: usize, chunk: usize, par: Par) -> Result<Vec<f64>> {
+fn products<T: Real>(rows: &[&[T]], v: &[T], l: usize, chunk: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
     let count = v.len() / l;
     let mut out = try_vec![0.0; rows.len() * count]?;
     if count > 0 {
-        par.for_each_chunk(&mut out, chunk * count, |task, out| {
+        ctx.for_each_chunk(&mut out, chunk * count, |task, out| {
             row_products(&rows[task * chunk..][..out.len() / count], v, l, out);
         });
     }

@@ -12,7 +12,7 @@
 use super::basis::INSIDE;
 use super::dictionary::Dictionary;
 use super::state::State;
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
@@ -57,11 +57,11 @@ impl<'a> Field<'a> {
         dictionary: &'a Dictionary<'a>,
         state: &State<'_, '_>,
         by_gain: bool,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let all: Vec<usize> = (0..dictionary.count()).try_collect_vec()?;
-        let correlations = dictionary.products(&all, &state.residuals, par)?;
-        let inside = dictionary.products(&all, state.basis.vectors(), par)?;
+        let correlations = dictionary.products(&all, &state.residuals, ctx)?;
+        let inside = dictionary.products(&all, state.basis.vectors(), ctx)?;
         let n = state.basis.len();
         let lines: Vec<Vec<f64>> =
             all.iter().map(|&p| inside[p * n..(p + 1) * n].try_to_vec()).try_collect_results()?;
@@ -193,14 +193,14 @@ impl<'a> Field<'a> {
         state: &mut State<'_, '_>,
         all: bool,
         exhausted: bool,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<usize> {
         let steps = state.order.len();
         let due = |level: usize| all || steps >= self.last[level] + EVERY[level];
         let Some(level) = (0..EVERY.len()).find(|&level| due(level)) else { return Ok(steps) };
         let list: Vec<usize> =
             self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).try_collect_vec()?;
-        let (stands, closest) = self.catch_up(&list, level, state, par)?;
+        let (stands, closest) = self.catch_up(&list, level, state, ctx)?;
         if stands < steps {
             for p in 0..self.lines.len() {
                 for step in (stands..self.done(p)).rev() {
@@ -247,12 +247,12 @@ impl<'a> Field<'a> {
         list: &[usize],
         level: usize,
         state: &State<'_, '_>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<(usize, f64)> {
         let steps = state.order.len();
         let (mut stands, mut closest) = (steps, 0.0_f64);
         for (from, group) in self.groups(list, steps)? {
-            let products = self.dictionary.products(&group, state.directions(from, steps), par)?;
+            let products = self.dictionary.products(&group, state.directions(from, steps), ctx)?;
             for (&p, products) in group.iter().zip(products.chunks_exact(steps - from)) {
                 let outside = self.levels.get(level + 1).is_some_and(|next| next.binary_search(&p).is_err());
                 for (step, &l) in (from..steps).zip(products) {

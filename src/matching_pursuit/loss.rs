@@ -20,7 +20,7 @@ pub trait Loss: Sync {
     /// Writes L, its slope or its second derivative in f to `out`.
     ///
     /// A failure is the implementor's to remember: it writes zeros, and has the fit's
-    /// [`Monitor`](crate::control::Monitor) answer `Break`.
+    /// [`Monitor`](crate::context::Monitor) answer `Break`.
     fn fill(&self, what: Derivative, y: &[f64], f: &[f64], out: &mut [f64]);
 }
 

@@ -39,8 +39,8 @@ pub use loss::{BuiltIn, Derivative, Loss};
 pub use source::{Columns, Functions, KernelFunctions, RowSet};
 pub use task::{MatchingParams, Measure, Storage, Task, Validation, Variant};
 
-use crate::control::{Monitor, Par};
-use crate::error::Result;
+use crate::context::{Context, Stop};
+use crate::error::{Error, Result};
 use dictionary::Dictionary;
 
 /// Runs a pursuit.
@@ -51,19 +51,17 @@ use dictionary::Dictionary;
 /// # Errors
 /// [`Error::Param`](crate::Error::Param), [`Error::Shape`](crate::Error::Shape) and
 /// [`Error::NotFinite`](crate::Error::NotFinite) for what does not fit; whatever a part of the dictionary fails with.
-pub fn matching_pursuit(
-    task: &Task<'_>,
-    params: &MatchingParams,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Fit> {
+pub fn matching_pursuit(task: &Task<'_>, params: &MatchingParams, ctx: Context<'_>) -> Result<Fit> {
     task.check()?;
     params.check(task)?;
-    match Dictionary::new(task, params, monitor, par)? {
-        Err(stop) => Fit::nothing(task.outputs(), stop),
-        Ok(dictionary) if task.squared && params.variant != Variant::Basic => {
-            orthogonal::fit(task, params, &dictionary, monitor, par)
+    match Dictionary::new(task, params, ctx) {
+        Err(Error::Stopped(reason)) => {
+            Fit::nothing(task.outputs(), Stop { reason, iterations: 0, gap: f64::NAN })
         }
-        Ok(dictionary) => descent::fit(task, params, &dictionary, monitor, par),
+        Err(error) => Err(error),
+        Ok(dictionary) if task.squared && params.variant != Variant::Basic => {
+            orthogonal::fit(task, params, &dictionary, ctx)
+        }
+        Ok(dictionary) => descent::fit(task, params, &dictionary, ctx),
     }
 }

@@ -20,13 +20,12 @@ use super::field::Field;
 use super::prepared::Prepared;
 use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
-use crate::control::{Monitor, Par, Progress, Stop, StopReason};
+use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::Result;
 use crate::memory::{TryToVec, try_vec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
-use std::ops::ControlFlow;
 
 /// Residuals below this share of the targets are rounding.
 const NOTHING: f64 = 1e-13;
@@ -45,8 +44,7 @@ pub(super) fn fit(
     task: &Task<'_>,
     params: &MatchingParams,
     dictionary: &Dictionary<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Fit> {
     let mut stopping = Stopping::new(task, params);
     let mut state = State::new(task, dictionary)?;
@@ -56,14 +54,14 @@ pub(super) fn fit(
     if task.constant {
         let mut ones = try_vec![1.0; task.rows()]?;
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(Rest::of(ones), Vec::new(), 0.0, par)? {
+        if let Some(outside) = state.basis.split(Rest::of(ones), Vec::new(), 0.0, ctx)? {
             state.take(outside, try_vec![1.0; task.validation_rows()]?)?;
         }
     }
     let mut rivals = if dictionary.drawn().is_some() {
         Rivals::Drawn { open: try_vec![true; dictionary.count()]?, random: Random::new(params.seed) }
     } else {
-        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, par)?), Prepared::default())
+        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, ctx)?), Prepared::default())
     };
 
     let enough = params.tolerance.max(NOTHING).powi(2) * norm;
@@ -76,16 +74,14 @@ pub(super) fn fit(
         let progress = Progress {
             gap,
             steps: state.order.len() as u64,
-            ..Progress::of("pursuit", state.order.len(), most)
+            ..Progress::new("pursuit", state.order.len(), most)
         };
         let mut reason =
             (residual <= enough || state.order.len() == most || !go_on).then_some(StopReason::Converged);
-        if let ControlFlow::Break(asked) = monitor.tick(&progress) {
-            reason = Some(asked);
-        }
+        reason = StopReason::from_result(ctx.tick(&progress))?.or(reason);
         if let Rivals::All(field, _) = &mut rivals {
             // At the end all functions have their say: an earlier one may have been missed.
-            let kept = field.refresh(&mut state, reason.is_some(), false, par)?;
+            let kept = field.refresh(&mut state, reason.is_some(), false, ctx)?;
             if kept + 1 < stopping.curve.sizes.len() {
                 go_on = stopping.truncate(kept + 1);
                 if reason.is_none_or(|r| r == StopReason::Converged) {
@@ -99,20 +95,20 @@ pub(super) fn fit(
         let chosen = match &mut rivals {
             Rivals::All(field, prepared) => match field.best(state.order.len()) {
                 Some(p) => {
-                    let rest = prepared.take(p, field, dictionary, &state.basis, par)?;
+                    let rest = prepared.take(p, field, dictionary, &state.basis, ctx)?;
                     let newer = field.line(p)[rest.seen()..].try_to_vec()?;
                     Some((p, rest, newer))
                 }
                 None if std::mem::replace(&mut exhausted, true) => None,
                 None => {
-                    let kept = field.refresh(&mut state, true, true, par)?;
+                    let kept = field.refresh(&mut state, true, true, ctx)?;
                     go_on = stopping.truncate(kept + 1);
                     continue;
                 }
             },
             Rivals::Drawn { open, random } => {
                 let list = dictionary.draw(open, random)?;
-                let chosen = best_drawn(dictionary, &state, &list, by_gain, open, par)?;
+                let chosen = best_drawn(dictionary, &state, &list, by_gain, open, ctx)?;
                 // A sample that was inside the span, and is closed now, leaves others to look at.
                 if chosen.is_none() && list.iter().any(|&p| !open[p]) {
                     continue;
@@ -122,13 +118,13 @@ pub(super) fn fit(
         };
         let Some((p, rest, newer)) = chosen else { break StopReason::Converged };
         exhausted = false;
-        let outside = state.basis.split(rest, newer, INSIDE, par)?;
+        let outside = state.basis.split(rest, newer, INSIDE, ctx)?;
         match &mut rivals {
             Rivals::All(field, _) => field.close(p, state.order.len()),
             Rivals::Drawn { open, .. } => open[p] = false,
         }
         let Some(outside) = outside else { continue };
-        state.take(outside, dictionary.validation_column(p, par)?)?;
+        state.take(outside, dictionary.validation_column(p, ctx)?)?;
         state.order.push(p);
         go_on = state.note(&mut stopping);
     };
@@ -149,12 +145,12 @@ fn best_drawn(
     list: &[usize],
     by_gain: bool,
     open: &mut [bool],
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Option<Candidate>> {
     let (l, q) = (state.task.rows(), state.task.outputs());
-    let columns = dictionary.columns(list, par)?;
-    let inside = inner_products(&columns, state.basis.vectors(), l, par)?;
-    let aligned = inner_products(&columns, &state.residuals, l, par)?;
+    let columns = dictionary.columns(list, ctx)?;
+    let inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
+    let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
     let n = state.basis.len();
     let mut best: Option<(usize, f64)> = None;
     for (i, &p) in list.iter().enumerate() {

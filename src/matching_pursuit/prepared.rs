@@ -8,7 +8,7 @@
 use super::basis::{Basis, Rest};
 use super::dictionary::Dictionary;
 use super::field::Field;
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec};
 
@@ -29,12 +29,12 @@ impl Prepared {
         field: &Field<'_>,
         dictionary: &Dictionary<'_>,
         basis: &Basis,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Rest> {
         self.0.retain(|(waiting, _)| !field.is_settled(*waiting));
         if !self.0.iter().any(|(waiting, _)| *waiting == p) {
             let list = field.likely(p, TOGETHER, |p| self.0.iter().any(|(waiting, _)| *waiting == p))?;
-            let columns = dictionary.columns(&list, par)?;
+            let columns = dictionary.columns(&list, ctx)?;
             let columns = columns.chunks_exact(columns.len() / list.len());
             let mut rests: Vec<Rest> =
                 columns.map(|column| Ok(Rest::of(column.try_to_vec()?))).try_collect_results()?;
@@ -42,7 +42,7 @@ impl Prepared {
             for &p in &list {
                 lines.try_extend(field.line(p)[..field.settled()].iter().copied())?;
             }
-            basis.bring_up(&mut rests, &mut lines, par)?;
+            basis.bring_up(&mut rests, &mut lines, ctx)?;
             // The one that is wanted is the youngest.
             self.0.extend(list.into_iter().zip(rests).rev());
             let most = (WAITING / dictionary.rows().max(1)).max(TOGETHER);

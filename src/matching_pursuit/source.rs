@@ -2,7 +2,7 @@
 //! caller computes. A function is known by its values on the training rows and, where there are some, on the validation
 //! rows; values are asked for in blocks of functions.
 
-use crate::control::Par;
+use crate::context::Context;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors};
@@ -38,7 +38,8 @@ pub trait Functions: Sync {
     ///
     /// # Errors
     /// Whatever keeps the values from being known.
-    fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, par: Par) -> Result<()>;
+    fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, ctx: Context<'_>)
+    -> Result<()>;
 
     /// As [`Functions::fill`], in single precision.
     ///
@@ -49,10 +50,10 @@ pub trait Functions: Sync {
         which: &[usize],
         set: RowSet,
         mut out: ArrayViewMut2<'_, f32>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         let mut values = try_zero_matrix("a matrix of results", out.dim())?;
-        self.fill(which, set, values.view_mut(), par)?;
+        self.fill(which, set, values.view_mut(), ctx)?;
         out.zip_mut_with(&values, |out, &v| *out = v as f32);
         Ok(())
     }
@@ -117,15 +118,15 @@ impl<'a> KernelFunctions<'a> {
         which: &[usize],
         set: RowSet,
         mut out: ArrayViewMut2<'_, T>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         let Some(rows) = self.set(set) else { return Ok(()) };
         if self.kernel == Kernel::Precomputed {
-            return self.given(which, rows, out, par);
+            return self.given(which, rows, out, ctx);
         }
         let columns =
-            get_or_try_init(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, par))?;
-        columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), par)
+            get_or_try_init(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, ctx))?;
+        columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), ctx)
     }
 
     /// Values of the precomputed kernel: columns of the rows.
@@ -134,10 +135,10 @@ impl<'a> KernelFunctions<'a> {
         which: &[usize],
         rows: Rows<'_>,
         mut out: ArrayViewMut2<'_, T>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<()> {
         let (n, columns) = (rows.rows(), indices(self.points.gather(which)?.view())?);
-        par.try_for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
+        ctx.try_for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
             let columns = &columns[task * GROUP..][..out.len() / n];
             with_rows!(
                 rows,
@@ -183,12 +184,24 @@ impl Functions for KernelFunctions<'_> {
         self.set(set).map_or(0, |rows| rows.rows())
     }
 
-    fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, par: Par) -> Result<()> {
-        self.values(&self.double, which, set, out, par)
+    fn fill(
+        &self,
+        which: &[usize],
+        set: RowSet,
+        out: ArrayViewMut2<'_, f64>,
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        self.values(&self.double, which, set, out, ctx)
     }
 
-    fn fill_single(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f32>, par: Par) -> Result<()> {
-        self.values(&self.single, which, set, out, par)
+    fn fill_single(
+        &self,
+        which: &[usize],
+        set: RowSet,
+        out: ArrayViewMut2<'_, f32>,
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        self.values(&self.single, which, set, out, ctx)
     }
 }
 
@@ -220,7 +233,13 @@ impl Functions for Columns<'_> {
         self.values[set as usize].nrows()
     }
 
-    fn fill(&self, which: &[usize], set: RowSet, mut out: ArrayViewMut2<'_, f64>, _: Par) -> Result<()> {
+    fn fill(
+        &self,
+        which: &[usize],
+        set: RowSet,
+        mut out: ArrayViewMut2<'_, f64>,
+        _: Context<'_>,
+    ) -> Result<()> {
         for (i, line) in self.values[set as usize].rows().into_iter().enumerate() {
             for (c, &column) in which.iter().enumerate() {
                 out[[c, i]] = line[column];
@@ -246,7 +265,7 @@ mod tests {
         assert_eq!((part.count(), part.rows(RowSet::Training), part.rows(RowSet::Validation)), (7, 7, 2));
         for (set, rows_of, n) in [(RowSet::Training, rows, 7), (RowSet::Validation, validation, 2)] {
             let mut out = Array2::zeros((2, n));
-            part.fill(&[5, 1], set, out.view_mut(), Par::Sequential).unwrap();
+            part.fill(&[5, 1], set, out.view_mut(), Context::SEQUENTIAL).unwrap();
             for (c, j) in [5, 1].into_iter().enumerate() {
                 for i in 0..n {
                     assert!((out[[c, i]] - pair(&kernel, rows_of, i, rows, j)).abs() < 1e-14);
@@ -260,8 +279,8 @@ mod tests {
         let (x, none) = (ArrayView2::from_shape((7, 3), &x).unwrap(), Array2::zeros((0, 3)));
         let given = Columns::new(x, none.view()).unwrap();
         let (mut one, mut two) = (Array2::zeros((2, 7)), Array2::zeros((2, 7)));
-        precomputed.fill(&[0, 1], RowSet::Training, one.view_mut(), Par::Sequential).unwrap();
-        given.fill(&[2, 0], RowSet::Training, two.view_mut(), Par::Sequential).unwrap();
+        precomputed.fill(&[0, 1], RowSet::Training, one.view_mut(), Context::SEQUENTIAL).unwrap();
+        given.fill(&[2, 0], RowSet::Training, two.view_mut(), Context::SEQUENTIAL).unwrap();
         assert_eq!(one, two);
         assert_eq!(one.row(1), x.column(0));
         let beyond = [3.0];

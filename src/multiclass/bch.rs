@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use super::code::CodeMatrix;
 use super::draws::Draws;
-use crate::control::{Monitor, Par, Silent};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::TryCollect;
 use crate::random::Random;
@@ -28,8 +28,8 @@ const FEW: usize = 6;
 ///
 /// # Errors
 /// [`Error::Param`] for fewer than two classes, no draws, or more classes than the largest code has words for
-/// (2^57); [`Error::Cancelled`] where the monitor says so.
-pub fn bch(classes: usize, draws: Draws, monitor: &dyn Monitor, par: Par) -> Result<CodeMatrix> {
+/// (2^57); [`Error::Stopped`] where the monitor says so.
+pub fn bch(classes: usize, draws: Draws, ctx: Context<'_>) -> Result<CodeMatrix> {
     draws.check()?;
     if classes <= 2 {
         return CodeMatrix::one_vs_rest(classes);
@@ -50,13 +50,13 @@ pub fn bch(classes: usize, draws: Draws, monitor: &dyn Monitor, par: Par) -> Res
         )
     };
     let quality = |number, _| match of_draw(number) {
-        Ok(code) => Ok(1 + code.twice_column_distance(&Silent, Par::Sequential)?.unwrap_or(0)),
+        Ok(code) => Ok(1 + code.twice_column_distance(Context::SEQUENTIAL)?.unwrap_or(0)),
         Err(error @ Error::Memory { .. }) => Err(error),
         Err(_) => Ok(0),
     };
     // Where every word is a class, all draws are the same code.
     let count = if words(generator) == classes as u64 { 1 } else { draws.count };
-    let Some(number) = (Draws { count, ..draws }).best(quality, 32 * LENGTH * classes, monitor, par)? else {
+    let Some(number) = (Draws { count, ..draws }).best(quality, 32 * LENGTH * classes, ctx)? else {
         let rule = format!("more: no draw of {classes} words kept both signs in every column");
         return Err(Error::param("n_draws", draws.count, rule));
     };
@@ -151,11 +151,11 @@ mod tests {
     #[test]
     fn any_number_of_classes() {
         for classes in [3, 6, 10, 20, 26, 100, 128, 129, 300] {
-            let code = bch(classes, Draws { count: 50, seed: 3 }, &Silent, Par::Sequential).unwrap();
+            let code = bch(classes, Draws { count: 50, seed: 3 }, Context::SEQUENTIAL).unwrap();
             assert_eq!((code.classes(), code.columns()), (classes, 63));
             let least = if classes <= 128 { 31 } else { 27 };
-            assert!(code.twice_row_distance(&Silent).unwrap() >= 2 * least, "{classes}");
-            assert_eq!(code, bch(classes, Draws { count: 50, seed: 3 }, &Silent, Par::Threads).unwrap());
+            assert!(code.twice_row_distance(Context::default()).unwrap() >= 2 * least, "{classes}");
+            assert_eq!(code, bch(classes, Draws { count: 50, seed: 3 }, Context::default()).unwrap());
         }
     }
 }

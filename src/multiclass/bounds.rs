@@ -18,10 +18,9 @@
 
 use super::code::CodeMatrix;
 use super::decode::Decoder;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_with_capacity};
-use crate::watch::Watch;
 use ndarray::ArrayView2;
 
 /// What is known of the training rows.
@@ -43,13 +42,12 @@ pub struct LeaveOneOutRows<'a> {
 ///
 /// # Errors
 /// [`Error::Shape`] where sizes disagree, [`Error::Param`] for labels beyond the code, for the dag, whose decisions
-/// are no sums, and for mean losses; [`Error::Cancelled`].
+/// are no sums, and for mean losses; [`Error::Stopped`].
 pub fn leave_one_out_margins(
     rows: &LeaveOneOutRows<'_>,
     code: &CodeMatrix,
     decoder: Decoder,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<(Vec<f64>, Vec<bool>)> {
     let &LeaveOneOutRows { outputs, coefficients, diagonal, labels, slack } = rows;
     let (classes, columns, n) = (code.classes(), code.columns(), labels.len());
@@ -101,8 +99,8 @@ pub fn leave_one_out_margins(
         (others().map(|r| least[r]).fold(f64::INFINITY, f64::min), suspect)
     };
     let mut found = try_with_capacity("bounds of the rows", n)?;
-    Watch::new(monitor, "bounds", n).stretches(n, (columns * (classes + 32)) as u64, |part, _| {
-        found.extend(par.map(part.len(), |j| of_row(part.start + j))?);
+    ctx.counter("bounds", n).for_each_batch(n, (columns * (classes + 32)) as u64, |part, _| {
+        found.extend(ctx.map(part.len(), |j| of_row(part.start + j))?);
         Ok(())
     })?;
     let bounds = found.iter().map(|&(bound, _)| bound).try_collect_vec()?;
@@ -112,7 +110,6 @@ pub fn leave_one_out_margins(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::multiclass::decode::MarginLoss;
     use crate::random::Random;
     use ndarray::Array2;
@@ -142,7 +139,7 @@ mod tests {
                     slack: &vec![0.0; columns],
                 };
                 let (margins, suspects) =
-                    leave_one_out_margins(&rows, code, decoder, &Silent, Par::Threads).unwrap();
+                    leave_one_out_margins(&rows, code, decoder, Context::default()).unwrap();
                 for j in 0..n {
                     for _ in 0..200 {
                         let f: Vec<f64> = (0..columns)

@@ -7,10 +7,9 @@
 //! Invariants of a [`CodeMatrix`]: at least two classes and one column, every column has both signs, no row is
 //! zero and no two are equal. Cost of the distances: pairs times words of 64 entries.
 
-use crate::control::{Monitor, Par};
+use crate::context::{Context, WorkCounter};
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_matrix, try_to_matrix, try_vec, try_zero_matrix};
-use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
 
 /// Most classes of a complete code: 16,383 columns.
@@ -148,18 +147,18 @@ impl CodeMatrix {
     /// Twice the smallest distance of two rows.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn twice_row_distance(&self, monitor: &dyn Monitor) -> Result<usize> {
+    /// [`Error::Stopped`].
+    pub fn twice_row_distance(&self, ctx: Context<'_>) -> Result<usize> {
         let rows = Signs::new(self.classes(), self.columns(), |i, k| self.entry(i, k))?;
-        let mut watch = Watch::new(monitor, "code", self.classes());
-        rows.nearest(0, |inner| self.columns().saturating_add_signed(-inner), &mut watch)
+        let mut counter = ctx.counter("code", self.classes());
+        rows.nearest(0, |inner| self.columns().saturating_add_signed(-inner), &mut counter)
     }
 
     /// Twice the smallest distance of two columns, or of a column and the opposite of another; none for one column.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn twice_column_distance(&self, monitor: &dyn Monitor, par: Par) -> Result<Option<usize>> {
+    /// [`Error::Stopped`].
+    pub fn twice_column_distance(&self, ctx: Context<'_>) -> Result<Option<usize>> {
         if self.columns() < 2 {
             return Ok(None);
         }
@@ -169,8 +168,8 @@ impl CodeMatrix {
         };
         let mut nearest = None;
         let work = (WORK_OF_A_WORD * self.columns() * columns.words) as u64;
-        Watch::new(monitor, "code", self.columns()).stretches(self.columns(), work, |part, _| {
-            let found = par.map(part.len(), |i| of_column(part.start + i))?;
+        ctx.counter("code", self.columns()).for_each_batch(self.columns(), work, |part, _| {
+            let found = ctx.map(part.len(), |i| of_column(part.start + i))?;
             nearest = found.into_iter().chain(nearest).min();
             Ok(())
         })?;
@@ -221,11 +220,11 @@ impl Signs {
         &self,
         enough: usize,
         distance: impl Fn(isize) -> usize,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<usize> {
         let mut nearest = usize::MAX;
         for i in 1..self.rows {
-            watch.spend((WORK_OF_A_WORD * i * self.words) as u64)?;
+            counter.charge((WORK_OF_A_WORD * i * self.words) as u64)?;
             for j in 0..i {
                 nearest = nearest.min(distance(self.inner(i, j)));
             }
@@ -240,7 +239,6 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use ndarray::arr2;
 
     fn naive(code: &CodeMatrix) -> (usize, usize) {
@@ -272,8 +270,8 @@ mod tests {
                 CodeMatrix::complete(classes).unwrap(),
             ] {
                 let found = (
-                    code.twice_row_distance(&Silent).unwrap(),
-                    code.twice_column_distance(&Silent, Par::Sequential).unwrap().unwrap(),
+                    code.twice_row_distance(Context::default()).unwrap(),
+                    code.twice_column_distance(Context::SEQUENTIAL).unwrap().unwrap(),
                 );
                 assert_eq!(found, naive(&code), "{classes} {}", code.columns());
             }

@@ -17,7 +17,7 @@
 //! the sense that the terms are summed in the order of the machines. Cost: n times the entries of M that are not zero.
 
 use super::code::CodeMatrix;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::largest::largest;
 use crate::memory::{TryCollect, try_vec, try_zero_matrix};
@@ -26,7 +26,7 @@ use std::borrow::Cow;
 
 /// Rows side by side in a table.
 const LANES: usize = 8;
-/// Rows of a task, and tasks between two looks at the monitor.
+/// Rows of a task, and tasks between two checks of the monitor.
 const BLOCK: usize = 1024;
 const TASKS: usize = 64;
 
@@ -165,20 +165,18 @@ const LARGEST_SUM: f64 = 1e300;
 ///
 /// # Errors
 /// [`Error::Shape`] where outputs and code disagree, [`Error::Param`] for the dag of a code that is not that of all
-/// pairs and for sums that leave double precision, [`Error::Cancelled`] where the monitor says so.
+/// pairs and for sums that leave double precision, [`Error::Stopped`] where the monitor says so.
 pub fn scores(
     outputs: ArrayView2<'_, f64>,
     code: &CodeMatrix,
     decoder: Decoder,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Array2<f64>> {
     let classes = code.classes();
     let mut all = try_zero_matrix("the scores", (outputs.nrows(), classes))?;
     let decoding = Decoding::new(outputs, code, decoder)?;
     let values = all.as_slice_mut().expect("made row-major");
-    decoding
-        .in_blocks(values, classes, monitor, par, |outputs, scores| decoding.table.fill(outputs, scores))?;
+    decoding.in_blocks(values, classes, ctx, |outputs, scores| decoding.table.fill(outputs, scores))?;
     match values.iter().position(|score| !score.is_finite()) {
         Some(at) => Err(Error::param("X", format!("row {}", at / classes), FINITE)),
         None => Ok(all),
@@ -193,13 +191,12 @@ pub fn winners(
     outputs: ArrayView2<'_, f64>,
     code: &CodeMatrix,
     decoder: Decoder,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Vec<usize>> {
     let classes = code.classes();
     let mut all = try_vec![0; outputs.nrows()]?;
     let decoding = Decoding::new(outputs, code, decoder)?;
-    decoding.in_blocks(&mut all, 1, monitor, par, |outputs, winners| {
+    decoding.in_blocks(&mut all, 1, ctx, |outputs, winners| {
         let mut scores = vec![0.0; winners.len() * classes]; // small: scores of a block of rows
         decoding.table.fill(outputs, &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
@@ -237,20 +234,19 @@ impl<'a> Decoding<'a> {
     }
 
     /// Calls `work(outputs of some rows, their part of all)` for blocks of rows with `width` numbers each in `all`, with
-    /// a look at the monitor now and then.
+    /// a check of the monitor now and then.
     fn in_blocks<T: Send>(
         &self,
         all: &mut [T],
         width: usize,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
         work: impl Fn(&[f64], &mut [T]) + Sync + Send,
     ) -> Result<()> {
         let (columns, all_rows) = (self.table.code.columns(), all.len() / width);
         for (batch, part) in all.chunks_mut(TASKS * BLOCK * width).enumerate() {
             let done = batch * TASKS * BLOCK;
-            monitor.go_on("decode", done, all_rows)?;
-            par.for_each_chunk(part, BLOCK * width, |task, part| {
+            ctx.check("decode", done, all_rows)?;
+            ctx.for_each_chunk(part, BLOCK * width, |task, part| {
                 let first = (done + task * BLOCK) * columns;
                 work(&self.outputs[first..first + part.len() / width * columns], part);
             });
@@ -372,7 +368,6 @@ fn knock_out(outputs: &[f64], scores: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::random::Random;
     use ndarray::arr2;
 
@@ -397,10 +392,10 @@ mod tests {
         ] {
             let number = |_| (4.0 * random.normal()).round() / 4.0;
             let outputs = Array2::from_shape_fn((n, code.columns()), number);
-            for par in [Par::Sequential, Par::Threads] {
+            for ctx in [Context::SEQUENTIAL, Context::default()] {
                 for decoder in LOSSES.map(Decoder::Loss).into_iter().chain([Decoder::Hamming]) {
-                    let found = scores(outputs.view(), &code, decoder, &Silent, par).unwrap();
-                    let winners = winners(outputs.view(), &code, decoder, &Silent, par).unwrap();
+                    let found = scores(outputs.view(), &code, decoder, ctx).unwrap();
+                    let winners = winners(outputs.view(), &code, decoder, ctx).unwrap();
                     for (row, (outputs, of_row)) in outputs.rows().into_iter().zip(found.rows()).enumerate() {
                         for (class, score) in of_row.iter().enumerate() {
                             let cost: f64 = (0..code.columns())
@@ -430,12 +425,10 @@ mod tests {
         let code = CodeMatrix::one_vs_one(4).unwrap();
         // Class 2 beats everyone: pairs (0,1) (0,2) (0,3) (1,2) (1,3) (2,3).
         let outputs = arr2(&[[1.0, -1.0, 1.0, -1.0, 1.0, 1.0]]);
-        assert_eq!(winners(outputs.view(), &code, Decoder::Dag, &Silent, Par::Sequential).unwrap(), [2]);
-        let found = scores(outputs.view(), &code, Decoder::Dag, &Silent, Par::Sequential).unwrap();
+        assert_eq!(winners(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap(), [2]);
+        let found = scores(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap();
         assert_eq!(found, arr2(&[[1.0, 2.0, 3.0, 0.0]]));
         let other = CodeMatrix::one_vs_rest(4).unwrap();
-        assert!(
-            scores(Array2::zeros((1, 4)).view(), &other, Decoder::Dag, &Silent, Par::Sequential).is_err()
-        );
+        assert!(scores(Array2::zeros((1, 4)).view(), &other, Decoder::Dag, Context::SEQUENTIAL).is_err());
     }
 }

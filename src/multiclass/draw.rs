@@ -20,11 +20,10 @@ use std::collections::HashSet;
 
 use super::code::{CodeMatrix, Signs};
 use super::draws::Draws;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::try_with_capacity;
 use crate::random::Random;
-use crate::watch::Watch;
 
 /// Which random code.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,15 +65,9 @@ impl Drawn {
 /// The best of many random codes; for two classes the one column that there is.
 ///
 /// # Errors
-/// [`Error::Param`] for fewer than two classes, no draws, or where no draw gave a code; [`Error::Cancelled`] where the
+/// [`Error::Param`] for fewer than two classes, no draws, or where no draw gave a code; [`Error::Stopped`] where the
 /// monitor says so.
-pub fn draw(
-    kind: Drawn,
-    classes: usize,
-    draws: Draws,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<CodeMatrix> {
+pub fn draw(kind: Drawn, classes: usize, draws: Draws, ctx: Context<'_>) -> Result<CodeMatrix> {
     draws.check()?;
     kind.check()?;
     if classes <= 2 {
@@ -86,7 +79,7 @@ pub fn draw(
     }
     let random = RandomCode { kind, classes, columns, seed: draws.seed };
     let work = classes * (8 * columns + classes * columns.div_ceil(64));
-    let Some(number) = draws.best(|number, best| random.quality(number, best), work, monitor, par)? else {
+    let Some(number) = draws.best(|number, best| random.quality(number, best), work, ctx)? else {
         let used = kind.least_used(columns);
         let rule = format!(
             "more: no draw gave a code of {classes} distinct rows, each used by {used} of {columns} machines"
@@ -120,7 +113,11 @@ impl RandomCode {
         let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class])?;
         let enough = best.0.saturating_sub(1);
         let nearest = rows
-            .nearest(enough, |inner| columns.saturating_add_signed(-inner), &mut Watch::silent())
+            .nearest(
+                enough,
+                |inner| columns.saturating_add_signed(-inner),
+                &mut Context::default().counter("", 0),
+            )
             .unwrap_or(0);
         // Zeros keep even equal rows apart by this measure.
         let has_equal_rows = || {
@@ -170,33 +167,31 @@ impl RandomCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
 
     #[test]
     fn the_best_draw_whatever_the_threads() {
         for kind in [Drawn::Dense, Drawn::Sparse { least_use: 0.4 }, Drawn::Sparse { least_use: 0.0 }] {
             for classes in [3, 4, 6, 10, 26, 70] {
-                let make =
-                    |draws, par| draw(kind, classes, Draws { count: draws, seed: 7 }, &Silent, par).unwrap();
-                let code = make(300, Par::Sequential);
-                assert_eq!(code, make(300, Par::Threads));
+                let make = |draws, ctx| draw(kind, classes, Draws { count: draws, seed: 7 }, ctx).unwrap();
+                let code = make(300, Context::SEQUENTIAL);
+                assert_eq!(code, make(300, Context::default()));
                 assert!(
-                    code.twice_row_distance(&Silent).unwrap()
-                        >= make(20, Par::Sequential).twice_row_distance(&Silent).unwrap()
+                    code.twice_row_distance(Context::default()).unwrap()
+                        >= make(20, Context::SEQUENTIAL).twice_row_distance(Context::default()).unwrap()
                 );
                 if kind == Drawn::Dense {
                     assert!(code.entries().iter().all(|entry| *entry != 0));
                     assert!(
-                        code.twice_column_distance(&Silent, Par::Sequential).unwrap().unwrap() > 0,
+                        code.twice_column_distance(Context::SEQUENTIAL).unwrap().unwrap() > 0,
                         "duplicates"
                     );
                 }
             }
         }
         let ten = Draws { count: 10, seed: 0 };
-        assert_eq!(draw(Drawn::Dense, 6, ten, &Silent, Par::Sequential).unwrap().columns(), 26);
+        assert_eq!(draw(Drawn::Dense, 6, ten, Context::SEQUENTIAL).unwrap().columns(), 26);
         assert_eq!(
-            draw(Drawn::Sparse { least_use: 0.4 }, 10, ten, &Silent, Par::Sequential).unwrap().columns(),
+            draw(Drawn::Sparse { least_use: 0.4 }, 10, ten, Context::SEQUENTIAL).unwrap().columns(),
             50
         );
     }

@@ -1,12 +1,13 @@
 //! The best of many random draws, the same whatever the number of threads: draw number t has its own stream of random
 //! numbers, and of equals the first is kept.
 
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// Draws between two looks at the monitor, at most, and the work of them.
+/// Maximum number of draws between two checks of the monitor.
 const BATCH: usize = 64;
-const LOOK: usize = 1 << 26;
+/// Approximate work of the draws between two checks.
+const WORK_PER_CHECK: usize = 1 << 26;
 
 /// How many draws, and the seed of their streams of random numbers.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +31,13 @@ impl Draws {
         self,
         quality: impl Fn(u64, Q) -> Result<Q> + Sync + Send,
         work: usize,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Option<u64>> {
         let (mut best, mut number) = (Q::default(), None);
-        let batch = (LOOK / work.max(1)).clamp(1, BATCH).max(par.threads());
+        let batch = (WORK_PER_CHECK / work.max(1)).clamp(1, BATCH).max(ctx.threads());
         for first in (0..self.count).step_by(batch) {
-            monitor.go_on("code", first, self.count)?;
-            let found = par.try_map(batch.min(self.count - first), |t| quality((first + t) as u64, best))?;
+            ctx.check("code", first, self.count)?;
+            let found = ctx.try_map(batch.min(self.count - first), |t| quality((first + t) as u64, best))?;
             for (t, quality) in found.into_iter().enumerate() {
                 if quality > best {
                     (best, number) = (quality, Some((first + t) as u64));

@@ -19,12 +19,11 @@ use super::factor::{Factor, SPAN, check_projected};
 use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
 use super::update::Update;
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::TryCollect;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
-use crate::watch::Watch;
 
 /// Relative error of a squared row of L that says that it is none.
 const AGREES: f64 = 1e-6;
@@ -38,7 +37,7 @@ impl Projection {
     pub(super) fn new<T: Real>(
         learner: &mut Learner<'_, T>,
         state: &PerceptronState,
-        monitor: &dyn Monitor,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let mut new = Self { factor: Factor::default() };
         if !matches!(learner.params.policy, Policy::Projectron { .. }) {
@@ -53,14 +52,14 @@ impl Projection {
                 && (square - own).abs() <= AGREES * own
         };
         let whole = learner.own.iter().enumerate().all(|(i, &own)| agrees(i, own));
-        let mut watch = Watch::new(monitor, "factor", learner.own.len());
+        let mut counter = ctx.counter("factor", learner.own.len());
         let mut values = Vec::new();
         for i in 0..learner.own.len() {
             if whole {
                 new.factor.rows.push(matrix.row(i).iter().take(i + 1).copied().try_collect_vec()?);
                 continue;
             }
-            watch.spend((i * (i + learner.row.features().max(8))) as u64)?;
+            counter.charge((i * (i + learner.row.features().max(8))) as u64)?;
             learner.values_of(i, &mut values)?;
             new.factor.push(learner.own[i], &values[..i])?;
         }

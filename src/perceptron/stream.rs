@@ -13,14 +13,13 @@ use super::learner::{Learner, PerceptronState};
 use super::params::{PerceptronParams, Policy, check_piece, check_values};
 use super::projection::Projection;
 use super::update::Update;
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::RowWriter;
 use crate::memory::{TryGrow, try_matrix, try_vec, try_zero_matrix};
 use crate::simd::Real;
 use crate::simd::blas::dot;
-use crate::watch::Watch;
 
 /// Learns from a piece of a stream, row by row in the given order.
 ///
@@ -29,14 +28,14 @@ use crate::watch::Watch;
 ///
 /// # Errors
 /// [`Error::Param`](crate::Error::Param) and [`Error::Shape`](crate::Error::Shape) for parameters, state, rows and labels that break their rules,
-/// [`Error::NotFinite`](crate::Error::NotFinite) for rows that are not finite, [`Error::Param`](crate::Error::Param) for rows whose kernel values are not, [`Error::Cancelled`](crate::Error::Cancelled) when the monitor stops the work; nothing
+/// [`Error::NotFinite`](crate::Error::NotFinite) for rows that are not finite, [`Error::Param`](crate::Error::Param) for rows whose kernel values are not, [`Error::Stopped`](crate::Error::Stopped) when the monitor stops the work; nothing
 /// is then learnt.
 pub fn partial_fit(
     params: &PerceptronParams,
     state: PerceptronState,
     rows: Rows<'_>,
     labels: &[usize],
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<(PerceptronState, Vec<u64>)> {
     params.check()?;
     state.check(params)?;
@@ -44,9 +43,9 @@ pub fn partial_fit(
     check_piece(&params.kernel, params.classes, vectors.cols(), rows, labels)?;
     // The factor of a Gram matrix needs all digits of its values.
     if rows.is_f64() || vectors.is_f64() || matches!(params.policy, Policy::Projectron { .. }) {
-        Stream::<f64>::new(params, &state, rows.reborrow(), monitor)?.learn(labels, monitor)
+        Stream::<f64>::new(params, &state, rows.reborrow(), ctx)?.learn(labels, ctx)
     } else {
-        Stream::<f32>::new(params, &state, rows.reborrow(), monitor)?.learn(labels, monitor)
+        Stream::<f32>::new(params, &state, rows.reborrow(), ctx)?.learn(labels, ctx)
     }
 }
 
@@ -63,10 +62,10 @@ impl<'a, T: Real> Stream<'a, T> {
         params: &PerceptronParams,
         state: &'a PerceptronState,
         rows: Rows<'a>,
-        monitor: &dyn Monitor,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let mut learner = Learner::new(params, state, rows)?;
-        let projection = Projection::new(&mut learner, state, monitor)?;
+        let projection = Projection::new(&mut learner, state, ctx)?;
         Ok(Self {
             learner,
             books: Bookkeeping::new(state, params.policy)?,
@@ -75,13 +74,13 @@ impl<'a, T: Real> Stream<'a, T> {
         })
     }
 
-    fn learn(mut self, labels: &[usize], monitor: &dyn Monitor) -> Result<(PerceptronState, Vec<u64>)> {
+    fn learn(mut self, labels: &[usize], ctx: Context<'_>) -> Result<(PerceptronState, Vec<u64>)> {
         let Self { learner, books, projection, double } = &mut self;
         let mut wrong = Vec::new();
         let mut scores = try_vec![0.0; learner.coefficients.len()]?;
-        let mut watch = Watch::new(monitor, "stream", labels.len());
+        let mut counter = ctx.counter("stream", labels.len());
         for (i, &label) in labels.iter().enumerate() {
-            watch.row(learner.pool.len() * learner.row.features().max(8))?;
+            counter.charge_row(learner.pool.len() * learner.row.features().max(8))?;
             learner.load(i);
             learner.fill_values()?;
             for (score, column) in scores.iter_mut().zip(&learner.coefficients) {
@@ -94,7 +93,7 @@ impl<'a, T: Real> Stream<'a, T> {
             if mistake {
                 learner.mistakes += 1;
                 wrong.try_push(i as u64)?;
-                watch.spend(learner.cost_of_a_mistake())?;
+                counter.charge(learner.cost_of_a_mistake())?;
             }
             if let Policy::Projectron { eta, margin: learn_margins } = learner.params.policy {
                 if mistake || (learn_margins && margin < 1.0) {

@@ -5,7 +5,7 @@
 //! prefix sums: O(m (d + q)) a row.
 
 use super::update::outputs;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -23,15 +23,14 @@ const BLOCK: usize = 256;
 /// vector i came, and `seen` in all.
 ///
 /// # Errors
-/// [`Error::Shape`] and [`Error::Param`] where the parts do not fit each other, [`Error::Cancelled`].
+/// [`Error::Shape`] and [`Error::Param`] where the parts do not fit each other, [`Error::Stopped`].
 pub fn voted(
     expansion: &ExpansionView<'_>,
     born: &[u64],
     seen: u64,
     classes: usize,
     rows: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Array2<f64>> {
     let (m, q) = (expansion.len(), expansion.outputs());
     Error::check_len("born (one for each vector)", m, born.len())?;
@@ -46,10 +45,10 @@ pub fn voted(
     let until = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
     let flat = votes.as_slice_mut().expect("a new array is row-major");
     for (list, votes) in all.chunks(BLOCK).zip(flat.chunks_mut(BLOCK * classes)) {
-        monitor.go_on("votes", list[0], rows.rows())?;
+        ctx.check("votes", list[0], rows.rows())?;
         let block = rows.gather(list)?;
-        let values = gram(&expansion.kernel, block.view(), expansion.vectors, par)?;
-        par.for_each_chunk(votes, classes, |r, votes| {
+        let values = gram(&expansion.kernel, block.view(), expansion.vectors, ctx.silent())?;
+        ctx.for_each_chunk(votes, classes, |r, votes| {
             let mut scores = expansion.intercepts.to_vec(); // small: one number per output
             for (i, &value) in values.row(r).iter().enumerate() {
                 for (score, &c) in scores.iter_mut().zip(expansion.coefficients.row(i)) {

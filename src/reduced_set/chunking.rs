@@ -15,8 +15,8 @@
 //! ||w|| <= ||sum_j w^_j|| + sum_j ||e_j||.
 
 use super::penalised::{Along, Method, select};
-use super::pursuit::{Halt, Known, PursuitParams, for_blocks, pursuit};
-use crate::control::{Monitor, Par, StopReason};
+use super::pursuit::{Known, PursuitParams, for_blocks, pursuit};
+use crate::context::{Context, GracePeriod, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -24,7 +24,6 @@ use crate::kernels::Evaluator;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
-use crate::watch::{Grace, Reasoned};
 
 /// Which vectors are chosen, and how.
 #[derive(Debug, Clone)]
@@ -91,13 +90,13 @@ impl Reducer<'_> {
     }
 
     /// Of a part, at most so many.
-    fn run(&self, target: &ExpansionView<'_>, most: usize, monitor: &dyn Monitor, par: Par) -> Result<Path> {
+    fn run(&self, target: &ExpansionView<'_>, most: usize, ctx: Context<'_>) -> Result<Path> {
         match self {
             Self::Pursuit(params) => {
                 let params = PursuitParams { max_vectors: most, ..params.clone() };
-                pursuit(target, None, &params, monitor, par)
+                pursuit(target, None, &params, ctx)
             }
-            Self::Matrix { method, tolerance, .. } => select(target, *method, most, *tolerance, monitor, par),
+            Self::Matrix { method, tolerance, .. } => select(target, *method, most, *tolerance, ctx),
         }
     }
 }
@@ -128,8 +127,7 @@ pub fn reduce(
     candidates: Option<Rows<'_>>,
     reducer: &Reducer<'_>,
     limits: Limits,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Path> {
     let (m, q, most) = (target.len(), target.outputs(), reducer.max_vectors());
     let whole = candidates.map_or(m, |rows| rows.rows());
@@ -157,25 +155,18 @@ pub fn reduce(
     if let (Some(rows), Reducer::Pursuit(params)) = (candidates, reducer) {
         let rule = "None where the candidates are not the model's own vectors";
         Error::check_param(chunk >= rows.rows() || limits.chunk.is_none(), "chunk", chunk, rule)?;
-        return if fits(whole) {
-            pursuit(target, candidates, params, monitor, par)
-        } else {
-            Err(too_much(whole))
-        };
+        return if fits(whole) { pursuit(target, candidates, params, ctx) } else { Err(too_much(whole)) };
     }
     if chunk >= m {
-        return reducer.run(target, most, monitor, par);
+        return reducer.run(target, most, ctx);
     }
     if let Reducer::Matrix { method: Method::L1 { refit, .. } | Method::Lars { refit, .. }, .. } = reducer {
         // What a chunk's penalty does to its coefficients has nothing to say about the whole model's.
         let rule = format!("true where the {m} vectors are taken in chunks of {chunk}");
         Error::check_param(*refit, "refit", refit, rule)?;
     }
-    let rest = match rest_of(target, reducer, chunk, monitor, par)? {
-        Ok(rest) => rest,
-        Err(reason) => return Ok(Path::empty(q, reason)),
-    };
-    last_choice(target, reducer, &rest, monitor, par)
+    let path = rest_of(target, reducer, chunk, ctx).and_then(|rest| last_choice(target, reducer, &rest, ctx));
+    Path::or_empty(path, q)
 }
 
 /// Vectors of a target up to which its norm is found out.
@@ -194,9 +185,8 @@ fn rest_of(
     target: &ExpansionView<'_>,
     reducer: &Reducer<'_>,
     chunk: usize,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Result<Rest, StopReason>> {
+    ctx: Context<'_>,
+) -> Result<Rest> {
     let (q, most) = (target.outputs(), reducer.max_vectors());
     // Which vectors go is decided finely only among the last ones.
     let mut quick = reducer.clone();
@@ -220,9 +210,9 @@ fn rest_of(
             let coefficients = matrix((indices.len(), q), coefficients)?;
             let part = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
             let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
-            let path = quick.run(&part, keep, monitor, par)?;
-            if matches!(path.stop.reason, StopReason::Interrupted | StopReason::MaxTime) {
-                return Ok(Err(path.stop.reason));
+            let path = quick.run(&part, keep, ctx)?;
+            if let reason @ (StopReason::Interrupted | StopReason::MaxTime) = path.stop.reason {
+                return Err(Error::Stopped(reason));
             }
             next.lost += path.residual_norms.last().copied().unwrap_or(0.0);
             let kept = path_coefficients(&path.view(), path.order.len())?;
@@ -236,7 +226,7 @@ fn rest_of(
         }
         rest = next;
     }
-    Ok(Ok(rest))
+    Ok(rest)
 }
 
 /// The selection among what is left, towards the whole target.
@@ -244,8 +234,7 @@ fn last_choice(
     target: &ExpansionView<'_>,
     reducer: &Reducer<'_>,
     rest: &Rest,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Path> {
     if rest.indices.is_empty() {
         return Ok(Path::empty(target.outputs(), StopReason::Converged));
@@ -256,15 +245,11 @@ fn last_choice(
     let norm_bound = if target.len() > NORM {
         let zero = try_vec![0.0; target.outputs()]?;
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?;
-        let reasoned = Reasoned::new(monitor);
         let work = small.len() * small.vectors.cols().max(1);
-        let values = for_blocks(small.vectors, work, &reasoned, |block| {
-            evaluator.evaluate_double(block, par).map(flat)
-        });
-        match reasoned.unless_stopped(values.map_err(Halt::error))? {
-            Ok(values) => Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2)),
-            Err(reason) => return Ok(Path::empty(target.outputs(), reason)),
-        }
+        let values = for_blocks(small.vectors, work, ctx, |block| {
+            evaluator.evaluate_double(block, ctx.silent()).map(flat)
+        })?;
+        Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
     } else {
         None
     };
@@ -272,19 +257,17 @@ fn last_choice(
         Reducer::Pursuit(params) => {
             let max_vectors = params.max_vectors.min(rest.indices.len());
             let params = PursuitParams { max_vectors, norm_bound, ..params.clone() };
-            pursuit(target, Some(vectors.view()), &params, monitor, par)?
+            pursuit(target, Some(vectors.view()), &params, ctx)?
         }
         Reducer::Matrix { max_vectors, tolerance, .. } => {
             // What the coefficients will need, before the time can be over.
             let pool = vectors.view();
-            let known = match Known::new(target, Some(pool), norm_bound, monitor, par) {
-                Ok(known) => known,
-                Err(halt) => return Ok(Path::empty(target.outputs(), halt.reason()?)),
-            };
-            let chosen = reducer.run(&small, (*max_vectors).min(rest.indices.len()), monitor, par)?;
+            let known = Known::new(target, Some(pool), norm_bound, ctx)?;
+            let chosen = reducer.run(&small, (*max_vectors).min(rest.indices.len()), ctx)?;
             let (kernel, outputs) = (target.kernel, target.outputs());
             let along = Along { kernel, outputs, pool, known: &known, tolerance: *tolerance, norm_bound };
-            let mut path = along.path(&chosen.order, &Grace::new(monitor), par)?;
+            let grace = GracePeriod::new(ctx.monitor());
+            let mut path = along.path(&chosen.order, ctx.with_monitor(&grace))?;
             if chosen.stop.reason != StopReason::Converged {
                 path.stop.reason = chosen.stop.reason;
             }

@@ -5,10 +5,9 @@
 
 use ndarray::ArrayView2;
 
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, try_vec};
-use crate::watch::Watch;
 
 /// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
 /// smallest in size among equals, 0 where nothing is gained. Cost O(n log n).
@@ -130,7 +129,7 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
 /// Cost O(q n) a sweep, one subtraction and comparison each.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled).
+/// [`Error::Stopped`](crate::Error::Stopped).
 ///
 /// # Panics
 /// If a label is not below q, the lengths disagree, a weight is not positive or the scores are not row-major.
@@ -138,7 +137,7 @@ pub fn joint(
     scores: ArrayView2<'_, f64>,
     labels: &[usize],
     weights: Option<&[f64]>,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<Vec<f64>> {
     const SWEEPS: usize = 10;
     let q = scores.ncols();
@@ -149,11 +148,11 @@ pub fn joint(
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
     let mut contest = Contest::new(scores, labels, weights, q)?;
-    let mut watch = Watch::new(monitor, "thresholds", SWEEPS);
+    let mut counter = ctx.counter("thresholds", SWEEPS);
     for _ in 0..SWEEPS {
         let mut moved = false;
         for j in 0..q {
-            watch.spend(16 * labels.len() as u64)?;
+            counter.charge(16 * labels.len() as u64)?;
             let shift = contest.best_shift(j)?;
             if shift != 0.0 {
                 contest.shift(j, shift)?;
@@ -328,7 +327,6 @@ fn two_largest(line: &[f64], shifts: &[f64]) -> [usize; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::matrix;
     use proptest::prelude::*;
 
@@ -428,7 +426,7 @@ mod tests {
                 matrix((labels.len(), 4), &scores).unwrap(),
                 &labels,
                 weighted.then_some(weights.as_slice()),
-                &Silent,
+                Context::default(),
             );
             prop_assert_eq!(shifts.unwrap(), plain_joint(&scores, &labels, &weights, 4));
         }
@@ -453,7 +451,7 @@ mod tests {
                     best != Some(**label)
                 }).count()
             };
-            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels, None, &Silent).unwrap()) <= wrong(&[0.0; 3]));
+            prop_assert!(wrong(&joint(matrix((labels.len(), 3), &scores).unwrap(), &labels, None, Context::default()).unwrap()) <= wrong(&[0.0; 3]));
         }
     }
 

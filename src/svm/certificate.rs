@@ -14,7 +14,7 @@
 
 use super::intercept::intercept_range;
 use super::problem::DualProblem;
-use crate::control::StopReason;
+use crate::context::StopReason;
 
 /// What a fitted machine vouches for.
 ///

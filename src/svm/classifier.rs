@@ -13,7 +13,7 @@ use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::start::Start;
 use super::training::{Training, check_nu};
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
@@ -119,12 +119,11 @@ pub fn fit_classifier<'a>(
     rows: Rows<'_>,
     task: &Classification<'_>,
     params: &SvmParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
     let sums = if task.fit_intercept { Sums::Zero } else { Sums::Any };
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, monitor, par, sums };
+    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
     let values = training.check(upper)?;
     let counts = check_task(rows.rows(), task)?;
     let code = coding.matrix(classes)?;

@@ -10,16 +10,16 @@ use super::params::SvmParams;
 use super::precision::{KernelValue, Values};
 use super::training::Training;
 use crate::cache::RowCache;
-use crate::control::{Par, StopReason};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, is_packed_sparse};
 use crate::memory::TryCollect;
 use ndarray::ArrayView2;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::time::Instant;
 
-/// Multiply-adds between two looks at the monitor while rows are computed: a few tenths of a second.
+/// Multiply-adds between two checks of the monitor while rows are computed: a few tenths of a second.
 const ROW_WORK: usize = 2_000_000_000;
 /// What a value of a function of the caller's is taken to cost, in features: always worth a cache.
 const FUNCTION_DEPTH: usize = 1 << 12;
@@ -96,7 +96,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         machine_size: usize,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, params, par, .. } = training;
+        let &Training { kernel, rows, params, ctx, .. } = training;
         let mut none = source(training, values.precision)?.keeping(K::PRECISION);
         if !params.tuning.fast_sums {
             none = none.without_fast_sums();
@@ -105,7 +105,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         let packed = sizes.iter().map(|&size| {
             end += size;
             let positions = end - size..end;
-            let source = none.with_columns(&order[positions.clone()], par)?;
+            let source = none.with_columns(&order[positions.clone()], ctx)?;
             Ok(Segment { positions, source, cache: None, matrix: None })
         });
         let mut segments = packed.try_collect_results()?;
@@ -131,12 +131,12 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         matrix: &'a KernelMatrix<K>,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, par, .. } = training;
+        let &Training { kernel, rows, ctx, .. } = training;
         let none = source(training, values.precision)?.keeping(K::PRECISION);
         let mut end = 0;
         let segments = sizes.iter().map(|&size| {
             end += size;
-            let source = none.with_columns(&[], par)?;
+            let source = none.with_columns(&[], ctx)?;
             Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
         });
         let segments = segments.try_collect_results()?;
@@ -157,8 +157,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
     }
 
     /// The columns of some training rows alone, with these K_ii; no kernel row is kept.
-    pub(super) fn part(&self, rows: Vec<usize>, diagonal: Vec<f64>, par: Par) -> Result<Self> {
-        let source = self.segments[0].source.with_columns(&rows, par)?;
+    pub(super) fn part(&self, rows: Vec<usize>, diagonal: Vec<f64>, ctx: Context<'_>) -> Result<Self> {
+        let source = self.segments[0].source.with_columns(&rows, ctx)?;
         let segments = vec![Segment { positions: 0..rows.len(), source, cache: None, matrix: None }];
         Ok(Self {
             segments,
@@ -193,13 +193,16 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         self.segments[0].is_kept()
     }
 
-    /// Computes the rows that are wanted of each segment and missing, in batches between which the monitor is asked.
+    /// Computes the missing kernel rows of each segment in batches, with a call of `check` between two of them.
+    ///
+    /// # Errors
+    /// That of `check`, after which the cache holds complete rows only.
     pub(super) fn fetch(
         &mut self,
         wanted: &[Vec<usize>],
-        par: Par,
-        tick: impl Fn() -> ControlFlow<StopReason>,
-    ) -> Result<ControlFlow<StopReason>> {
+        ctx: Context<'_>,
+        check: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         for (segment, wanted) in self.segments.iter_mut().zip(wanted) {
             let Some(cache) = &mut segment.cache else { continue };
             let mut missing = cache.claim(wanted);
@@ -208,17 +211,17 @@ impl<'a, K: KernelValue> Columns<'a, K> {
                 let rest = missing.split_off(batch.min(missing.len()));
                 let rows: Vec<usize> =
                     missing.iter().map(|&position| self.order[position]).try_collect_vec()?;
-                segment.source.compute(&rows, &mut cache.slots_mut(&missing), par)?;
+                segment.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
                 missing = rest;
                 if !missing.is_empty()
-                    && let ControlFlow::Break(reason) = tick()
+                    && let Err(stopped) = check()
                 {
                     cache.forget(missing);
-                    return Ok(ControlFlow::Break(reason));
+                    return Err(stopped);
                 }
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// What everything so far cost.
@@ -236,8 +239,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
 
 /// Where kernel values of a precision come from, without columns.
 pub(super) fn source<'a>(training: &Training<'a>, precision: Precision) -> Result<KernelRows<'a>> {
-    let &Training { kernel, rows, par, sums, .. } = training;
-    KernelRows::for_sums(kernel, rows, &[], precision, sums, par)
+    let &Training { kernel, rows, ctx, sums, .. } = training;
+    KernelRows::for_sums(kernel, rows, &[], precision, sums, ctx)
 }
 
 /// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.

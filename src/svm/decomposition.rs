@@ -22,11 +22,9 @@ use super::precision::{KernelValue, is_hopeless};
 use super::sharing::Sharing;
 use super::stall::BELOW_DOUBT;
 use super::training::Training;
-use crate::control::{Par, Progress, StopReason};
+use crate::context::{Progress, StopReason};
 use crate::error::Result;
 use crate::memory::{Arenas, TryCollect, TryGrow};
-use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Times that gradients are computed at once in double precision and rounds go on from them.
@@ -76,23 +74,23 @@ fn solve_once<'a, K: KernelValue>(
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    if !columns.are_kept() && machines.len() >= CROWD * training.par.threads() {
+    if !columns.are_kept() && machines.len() >= CROWD * training.ctx.threads() {
         return solve_apart(machines, columns, training, memory);
     }
     let mut sharing = Sharing::new(machines, columns.segments.len())?;
     // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
     // the live rows few, and the memory they take is used again.
     let window = if columns.segments.len() > 1 && columns.are_kept() && sharing.is_single() {
-        4.max(2 * training.par.threads())
+        4.max(2 * training.ctx.threads())
     } else {
         usize::MAX
     };
     loop {
-        let mut checked = ControlFlow::Continue(());
+        let mut checked = Ok(());
         let mut worst = 0.0_f64;
         for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
-            checked = check(machine, columns, training)?;
-            if checked.is_break() {
+            checked = check(machine, columns, training);
+            if checked.is_err() {
                 break;
             }
             match machine.stop {
@@ -109,11 +107,8 @@ fn solve_once<'a, K: KernelValue>(
         if unfinished.is_empty() {
             break;
         }
-        let ended = match checked {
-            ControlFlow::Break(reason) => ControlFlow::Break(reason),
-            ControlFlow::Continue(()) => round(machines, &unfinished, columns, training, memory, worst)?,
-        };
-        if let ControlFlow::Break(reason) = ended {
+        let ended = checked.and_then(|()| round(machines, &unfinished, columns, training, memory, worst));
+        if let Some(reason) = StopReason::from_result(ended)? {
             for machine in machines.iter_mut() {
                 machine.stop.get_or_insert(reason);
             }
@@ -133,29 +128,26 @@ fn solve_apart<'a, K: KernelValue>(
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    let alone = Training { par: Par::Sequential, ..*training };
-    let (count, done, stopped) = (machines.len(), AtomicUsize::new(0), OnceLock::new());
-    let look = || training.monitor.look("fit", done.load(Ordering::Relaxed), count);
-    training.par.try_for_each_chunk(machines, 1, |_, machine| {
+    let alone = Training { ctx: training.ctx.sequential(), ..*training };
+    let (count, done) = (machines.len(), AtomicUsize::new(0));
+    let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
+    let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
         let machine = &mut machine[0];
         while machine.stop.is_none() {
-            let mut ended = match stopped.get() {
-                Some(&reason) => ControlFlow::Break(reason),
-                None => look(),
-            };
-            if ended.is_continue() {
-                ended = check(machine, columns, &alone)?;
-            }
-            if ended.is_continue() && machine.stop.is_none() {
+            tick()?;
+            check(machine, columns, &alone)?;
+            if machine.stop.is_none() {
                 drop(machine.select_block()?);
-                ended = advance(machine, columns, memory, &alone, look)?;
-            }
-            if let ControlFlow::Break(reason) = ended {
-                machine.stop.get_or_insert(*stopped.get_or_init(|| reason));
+                advance(machine, columns, memory, &alone, tick)?;
             }
         }
         done.fetch_add(1, Ordering::Relaxed);
         machine.finish(columns, &alone)
+    });
+    let Some(reason) = StopReason::from_result(solved)? else { return Ok(()) };
+    training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
+        machine[0].stop.get_or_insert(reason);
+        machine[0].finish(columns, &alone)
     })
 }
 
@@ -165,17 +157,16 @@ fn check<K: KernelValue>(
     machine: &mut Machine<'_>,
     columns: &Columns<'_, K>,
     training: &Training<'_>,
-) -> Result<ControlFlow<StopReason>> {
+) -> Result<()> {
     let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
     // A smaller violation than the rounding of the gradients cannot be told from none.
     let least = BELOW_DOUBT * machine.gradient_rounding;
     let mut gap = machine.survey.violation();
     while gap <= tolerance.max(least) {
-        match machine.unshrink(columns, training)? {
-            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-            ControlFlow::Continue(false) => break,
-            ControlFlow::Continue(true) => gap = machine.survey.violation(),
+        if !machine.unshrink(columns, training)? {
+            break;
         }
+        gap = machine.survey.violation();
     }
     machine.stop = if gap.is_nan() {
         // The outcome is an error that names the cause.
@@ -191,7 +182,7 @@ fn check<K: KernelValue>(
     } else {
         None
     };
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
 /// Solves the chosen block of a machine, and moves it.
@@ -200,20 +191,14 @@ fn advance<'a, K: KernelValue>(
     columns: &Columns<'a, K>,
     memory: &Arenas<K>,
     training: &Training<'a>,
-    look: impl Fn() -> ControlFlow<StopReason>,
-) -> Result<ControlFlow<StopReason>> {
-    let moves = match machine.solve_block(columns, memory, training, look)? {
-        ControlFlow::Continue(None) => return Ok(ControlFlow::Continue(())),
-        ControlFlow::Continue(Some(moves)) => moves,
-        ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-    };
-    if let ControlFlow::Break(reason) = machine.update_gradients(moves, columns, training)? {
-        return Ok(ControlFlow::Break(reason));
-    }
+    tick: impl Fn() -> Result<()>,
+) -> Result<()> {
+    let Some(moves) = machine.solve_block(columns, memory, training, tick)? else { return Ok(()) };
+    machine.update_gradients(moves, columns, training)?;
     if training.params.shrinking && !columns.are_kept() {
-        machine.shrink(columns, training.par)?;
+        machine.shrink(columns, training.ctx)?;
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
 /// One block of each of the unfinished machines.
@@ -224,46 +209,32 @@ fn round<'a, K: KernelValue>(
     training: &Training<'a>,
     memory: &Arenas<K>,
     worst: f64,
-) -> Result<ControlFlow<StopReason>> {
+) -> Result<()> {
     let tick = |machines: &[Machine<'_>]| {
-        training.monitor.tick(&Progress {
+        training.ctx.tick(&Progress {
             gap: worst,
             steps: machines.iter().map(|m| m.iterations).sum(),
-            ..Progress::of("fit", machines.iter().filter(|m| m.stop.is_some()).count(), machines.len())
+            ..Progress::new("fit", machines.iter().filter(|m| m.stop.is_some()).count(), machines.len())
         })
     };
     let (done, count) = (machines.iter().filter(|m| m.stop.is_some()).count(), machines.len());
     let mut waiting = unfinished;
     while !waiting.is_empty() {
-        if let ControlFlow::Break(reason) = tick(machines) {
-            return Ok(ControlFlow::Break(reason));
-        }
+        tick(machines)?;
         let (group, wanted) = select(waiting, machines, &columns.segments)?;
         waiting = &waiting[group.len()..];
-        if let ControlFlow::Break(reason) = columns.fetch(&wanted, training.par, || tick(machines))? {
-            return Ok(ControlFlow::Break(reason));
-        }
+        columns.fetch(&wanted, training.ctx, || tick(machines))?;
         let chosen = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
         let mut group: Vec<&mut Machine<'a>> = chosen.map(|(_, machine)| machine).try_collect_vec()?;
-        let (columns, stopped) = (&*columns, OnceLock::new());
-        let look = || training.monitor.look("fit", done, count);
-        training.par.try_for_each_chunk(&mut group, 1, |_, machine| {
-            let machine = &mut *machine[0];
+        let columns = &*columns;
+        let tick = || training.ctx.check("fit", done, count);
+        training.ctx.try_for_each_chunk(&mut group, 1, |_, machine| {
             // The machines before it may have taken long.
-            if let ControlFlow::Break(reason) = look() {
-                stopped.get_or_init(|| reason);
-                return Ok(());
-            }
-            if let ControlFlow::Break(reason) = advance(machine, columns, memory, training, look)? {
-                stopped.get_or_init(|| reason);
-            }
-            Ok(())
+            tick()?;
+            advance(machine[0], columns, memory, training, tick)
         })?;
-        if let Some(&reason) = stopped.get() {
-            return Ok(ControlFlow::Break(reason));
-        }
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
 /// As many of the waiting machines as the caches can serve at once, at least one, with their blocks chosen, and the

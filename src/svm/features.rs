@@ -10,7 +10,7 @@
 //! in double precision. Cost n m d + n m^2 / 2 multiply-adds and m^3 / 6 for the factor; memory n m, the factor, and a
 //! block of rows.
 
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, gram_lower};
@@ -42,38 +42,38 @@ impl Features {
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`], [`Error::Param`] for points outside the kernel's domain, [`Error::Memory`],
-    /// [`Error::Cancelled`].
-    pub fn new(kernel: Kernel, points: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Self> {
-        let packed = PackedVectors::new(kernel, points, par)?;
+    /// [`Error::Stopped`].
+    pub fn new(kernel: Kernel, points: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
+        let packed = PackedVectors::new(kernel, points, ctx)?;
         let m = points.rows();
         let mut factor = Square::<f64>::new(m).map_err(|error| error.with_remedy(REMEDY))?;
         let stride = factor.stride();
-        gram_lower(kernel.into(), points, factor.values_mut(), stride, monitor, par)?;
+        gram_lower(kernel.into(), points, factor.values_mut(), stride, ctx)?;
         let mean = factor.diagonal().sum::<f64>() / m as f64;
         factor.shift(|_| SHIFT * mean.max(1e-300));
-        dense::factor(&mut factor, monitor, par)?;
+        dense::factor(&mut factor, ctx)?;
         Ok(Self { points: packed, factor })
     }
 
     /// The features of rows, (n, m).
     ///
     /// # Errors
-    /// [`Error::Param`] for rows outside the kernel's domain, [`Error::Memory`], [`Error::Cancelled`].
-    pub fn of(&self, rows: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+    /// [`Error::Param`] for rows outside the kernel's domain, [`Error::Memory`], [`Error::Stopped`].
+    pub fn of(&self, rows: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
         self.points.check(rows)?;
         let (n, m, stride) = (rows.rows(), self.factor.len(), self.points.stride());
         let remedied = |error: Error| error.with_remedy(REMEDY);
         let mut features: Array2<f64> = memory::try_zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
-        let solver = RowSolver::new(&self.factor, par).map_err(remedied)?;
+        let solver = RowSolver::new(&self.factor, ctx).map_err(remedied)?;
         let mut values: Vec<f64> = memory::try_zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
         let out = features.as_slice_mut().expect("made row-major");
         for (from, out) in (0..n).step_by(BLOCK).zip(out.chunks_mut(BLOCK * m)) {
             let values = &mut values[..out.len() / m * stride];
             // A block of thousands of points takes longer than a stop may wait.
-            for (task, values) in values.chunks_mut(ROWS * par.threads() * stride).enumerate() {
-                monitor.go_on("features", from, n)?;
-                self.points.fill(rows, from + task * ROWS * par.threads(), values, par)?;
-                par.for_each_chunk(values, ROWS * stride, |_, rows| solver.substitute(rows, stride));
+            for (task, values) in values.chunks_mut(ROWS * ctx.threads() * stride).enumerate() {
+                ctx.check("features", from, n)?;
+                self.points.fill(rows, from + task * ROWS * ctx.threads(), values, ctx)?;
+                ctx.for_each_chunk(values, ROWS * stride, |_, rows| solver.substitute(rows, stride));
             }
             for (out, line) in out.chunks_exact_mut(m).zip(values.chunks_exact(stride)) {
                 out.copy_from_slice(&line[..m]);
@@ -86,13 +86,13 @@ impl Features {
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Memory`].
-    pub fn coefficients(&self, weights: ArrayView2<'_, f64>, par: Par) -> Result<Array2<f64>> {
+    pub fn coefficients(&self, weights: ArrayView2<'_, f64>, ctx: Context<'_>) -> Result<Array2<f64>> {
         let (m, q) = weights.dim();
         Error::check_len("rows of the weights (one for each point)", self.factor.len(), m)?;
         let mut out = try_matrix((m, q), |at| weights[at])?;
         let values = out.as_slice_mut().expect("made row-major");
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
-        columns::solve_transposed(&self.factor, &mut panels, par);
+        columns::solve_transposed(&self.factor, &mut panels, ctx);
         columns::from_panels(&panels, values, m, q);
         Ok(out)
     }
@@ -101,7 +101,6 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::kernels::gram;
 
     #[test]
@@ -114,20 +113,21 @@ mod tests {
             Rows::from_shape((70, 3), z.as_slice().unwrap()).unwrap(),
         );
         let kernel = Kernel::Rbf { gamma: 0.8 };
-        let features = Features::new(kernel, points, &Silent, Par::Sequential).unwrap();
-        let f = features.of(rows, &Silent, Par::Sequential).unwrap();
+        let features = Features::new(kernel, points, Context::SEQUENTIAL).unwrap();
+        let f = features.of(rows, Context::SEQUENTIAL).unwrap();
         assert_eq!(f.dim(), (2100, 70));
         let weights = Array2::from_shape_fn((70, 3), |(i, j)| ((i + 2 * j) as f64).cos());
-        let c = features.coefficients(weights.view(), Par::Sequential).unwrap();
+        let c = features.coefficients(weights.view(), Context::SEQUENTIAL).unwrap();
         // F w = K_lm L^-T w.
-        let (ours, theirs) = (f.dot(&weights), gram(&kernel, rows, points, Par::Sequential).unwrap().dot(&c));
+        let (ours, theirs) =
+            (f.dot(&weights), gram(&kernel, rows, points, Context::SEQUENTIAL).unwrap().dot(&c));
         let largest = c.iter().fold(1.0_f64, |most, v| most.max(v.abs()));
         for (a, b) in ours.iter().zip(&theirs) {
             assert!((a - b).abs() < 1e-11 * largest, "{a} {b}");
         }
         // At the points themselves F F' is K_mm but for the shift.
-        let own = features.of(points, &Silent, Par::Sequential).unwrap();
-        let k = gram(&kernel, points, points, Par::Sequential).unwrap();
+        let own = features.of(points, Context::SEQUENTIAL).unwrap();
+        let k = gram(&kernel, points, points, Context::SEQUENTIAL).unwrap();
         for (a, b) in own.dot(&own.t()).iter().zip(&k) {
             assert!((a - b).abs() < 1e-8, "{a} {b}");
         }

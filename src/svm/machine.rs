@@ -25,13 +25,13 @@ use super::subproblem::{Goal, Subproblem, write_block};
 use super::training::Training;
 use super::working_set::WorkingSet;
 use crate::cache::RowCache;
-use crate::control::{Par, StopReason};
+use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
 use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Entries scanned in one block before control goes back: a few tenths of a second.
 const SCAN_WORK: usize = 200_000_000;
@@ -156,43 +156,41 @@ impl<'a> Machine<'a> {
     /// Gradients for coefficients that do not start at zero, without storing a kernel value.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
+    /// [`Error::Stopped`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
     fn renew_gradients<K: KernelValue>(
         &mut self,
         columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        match self.start_at(self.problem().beta.try_to_vec()?, columns, training)? {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(StopReason::MaxTime) => {
+        match self.start_at(self.problem().beta.try_to_vec()?, columns, training) {
+            Err(Error::Stopped(StopReason::MaxTime)) => {
                 let rule = "long enough for the gradients of the coefficients that the fit starts from";
                 Err(Error::param("max_time", "over before the first round", rule))
             }
-            ControlFlow::Break(_) => Err(Error::Cancelled),
+            started => started,
         }
     }
 
-    /// Gives a machine that is not shrunk other feasible coefficients with their gradients; nothing is changed where the
-    /// monitor asks to stop.
+    /// Gives a machine that is not shrunk other feasible coefficients with their gradients.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which nothing is changed.
     pub(super) fn start_at<K: KernelValue>(
         &mut self,
         beta: Vec<f64>,
         columns: &Columns<'_, K>,
         training: &Training<'_>,
-    ) -> Result<ControlFlow<StopReason>> {
+    ) -> Result<()> {
         let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).try_collect_vec()?;
         let values: Vec<f64> = used.iter().map(|&v| beta[v]).try_collect_vec()?;
-        let outputs = match self.outputs((&used, &values), columns, training)? {
-            ControlFlow::Continue(outputs) => outputs,
-            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-        };
+        let outputs = self.outputs((&used, &values), columns, training)?;
         let problem = &mut self.variables.problem;
         for (v, output) in outputs.into_iter().enumerate() {
             problem.gradient[v] = output + problem.linear[v] + problem.ridge[v] * beta[v];
         }
         problem.beta = beta;
         self.survey = problem.survey();
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// sum k(x, x_v) values_v over some variables for the rows of all, in a machine that is not shrunk.
@@ -201,18 +199,15 @@ impl<'a> Machine<'a> {
         (variables, values): (&[usize], &[f64]),
         columns: &Columns<'_, K>,
         training: &Training<'_>,
-    ) -> Result<ControlFlow<StopReason, Vec<f64>>> {
+    ) -> Result<Vec<f64>> {
         let rows = self.rows_of(variables)?;
         let mut outputs = try_vec![0.0; self.problem().len()]?;
         for part in &self.parts {
             let outputs = &mut outputs[part.first..part.first + part.positions.len()];
             let source = &columns.segments[part.segment].source;
-            let added = training.add_product(source, columns.depth(), (&rows, values), outputs)?;
-            if let ControlFlow::Break(reason) = added {
-                return Ok(ControlFlow::Break(reason));
-            }
+            training.add_product(source, columns.depth(), (&rows, values), outputs)?;
         }
-        Ok(ControlFlow::Continue(outputs))
+        Ok(outputs)
     }
 
     /// Counts the work of a machine that this one starts from.
@@ -280,16 +275,17 @@ impl<'a> Machine<'a> {
         Ok(self.set.members.iter().map(|&v| self.position(v)))
     }
 
-    /// Solves the chosen block and moves its variables; `None` where no step could be made. `tick` may stop it.
+    /// Solves the chosen block and moves its variables; `None` where no step could be made. An error of `check` ends
+    /// it, or becomes a part of the result where steps have been made.
     pub(super) fn solve_block<K: KernelValue>(
         &mut self,
         columns: &Columns<'_, K>,
         memory: &Arenas<K>,
         training: &Training<'_>,
-        tick: impl Fn() -> ControlFlow<StopReason>,
-    ) -> Result<ControlFlow<StopReason, Option<Moves>>> {
-        let (tolerance, par) =
-            (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding), training.par);
+        check: impl Fn() -> Result<()>,
+    ) -> Result<Option<Moves>> {
+        let (tolerance, ctx) =
+            (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding), training.ctx);
         let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let members = &self.set.members;
         let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
@@ -306,17 +302,14 @@ impl<'a> Machine<'a> {
                     &self.tuning,
                     memory,
                     (goal, &mut self.patience),
-                    par,
-                    tick,
+                    ctx,
+                    check,
                 )?;
-                match solved {
-                    ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-                    ControlFlow::Continue(solved) => (solved, None, None),
-                }
+                (solved, None, None)
             } else {
-                let mut block = self.block(columns, memory, par)?;
+                let mut block = self.block(columns, memory, ctx)?;
                 let tolerance = if is_whole { tolerance } else { share_of_gap(SHARE) };
-                let (steps, stopped) = block.solve_watched(Goal { tolerance, max_steps }, par, tick)?;
+                let (steps, stopped) = block.solve_watched(Goal { tolerance, max_steps }, ctx, check)?;
                 let promised = block.promised;
                 let (beta, gradients) = block.finish(memory);
                 (Solved { beta, steps, promised }, is_whole.then_some(gradients), stopped)
@@ -325,11 +318,11 @@ impl<'a> Machine<'a> {
         self.rounds += 1;
         if steps == 0 {
             self.stop = Some(StopReason::Stalled);
-            return Ok(ControlFlow::Continue(None));
+            return Ok(None);
         }
         let before = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
         let (changed, changes) = self.variables.problem.move_to(members, &beta);
-        Ok(ControlFlow::Continue(Some(Moves { changed, changes, before, gradients, promised, stopped })))
+        Ok(Some(Moves { changed, changes, before, gradients, promised, stopped }))
     }
 
     /// The block's variables with their kernel values: gathered from cached rows, or computed.
@@ -337,13 +330,13 @@ impl<'a> Machine<'a> {
         &self,
         columns: &Columns<'_, K>,
         memory: &Arenas<K>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Subproblem<K>> {
         let members = &self.set.members;
         Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
             if !columns.are_kept() {
                 let source = &columns.segments[self.parts[0].segment].source;
-                return write_block(source, &self.rows_of(members)?, kernel, stride, slots, par);
+                return write_block(source, &self.rows_of(members)?, kernel, stride, slots, ctx);
             }
             let segments = &columns.segments;
             // Runs of members in one part at consecutive slots: part, first slot, columns in a row of the part's segment.
@@ -364,7 +357,7 @@ impl<'a> Machine<'a> {
                 Ok((self.parts[*part].segment, *first, Indices::new(columns)?))
             });
             let runs: Vec<(usize, usize, Indices)> = runs.try_collect_results()?;
-            par.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
+            ctx.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
                     let Some(member) = member_of[chunk * 64 + i] else { continue };
                     let position = self.position(member);
@@ -378,49 +371,21 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// f += K(:, changed) changes, the ridge already added; then one look at all variables. Where the monitor asks to stop,
-    /// the moves are taken back.
+    /// Adds K(:, changed) changes to the gradients, the ridge already added, and looks for the largest violation.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`]. Where the gradients are not complete, the moves are undone.
     pub(super) fn update_gradients<K: KernelValue>(
         &mut self,
         moves: Moves,
         columns: &Columns<'_, K>,
         training: &Training<'_>,
-    ) -> Result<ControlFlow<StopReason>> {
+    ) -> Result<()> {
         let Moves { changed, changes, before, gradients, promised, stopped: left } = moves;
-        let (par, depth) = (training.par, columns.depth());
-        let mut stopped = ControlFlow::Continue(());
-        let rows = self.rows_of(&changed)?;
-        if let Some(gradients) = gradients {
-            for (&v, gradient) in self.set.members.iter().zip(gradients) {
-                self.variables.problem.gradient[v] = gradient;
-            }
-        } else if let Some(source) = &self.variables.source {
-            let gradient = &mut self.variables.problem.gradient;
-            stopped = training.add_product(source, depth, (&rows, &changes), gradient)?;
-        } else {
-            let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).try_collect_vec()?;
-            for part in &self.parts {
-                let segment = &columns.segments[part.segment];
-                let range = part.first..part.first + part.positions.len();
-                let gradient = &mut self.variables.problem.gradient[range];
-                if segment.is_kept() {
-                    let rows: Vec<&[K]> =
-                        positions.iter().map(|&position| segment.row(position)).try_collect_vec()?;
-                    par.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
-                        add_rows(&changes, &rows, chunk * CHUNK, gradient);
-                    });
-                } else {
-                    stopped = training.add_product(&segment.source, depth, (&rows, &changes), gradient)?;
-                    if stopped.is_break() {
-                        break;
-                    }
-                }
-            }
-        }
-        if stopped.is_break() {
+        if let Err(error) = self.add_changes((&changed, &changes), gradients, columns, training) {
             let problem = &mut self.variables.problem;
             (problem.beta, problem.gradient) = before;
-            return Ok(stopped);
+            return Err(error);
         }
         self.survey = self.problem().survey();
         let problem = &self.variables.problem;
@@ -449,34 +414,75 @@ impl<'a> Machine<'a> {
         let wanted = (self.survey.unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.largest_block);
         self.set.size = self.set.size.max(wanted).min(room(&self.parts, columns));
         match left {
-            Some(reason) if reason != StopReason::Stalled => Ok(ControlFlow::Break(reason)),
-            _ => Ok(ControlFlow::Continue(())),
+            Some(reason) if reason != StopReason::Stalled => Err(Error::Stopped(reason)),
+            _ => Ok(()),
         }
     }
 
+    /// Adds the products of the changes of some variables to all gradients; `gradients` are those of the block's members
+    /// where these are all variables.
+    fn add_changes<K: KernelValue>(
+        &mut self,
+        (changed, changes): (&[usize], &[f64]),
+        gradients: Option<Vec<f64>>,
+        columns: &Columns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<()> {
+        let (ctx, depth) = (training.ctx, columns.depth());
+        let rows = self.rows_of(changed)?;
+        if let Some(gradients) = gradients {
+            for (&v, gradient) in self.set.members.iter().zip(gradients) {
+                self.variables.problem.gradient[v] = gradient;
+            }
+        } else if let Some(source) = &self.variables.source {
+            let gradient = &mut self.variables.problem.gradient;
+            training.add_product(source, depth, (&rows, changes), gradient)?;
+        } else {
+            let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).try_collect_vec()?;
+            for part in &self.parts {
+                let segment = &columns.segments[part.segment];
+                let range = part.first..part.first + part.positions.len();
+                let gradient = &mut self.variables.problem.gradient[range];
+                if segment.is_kept() {
+                    let rows: Vec<&[K]> =
+                        positions.iter().map(|&position| segment.row(position)).try_collect_vec()?;
+                    ctx.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
+                        add_rows(changes, &rows, chunk * CHUNK, gradient);
+                    });
+                } else {
+                    training.add_product(&segment.source, depth, (&rows, changes), gradient)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Sets variables aside that no pair can move at present, where kernel values are not cached.
-    pub(super) fn shrink<K: KernelValue>(&mut self, columns: &Columns<'a, K>, par: Par) -> Result<()> {
+    pub(super) fn shrink<K: KernelValue>(
+        &mut self,
+        columns: &Columns<'a, K>,
+        ctx: Context<'_>,
+    ) -> Result<()> {
         let all = &columns.segments[self.parts[0].segment].source;
-        if let Some(number) = self.variables.shrink(&self.survey, all, par)? {
+        if let Some(number) = self.variables.shrink(&self.survey, all, ctx)? {
             self.set = self.set.renumbered(|v| number[v]);
         }
         Ok(())
     }
 
-    /// Undoes the last shrinking; whether there was one. Nothing is changed where the monitor asks to stop.
+    /// Undoes the last shrinking and returns whether there was one.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which nothing is changed.
     pub(super) fn unshrink<K: KernelValue>(
         &mut self,
         columns: &Columns<'_, K>,
         training: &Training<'_>,
-    ) -> Result<ControlFlow<StopReason, bool>> {
-        let active = match self.variables.unshrink(columns.depth(), training)? {
-            ControlFlow::Break(reason) => return Ok(ControlFlow::Break(reason)),
-            ControlFlow::Continue(None) => return Ok(ControlFlow::Continue(false)),
-            ControlFlow::Continue(Some(active)) => active,
-        };
+    ) -> Result<bool> {
+        let Some(active) = self.variables.unshrink(columns.depth(), training)? else { return Ok(false) };
         self.set = self.set.renumbered(|k| Some(active[k]));
         self.survey = self.problem().survey();
-        Ok(ControlFlow::Continue(true))
+        Ok(true)
     }
 }
 

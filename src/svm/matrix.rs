@@ -5,13 +5,13 @@
 //! every row. Cost: m n kernel values for m such lines, 4 m n bytes.
 
 use super::precision::KernelValue;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{self, Arena, Arenas, TryCollect};
 
-/// Multiply-adds between two looks at the monitor.
-const LOOK: usize = 2_000_000_000;
+/// Multiply-adds between two checks of the monitor.
+const WORK_PER_CHECK: usize = 2_000_000_000;
 
 /// Some lines of K(X, X), by position.
 pub(super) struct KernelMatrix<K> {
@@ -30,15 +30,14 @@ impl<K: KernelValue> KernelMatrix<K> {
     /// features.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory), and [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Memory`](crate::Error::Memory), and [`Error::Stopped`](crate::Error::Stopped).
     pub(super) fn compute(
         source: &KernelRows<'_>,
         order: &[usize],
         positions: &[usize],
         depth: usize,
         arenas: &Arenas<K>,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let len = order.len();
         let rows: Vec<usize> = positions.iter().map(|&position| order[position]).try_collect_vec()?;
@@ -47,11 +46,11 @@ impl<K: KernelValue> KernelMatrix<K> {
             line_of[position] = line;
         }
         let mut values = arenas.take("the kernel matrix of a search", rows.len() * len)?;
-        let at_once = (LOOK / (len * depth.max(16)).max(1)).max(96);
+        let at_once = (WORK_PER_CHECK / (len * depth.max(16)).max(1)).max(96);
         let lines = values.values_mut()[..rows.len() * len].chunks_mut((at_once * len).max(1));
         for (part, (some, lines)) in rows.chunks(at_once).zip(lines).enumerate() {
-            monitor.go_on("kernel", part * at_once, rows.len())?;
-            source.compute(some, &mut lines.chunks_exact_mut(len).try_collect_vec()?, par)?;
+            ctx.check("kernel", part * at_once, rows.len())?;
+            source.compute(some, &mut lines.chunks_exact_mut(len).try_collect_vec()?, ctx)?;
         }
         Ok(Self { values, line_of })
     }

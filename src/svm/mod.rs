@@ -78,6 +78,6 @@ pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
 pub use params::{SvmParams, Tuning};
 pub use quantile::{QuantileModel, QuantileRegression, fit_quantiles};
-pub use search::{Fold, Grid, Judge, Point, Searched, search};
+pub use search::{Fold, Grid, Point, ResultCallback, SearchTask, search};
 pub use single::{MachineModel, OneClass, Regression, RegressionLoss, fit_one_class, fit_regression};
 pub use start::Start;

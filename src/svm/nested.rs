@@ -20,11 +20,10 @@ use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::subproblem::{Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
-use crate::control::{Par, StopReason};
+use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{Arenas, TryCollect};
-use std::ops::ControlFlow;
 
 /// Share of the large block's violation that one of its blocks is solved to.
 const SHARE: f64 = 0.3;
@@ -39,45 +38,43 @@ pub(super) struct Solved {
 }
 
 /// Solves the problem of the variables of a large block by blocks of `size` until the goal is reached; returns
-/// what came of it. `rows` are the variables' rows; `tick` may stop it.
+/// what came of it. `rows` are the variables' rows; an error of `check` ends it.
 pub(super) fn solve<K: KernelValue>(
     mut problem: DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
     tuning: &Tuning,
     memory: &Arenas<K>,
     (goal, patience): (Goal, &mut Patience),
-    par: Par,
-    tick: impl Fn() -> ControlFlow<StopReason>,
-) -> Result<ControlFlow<StopReason, Solved>> {
-    let source = source.with_columns(rows, par)?;
+    ctx: Context<'_>,
+    check: impl Fn() -> Result<()>,
+) -> Result<Solved> {
+    let source = source.with_columns(rows, ctx)?;
     let mut set = WorkingSet::new(tuning.nested);
     let (mut steps, mut promised) = (0, 0.0);
     while steps < goal.max_steps {
-        if let ControlFlow::Break(reason) = tick() {
-            return Ok(ControlFlow::Break(reason));
-        }
+        check()?;
         let survey = problem.survey();
         let gap = survey.violation();
         if gap <= goal.tolerance {
             break;
         }
         if patience.is_over(survey.unbounded) {
-            let (changed, changes, share) = step_directly(&mut problem, (rows, &source), memory, par)?;
+            let (changed, changes, share) = step_directly(&mut problem, (rows, &source), memory, ctx)?;
             patience.paid(share);
             if share > 0.0 {
                 steps += 1;
-                source.add_product(&changed, &changes, &mut problem.gradient, par)?;
+                source.add_product(&changed, &changes, &mut problem.gradient, ctx)?;
                 continue;
             }
         }
         set.choose(&problem, &survey.extremes)?;
         let members: Vec<usize> = set.members.iter().map(|&v| rows[v]).try_collect_vec()?;
         let mut block = Subproblem::new(&problem, &set.members, tuning, memory, |kernel, stride, slots| {
-            write_block(&source, &members, kernel, stride, slots, par)
+            write_block(&source, &members, kernel, stride, slots, ctx)
         })?;
         let inner =
             Goal { tolerance: (SHARE * gap).max(0.5 * goal.tolerance), max_steps: goal.max_steps - steps };
-        let made = block.solve(inner, par)?;
+        let made = block.solve(inner, ctx)?;
         promised += block.promised;
         let (beta, _) = block.finish(memory);
         if made == 0 {
@@ -87,9 +84,9 @@ pub(super) fn solve<K: KernelValue>(
         patience.spend(made * members.len() as u64);
         let (changed, changes) = problem.move_to(&set.members, &beta);
         let changed: Vec<usize> = changed.iter().map(|&v| rows[v]).try_collect_vec()?;
-        source.add_product(&changed, &changes, &mut problem.gradient, par)?;
+        source.add_product(&changed, &changes, &mut problem.gradient, ctx)?;
     }
-    Ok(ControlFlow::Continue(Solved { beta: problem.beta, steps, promised }))
+    Ok(Solved { beta: problem.beta, steps, promised })
 }
 
 /// Moves the unbounded variables to the best values that a system of equations finds; the rows of those that have moved,
@@ -99,7 +96,7 @@ fn step_directly<K: KernelValue>(
     problem: &mut DualProblem,
     (rows, source): (&[usize], &KernelRows<'_>),
     memory: &Arenas<K>,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<(Vec<usize>, Vec<f64>, f64)> {
     let members: Vec<usize> = (0..problem.len()).filter(|&v| problem.is_unbounded(v)).try_collect_vec()?;
     let m = members.len();
@@ -111,10 +108,10 @@ fn step_directly<K: KernelValue>(
     let of_members: Vec<usize> = members.iter().map(|&v| rows[v]).try_collect_vec()?;
     let slots: Vec<usize> = (0..m).try_collect_vec()?;
     let matrix = &mut kernel.values_mut()[..m * m];
-    source.with_columns(&of_members, par)?.compute(
+    source.with_columns(&of_members, ctx)?.compute(
         &of_members,
         &mut matrix.chunks_exact_mut(m).try_collect_vec()?,
-        par,
+        ctx,
     )?;
     for (k, &v) in members.iter().enumerate() {
         matrix[k * m + k] = K::from_f64(problem.diagonal[v]);
@@ -129,7 +126,7 @@ fn step_directly<K: KernelValue>(
         ends: members.iter().map(|&v| problem.ends(v)).try_collect_vec()?,
         groups: members.iter().map(|&v| kept(problem.group[v])).try_collect_vec()?,
     };
-    let solved = face.solve(par)?;
+    let solved = face.solve(ctx)?;
     memory.put(kernel);
     let Some((values, share)) = solved else { return Ok(nothing) };
     let (changed, changes) = problem.move_to(&members, &values);

@@ -20,13 +20,13 @@
 
 use super::precision::KernelValue;
 use super::problem::GROUPS;
-use crate::control::{Par, Silent};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
 use crate::linalg::dense::{Square, factor};
 use crate::simd::blas::add_rows;
 
-/// Most variables of a step: a second of one core at most, all sendings included, in which nobody looks at the monitor.
+/// Most variables of a step: a second of one core at most, all sendings included, in which nobody checks of the monitor.
 const MOST: usize = 2048;
 /// Fewest: below, pair steps are as good.
 const FEWEST: usize = 32;
@@ -104,14 +104,14 @@ impl<K: KernelValue> Face<'_, K> {
     ///
     /// # Errors
     /// Those of the factorisation that say nothing of the matrix and of memory.
-    pub(super) fn solve(&self, par: Par) -> Result<Option<(Vec<f64>, f64)>> {
+    pub(super) fn solve(&self, ctx: Context<'_>) -> Result<Option<(Vec<f64>, f64)>> {
         let n = self.slots.len();
         let mut active: Vec<usize> = (0..n).collect();
         let mut to = self.values.clone();
         // The last solution: it keeps the sums, though not all bounds where it is not `whole`.
         let (mut solved, mut whole) = (None, false);
         for _ in 0..SENDINGS {
-            if active.len() < 2 || !self.solve_for(&active, &mut to, par)? {
+            if active.len() < 2 || !self.solve_for(&active, &mut to, ctx)? {
                 break;
             }
             solved = Some(to.clone());
@@ -131,9 +131,9 @@ impl<K: KernelValue> Face<'_, K> {
     }
 
     /// Sets `to` of the active variables so that the objective is least while those of the others stay.
-    fn solve_for(&self, active: &[usize], to: &mut [f64], par: Par) -> Result<bool> {
+    fn solve_for(&self, active: &[usize], to: &mut [f64], ctx: Context<'_>) -> Result<bool> {
         let m = active.len();
-        let Some(l) = self.factor(active, par)? else { return Ok(false) };
+        let Some(l) = self.factor(active, ctx)? else { return Ok(false) };
         let mut sent: Vec<(usize, f64)> =
             (0..self.slots.len()).map(|i| (i, to[i] - self.values[i])).filter(|&(_, d)| d != 0.0).collect();
         // Those that are solved for are rising.
@@ -194,14 +194,14 @@ impl<K: KernelValue> Face<'_, K> {
 
     /// L of the kernel matrix of the active variables with a ridge; `None` where none makes it positive definite, or there
     /// is no room for it.
-    fn factor(&self, active: &[usize], par: Par) -> Result<Option<Square<f64>>> {
+    fn factor(&self, active: &[usize], ctx: Context<'_>) -> Result<Option<Square<f64>>> {
         let m = active.len();
         let largest = active.iter().map(|&i| self.line(i)[self.slots[i]].wide()).fold(0.0, f64::max);
         let mut ridge = K::RIDGE * (m as f64).sqrt() * largest;
         for _ in 0..RIDGES {
             let Ok(mut matrix) = Square::<f64>::new(m) else { return Ok(None) };
             let stride = matrix.stride();
-            par.for_each_chunk(matrix.values_mut(), 64 * stride, |task, lines| {
+            ctx.for_each_chunk(matrix.values_mut(), 64 * stride, |task, lines| {
                 for (k, out) in (task * 64..).zip(lines.chunks_exact_mut(stride)) {
                     let line = self.line(active[k]);
                     for (out, &j) in out.iter_mut().zip(&active[..=k]) {
@@ -210,7 +210,7 @@ impl<K: KernelValue> Face<'_, K> {
                     out[k] += ridge;
                 }
             });
-            match factor(&mut matrix, &Silent, par) {
+            match factor(&mut matrix, ctx.silent()) {
                 Ok(()) => return Ok(Some(matrix)),
                 Err(Error::NotPositiveDefinite { .. }) => ridge *= 10.0,
                 // Pair steps need no more than there is.
@@ -322,7 +322,7 @@ mod tests {
             let mut random = Random::new(seed);
             let kernel = matrix(n, &mut random);
             let face = face(&kernel, n, groups, c, &mut random);
-            let Some((to, share)) = face.solve(Par::Sequential).unwrap() else { return Ok(()) };
+            let Some((to, share)) = face.solve(Context::SEQUENTIAL).unwrap() else { return Ok(()) };
             prop_assert!(share > 0.0 && share <= 1.0);
             prop_assert!(to.iter().all(|v| v.abs() <= 0.5 * c));
             for group in 0..groups {
@@ -343,7 +343,7 @@ mod tests {
         // Away from zero eigenvalues, so that the ridge does not show.
         (1..=40).for_each(|slot| kernel[slot * 43 + slot] += 1.0);
         let face = face(&kernel, 40, 1, 1e9, &mut random);
-        let (to, share) = face.solve(Par::Sequential).unwrap().unwrap();
+        let (to, share) = face.solve(Context::SEQUENTIAL).unwrap().unwrap();
         let gradient: Vec<f64> = (0..40)
             .map(|i| {
                 let line = face.line(i);

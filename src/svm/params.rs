@@ -39,7 +39,7 @@ pub struct Tuning {
     pub walks: bool,
     /// Whether Gaussians in one to three columns are summed without a look at every pair where that is faster.
     pub fast_sums: bool,
-    /// Multiply-adds of kernel values between two looks at the monitor.
+    /// Multiply-adds of kernel values between two checks of the monitor.
     pub look: usize,
     /// Rows between two looks at least.
     pub look_rows: usize,

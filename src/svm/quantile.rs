@@ -20,7 +20,7 @@ use super::problem::DualProblem;
 use super::single::{check_quantile, check_targets};
 use super::start::Start;
 use super::training::Training;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
@@ -64,11 +64,10 @@ pub fn fit_quantiles<'a>(
     rows: Rows<'_>,
     task: &QuantileRegression<'_>,
     params: &SvmParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<QuantileModel> {
     let (kernel, sums) = (kernel.into(), Sums::Zero);
-    let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
+    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let &QuantileRegression { targets, upper, quantiles, start } = task;
     let values = training.check(upper)?;
     check_targets(rows.rows(), targets)?;
@@ -101,7 +100,6 @@ pub fn fit_quantiles<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::kernels::Kernel;
     use ndarray::{Array2, array};
 
@@ -117,7 +115,7 @@ mod tests {
         let params = SvmParams { tolerance: 1e-8, ..SvmParams::default() };
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let view = rows.view().try_into().unwrap();
-        let model = fit_quantiles(kernel, view, &task, &params, &Silent, Par::Threads).unwrap();
+        let model = fit_quantiles(kernel, view, &task, &params, Context::default()).unwrap();
         let at_zero = |j: usize| model.intercepts[j] + model.coefficients.column(j).sum();
         for (j, wanted) in [3.0, 5.0, 9.0].into_iter().enumerate() {
             assert!((at_zero(j) - wanted).abs() < 1e-6, "{j}: {}", at_zero(j));
@@ -134,7 +132,7 @@ mod tests {
             let task = QuantileRegression { targets: &[0.0, 1.0], upper: &[1.0; 2], quantiles, start: None };
             let view = rows.view().try_into().unwrap();
             let fitted =
-                fit_quantiles(Kernel::Linear, view, &task, &SvmParams::default(), &Silent, Par::Threads);
+                fit_quantiles(Kernel::Linear, view, &task, &SvmParams::default(), Context::default());
             assert!(fitted.unwrap_err().to_string().contains("quantile"));
         }
     }

@@ -20,7 +20,7 @@ use super::certificate::{Rounding, is_steady};
 use super::intercept::intercept;
 use super::precision::Values;
 use super::problem::DualProblem;
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{TryCollect, try_vec};
@@ -80,7 +80,7 @@ impl Rounding {
         rows: &[usize],
         values: &Values,
         source: &KernelRows<'_>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
         if used.is_empty() {
@@ -92,12 +92,12 @@ impl Rounding {
         let scales = source.scales(&of_used)?;
         let sample = Sample::of(&beta, &scales)?;
         let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).try_collect_vec()?;
-        let source = source.in_double(&of_used, par)?;
+        let source = source.in_double(&of_used, ctx)?;
         let mut kernel = try_vec![0.0; draws.len() * used.len()]?;
         source.compute(
             &rows_of(&draws)?,
             &mut kernel.chunks_exact_mut(used.len()).try_collect_vec()?,
-            par,
+            ctx,
         )?;
         let errors: Vec<f64> = draws
             .iter()

@@ -25,11 +25,10 @@ use super::machine::Machine;
 use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::training::Training;
-use crate::control::StopReason;
+use crate::context::StopReason;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::random::Random;
-use std::ops::ControlFlow;
 
 /// One row of so many is in the sample.
 const PART: usize = 4;
@@ -73,7 +72,7 @@ fn start_from_sample<'a, K: KernelValue>(
     let sample: Vec<usize> =
         (0..n / PART).map(|k| PART * k + random.below(PART as u64) as usize).try_collect_vec()?;
     let problem = machine.problem().sample(&sample, PART as f64)?;
-    let mut part = columns.part(machine.rows_of(&sample)?, problem.diagonal.try_to_vec()?, training.par)?;
+    let mut part = columns.part(machine.rows_of(&sample)?, problem.diagonal.try_to_vec()?, training.ctx)?;
     let mut small = Machine::new(problem, true, &[0], &part, training)?;
     if PART * sample.len() >= training.params.tuning.sampled
         && !start_from_sample(&mut small, &part, training)?
@@ -102,13 +101,10 @@ fn start_from_sample<'a, K: KernelValue>(
     if unbounded as f64 >= UNBOUNDED * used.len() as f64 {
         return Ok(false);
     }
-    let begun = match machine.outputs((&support, &values), columns, training)? {
-        ControlFlow::Continue(outputs) => {
-            machine.start_at(at_bounds(machine.problem(), &outputs)?, columns, training)?
-        }
-        ControlFlow::Break(reason) => ControlFlow::Break(reason),
-    };
-    if let ControlFlow::Break(reason) = begun {
+    let started = machine
+        .outputs((&support, &values), columns, training)
+        .and_then(|outputs| machine.start_at(at_bounds(machine.problem(), &outputs)?, columns, training));
+    if let Some(reason) = StopReason::from_result(started)? {
         give_up(machine, reason)?;
     }
     Ok(true)

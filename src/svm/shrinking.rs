@@ -11,11 +11,10 @@
 
 use super::problem::{DualProblem, Survey};
 use super::training::Training;
-use crate::control::{Par, StopReason};
+use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{TryCollect, TryGrow, try_vec};
-use std::ops::ControlFlow;
 
 /// Share of the variables that must stay for a machine to shrink no further.
 const WORTH_SHRINKING: f64 = 0.85;
@@ -52,7 +51,7 @@ impl<'a> Variables<'a> {
         &mut self,
         survey: &Survey,
         all: &KernelRows<'a>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Option<Vec<Option<usize>>>> {
         let problem = &self.problem;
         let active: Vec<usize> = (0..problem.len())
@@ -69,7 +68,7 @@ impl<'a> Variables<'a> {
         for (k, &v) in active.iter().enumerate() {
             number[v] = Some(k);
         }
-        let source = all.with_columns(&rows, par)?;
+        let source = all.with_columns(&rows, ctx)?;
         let small = problem.select(&active)?;
         self.outer.push(Outer {
             problem: std::mem::replace(&mut self.problem, small),
@@ -80,15 +79,13 @@ impl<'a> Variables<'a> {
         Ok(Some(number))
     }
 
-    /// Undoes the last shrinking, with exact gradients; the old numbers of the active variables, if there was one. Nothing
-    /// is changed where the monitor asks to stop.
-    pub(super) fn unshrink(
-        &mut self,
-        depth: usize,
-        training: &Training<'_>,
-    ) -> Result<ControlFlow<StopReason, Option<Vec<usize>>>> {
+    /// Undoes the last shrinking, with exact gradients; the old numbers of the active variables, if there was one.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped), after which nothing is changed.
+    pub(super) fn unshrink(&mut self, depth: usize, training: &Training<'_>) -> Result<Option<Vec<usize>>> {
         let Some(Outer { problem, rows, active, .. }) = self.outer.last() else {
-            return Ok(ControlFlow::Continue(None));
+            return Ok(None);
         };
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
         let mut inactive = try_vec![true; problem.len()]?;
@@ -104,17 +101,14 @@ impl<'a> Variables<'a> {
         let mut missing = try_vec![0.0; inactive.len()]?;
         if let Some(small) = &self.source {
             let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).try_collect_vec()?;
-            let source = small.with_columns(&columns, training.par)?;
-            let added = training.add_product(&source, depth, (&changed, &changes), &mut missing)?;
-            if let ControlFlow::Break(reason) = added {
-                return Ok(ControlFlow::Break(reason));
-            }
+            let source = small.with_columns(&columns, training.ctx)?;
+            training.add_product(&source, depth, (&changed, &changes), &mut missing)?;
         }
         let active = self.merge();
         for (&v, change) in inactive.iter().zip(missing) {
             self.problem.gradient[v] += change;
         }
-        Ok(ControlFlow::Continue(active))
+        Ok(active)
     }
 
     /// Takes all variables back without their gradients. Returns the problem as it was when the first of them left, whose

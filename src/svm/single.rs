@@ -10,7 +10,7 @@ use super::precision::Values;
 use super::problem::DualProblem;
 use super::start::Start;
 use super::training::{Training, check_nu};
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
@@ -92,11 +92,10 @@ pub fn fit_regression<'a>(
     rows: Rows<'_>,
     task: &Regression<'_>,
     params: &SvmParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<MachineModel> {
     let (kernel, sums) = (kernel.into(), Sums::Zero);
-    let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
+    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let &Regression { targets, upper, loss, start } = task;
     let values = training.check(upper)?;
     let n = rows.rows();
@@ -165,11 +164,10 @@ pub fn fit_one_class<'a>(
     rows: Rows<'_>,
     task: &OneClass<'_>,
     params: &SvmParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<MachineModel> {
     let (kernel, sums) = (kernel.into(), Sums::Any);
-    let training = Training { kernel, rows: rows.reborrow(), params, monitor, par, sums };
+    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let values = training.check(task.weights)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);

@@ -27,21 +27,20 @@ pub(super) use self::state::{Goal, Subproblem};
 use super::newton::Face;
 use super::precision::{KernelValue, is_hopeless};
 use super::stall::{Change, IN_DOUBT, Stall, rise, rounding};
-use crate::control::{Par, StopReason};
+use crate::context::{Context, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::TryCollect;
 use crate::simd::Real;
 use crate::simd::blas::add_rows;
 use crate::simd::scan::{second_order_partner, step_and_scan};
-use std::ops::ControlFlow;
 
 /// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
 const SMALLEST_CURVATURE: f64 = 1e-12;
-/// Pair steps between two looks at the number of unbounded variables.
-const LOOK: u64 = 64;
+/// SMO steps between two counts of the unbounded variables.
+const STEPS_PER_COUNT: u64 = 64;
 
-/// Entries scanned between two looks at the progress of a block: some ten milliseconds.
+/// Entries scanned between two progress checks of a block: about ten milliseconds.
 const STRETCH: usize = 4_000_000;
 /// What a step costs besides, in entries.
 const STEP: usize = 256;
@@ -49,7 +48,7 @@ const STEP: usize = 256;
 const PATIENCE: u32 = 20;
 
 impl<K: KernelValue> Subproblem<K> {
-    /// As [`Subproblem::solve`], in stretches with a look at the monitor and at the progress after each; a block that
+    /// As [`Subproblem::solve`], in stretches with a check of the monitor and at the progress after each; a block that
     /// stalls ends at the best state that a look has seen. The number of steps, and why it ended short of the goal if it
     /// did. Stretches change no step.
     ///
@@ -58,8 +57,8 @@ impl<K: KernelValue> Subproblem<K> {
     pub(super) fn solve_watched(
         &mut self,
         goal: Goal,
-        par: Par,
-        tick: impl Fn() -> ControlFlow<StopReason>,
+        ctx: Context<'_>,
+        check: impl Fn() -> Result<()>,
     ) -> Result<(u64, Option<StopReason>)> {
         let stretch = (STRETCH / (self.stride + STEP)) as u64;
         let (mut steps, mut stall, mut promised) = (0, Stall::new(), 0.0);
@@ -69,7 +68,7 @@ impl<K: KernelValue> Subproblem<K> {
         let (mut best, mut height) = (last.clone(), 0.0);
         loop {
             let max_steps = stretch.min(goal.max_steps - steps);
-            let made = self.solve(Goal { max_steps, ..goal }, par)?;
+            let made = self.solve(Goal { max_steps, ..goal }, ctx)?;
             steps += made;
             if made < max_steps || steps >= goal.max_steps {
                 return Ok((steps, None));
@@ -97,7 +96,7 @@ impl<K: KernelValue> Subproblem<K> {
                 (self.beta, self.gradient) = best;
                 return Ok((steps, Some(StopReason::Stalled)));
             }
-            if let ControlFlow::Break(reason) = tick() {
+            if let Some(reason) = StopReason::from_result(check())? {
                 return Ok((steps, Some(reason)));
             }
         }
@@ -107,7 +106,7 @@ impl<K: KernelValue> Subproblem<K> {
     ///
     /// # Errors
     /// Those of a direct step.
-    pub(super) fn solve(&mut self, goal: Goal, par: Par) -> Result<u64> {
+    pub(super) fn solve(&mut self, goal: Goal, ctx: Context<'_>) -> Result<u64> {
         let mut steps = 0;
         loop {
             let left = |steps| Goal { max_steps: goal.max_steps - steps, ..goal };
@@ -121,7 +120,7 @@ impl<K: KernelValue> Subproblem<K> {
             let made = match due {
                 Due::Walk => self.walk(left(steps)),
                 Due::Direct => {
-                    let share = self.step_directly(par)?;
+                    let share = self.step_directly(ctx)?;
                     self.patience.paid(share);
                     1
                 }
@@ -164,7 +163,7 @@ impl<K: KernelValue> Subproblem<K> {
             if self.wait.is_over() {
                 break Due::Walk;
             }
-            if self.steps.is_multiple_of(LOOK) && self.patience.is_over(self.unbounded().count()) {
+            if self.steps.is_multiple_of(STEPS_PER_COUNT) && self.patience.is_over(self.unbounded().count()) {
                 break Due::Direct;
             }
             let range = self.groups[g].clone();
@@ -206,7 +205,7 @@ impl<K: KernelValue> Subproblem<K> {
 
 impl<K: KernelValue> Subproblem<K> {
     /// Moves the unbounded variables to the best values that a system of equations finds; the share of the way.
-    fn step_directly(&mut self, par: Par) -> Result<f64> {
+    fn step_directly(&mut self, ctx: Context<'_>) -> Result<f64> {
         let slots: Vec<usize> = self.unbounded().try_collect_vec()?;
         let group = |slot: usize| u8::from(slot >= self.groups[1].start);
         let face = Face {
@@ -221,7 +220,7 @@ impl<K: KernelValue> Subproblem<K> {
                 .try_collect_vec()?,
             slots,
         };
-        let Some((values, share)) = face.solve(par)? else { return Ok(0.0) };
+        let Some((values, share)) = face.solve(ctx)? else { return Ok(0.0) };
         let slots = face.slots;
         let changes: Vec<f64> =
             slots.iter().zip(&values).map(|(&i, value)| value - self.beta[i]).try_collect_vec()?;
@@ -243,7 +242,7 @@ pub(super) fn write_block<K: KernelValue>(
     kernel: &mut [K],
     stride: usize,
     slots: &[usize],
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<()> {
     // Slots are consecutive within each group: the columns of one group after those of the other.
     let first = slots.iter().enumerate().take_while(|&(k, &slot)| k == slot).count();
@@ -258,7 +257,7 @@ pub(super) fn write_block<K: KernelValue>(
     }
     for (columns, lines) in [(&rows[..first], &mut left), (&rows[first..], &mut right)] {
         if !columns.is_empty() {
-            source.with_columns(columns, par)?.compute(rows, lines, par)?;
+            source.with_columns(columns, ctx)?.compute(rows, lines, ctx)?;
         }
     }
     Ok(())

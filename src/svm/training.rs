@@ -2,13 +2,12 @@
 
 use super::params::{SvmParams, Tuning};
 use super::precision::Values;
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, Reach, Sums, check_contrast};
-use std::ops::ControlFlow;
 
-/// Points of a fast sum between two looks at the monitor.
+/// Points of a fast sum between two checks of the monitor.
 const POINTS: usize = 1 << 19;
 
 /// The kernel, the training rows, and how the fit is run.
@@ -17,47 +16,44 @@ pub(super) struct Training<'a> {
     pub(super) kernel: KernelFunction<'a>,
     pub(super) rows: Rows<'a>,
     pub(super) params: &'a SvmParams,
-    pub(super) monitor: &'a dyn Monitor,
-    pub(super) par: Par,
+    pub(super) ctx: Context<'a>,
     /// Whether the coefficients of every machine sum to zero: then translations of the rows change no machine.
     pub(super) sums: Sums,
 }
 
 impl Training<'_> {
-    /// `out += K(:, rows) weights`, in parts between which the monitor is asked; after a break `out` is a part of the sum.
-    /// A kernel value touches `depth` features.
+    /// Computes `out += K(:, rows) weights` in parts, with a check before each but the first. A kernel value touches `depth`
+    /// features.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which `out` is a part of the sum.
     pub(super) fn add_product(
         &self,
         source: &KernelRows<'_>,
         depth: usize,
         (rows, weights): (&[usize], &[f64]),
         out: &mut [f64],
-    ) -> Result<ControlFlow<StopReason>> {
-        if let Some(sum) = source.fast_sum(rows, weights, self.par)? {
+    ) -> Result<()> {
+        if let Some(sum) = source.fast_sum(rows, weights, self.ctx)? {
             for (part, out) in out.chunks_mut(POINTS).enumerate() {
                 let first = part * POINTS;
-                if first > 0
-                    && let ControlFlow::Break(reason) =
-                        self.monitor.look("gradients", first, source.columns())
-                {
-                    return Ok(ControlFlow::Break(reason));
+                if first > 0 {
+                    self.ctx.check("gradients", first, source.columns())?;
                 }
-                sum.add(first, out, self.par);
+                sum.add(first, out, self.ctx);
             }
-            return Ok(ControlFlow::Continue(()));
+            return Ok(());
         }
         let Tuning { look, look_rows, .. } = self.params.tuning;
         let work = out.len().saturating_mul(depth.max(16)).saturating_mul(look_rows).max(1);
         let at_once = (look / work).max(1) * look_rows;
         for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {
-            if part > 0
-                && let ControlFlow::Break(reason) = self.monitor.look("gradients", part * at_once, rows.len())
-            {
-                return Ok(ControlFlow::Break(reason));
+            if part > 0 {
+                self.ctx.check("gradients", part * at_once, rows.len())?;
             }
-            source.add_product(some, weights, out, self.par)?;
+            source.add_product(some, weights, out, self.ctx)?;
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// Checks everything but the labels or targets; `weights` are the rows' C or weights. What the kernel values are like.

@@ -2,7 +2,7 @@
 
 use crate::reference::{Numbers, blobs, gram, matrix, rows};
 use ndarray::Axis;
-use svmarrow::control::{Par, Silent};
+use svmarrow::context::Context;
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel};
@@ -25,7 +25,7 @@ fn run(
     selection: Selection,
 ) -> Path {
     let params = PursuitParams { selection, ..PursuitParams::new(max_vectors) };
-    pursuit(view, candidates, &params, &Silent, Par::Threads).unwrap()
+    pursuit(view, candidates, &params, Context::default()).unwrap()
 }
 
 /// ||sum_i a_i phi(z_i) - sum_t b_t phi(s_t)||^2 over all outputs.
@@ -109,9 +109,9 @@ fn all_vectors_give_the_target_back() {
     let kept = z.gather(&path.order).unwrap();
     let (x, _) = blobs(40, 3, 2, 11);
     let x = rows(&x, 40);
-    let f = path_decisions(&KERNEL, kept.view(), &path.view(), &intercepts, x, &sizes, &Silent, Par::Threads)
+    let f = path_decisions(&KERNEL, kept.view(), &path.view(), &intercepts, x, &sizes, Context::default())
         .unwrap();
-    let full = Evaluator::new(&view).unwrap().evaluate(x, Par::Sequential).unwrap();
+    let full = Evaluator::new(&view).unwrap().evaluate(x, Context::SEQUENTIAL).unwrap();
     for (a, b) in f.index_axis(Axis(0), 25).iter().zip(&full) {
         assert!((a - b).abs() < 1e-6);
     }
@@ -119,7 +119,7 @@ fn all_vectors_give_the_target_back() {
         let b = path_coefficients(&path.view(), size).unwrap();
         let small = z.gather(&path.order[..size]).unwrap();
         let small = ExpansionView::new(KERNEL, small.view(), b.view(), &intercepts).unwrap();
-        let expected = Evaluator::new(&small).unwrap().evaluate(x, Par::Sequential).unwrap();
+        let expected = Evaluator::new(&small).unwrap().evaluate(x, Context::SEQUENTIAL).unwrap();
         for (a, b) in f.index_axis(Axis(0), size).iter().zip(&expected) {
             assert!((a - b).abs() < 1e-9);
         }
@@ -143,7 +143,7 @@ fn bad_input_is_named() {
     let view = ExpansionView::new(KERNEL, rows(&z, 10), matrix(&coefficients, 10), &intercepts).unwrap();
     let error = |max_vectors, tolerance, view: &ExpansionView<'_>| {
         let params = PursuitParams { tolerance, ..PursuitParams::new(max_vectors) };
-        pursuit(view, None, &params, &Silent, Par::Sequential).unwrap_err().to_string()
+        pursuit(view, None, &params, Context::SEQUENTIAL).unwrap_err().to_string()
     };
     assert!(error(11, 0.0, &view).contains("max_vectors=11") && error(11, 0.0, &view).contains("10"));
     assert!(error(0, 0.0, &view).contains("max_vectors=0"));

@@ -3,7 +3,7 @@
 use crate::reference::{blobs, gram, matrix, rows, svc_dual};
 use ndarray::{Array2, Axis, s};
 use std::ops::ControlFlow;
-use svmarrow::control::{Budget, Monitor, Par, Progress, Silent, StopReason};
+use svmarrow::context::{Budget, Context, Monitor, Progress, Silent, StopReason};
 use svmarrow::data::{CsrView, IndexSlice, Rows};
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel};
@@ -39,9 +39,9 @@ fn fit(
     upper: &[f64],
     coding: Coding,
     params: &SvmParams,
-    par: Par,
+    ctx: Context<'_>,
 ) -> SvcModel {
-    fit_classifier(kernel, x, &task(labels, upper, coding), params, &Silent, par).unwrap()
+    fit_classifier(kernel, x, &task(labels, upper, coding), params, ctx.silent()).unwrap()
 }
 
 fn task<'a>(labels: &'a [usize], upper: &'a [f64], coding: Coding<'a>) -> Classification<'a> {
@@ -65,12 +65,12 @@ fn the_optimum_is_the_oracles_whatever_the_switches() {
         for rows in [dense, sparse, Rows::from_shape((n, 4), &single).unwrap()] {
             for shrinking in [false, true] {
                 for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
-                    for par in [Par::Sequential, Par::Threads] {
+                    for ctx in [Context::SEQUENTIAL, Context::default()] {
                         let params = params(shrinking, cached, bytes);
-                        let model = fit(kernel, rows, &labels, &upper, Coding::OneVsOne, &params, par);
+                        let model = fit(kernel, rows, &labels, &upper, Coding::OneVsOne, &params, ctx);
                         let certificate = model.certificates[0];
                         let what =
-                            format!("{kernel:?} shrinking {shrinking} cached {cached} {bytes} {par:?}");
+                            format!("{kernel:?} shrinking {shrinking} cached {cached} {bytes} {ctx:?}");
                         assert_eq!(certificate.stop, StopReason::Converged, "{what}");
                         assert!(
                             (certificate.dual / expected - 1.0).abs() < 1e-5,
@@ -95,12 +95,19 @@ fn the_certificate_is_that_of_the_expansion() {
     let (x, labels) = blobs(n, 3, 2, 5);
     let upper = vec![1.5; n];
     let kernel = Kernel::Rbf { gamma: 0.7 };
-    let model =
-        fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Threads);
+    let model = fit(
+        kernel,
+        rows(&x, n),
+        &labels,
+        &upper,
+        Coding::OneVsOne,
+        &params(true, false, 0),
+        Context::default(),
+    );
     let vectors = rows(&x, n).gather(&model.support).unwrap();
     let expansion =
         ExpansionView::new(kernel, vectors.view(), model.coefficients.view(), &model.intercepts).unwrap();
-    let f = Evaluator::new(&expansion).unwrap().evaluate(rows(&x, n), Par::Sequential).unwrap();
+    let f = Evaluator::new(&expansion).unwrap().evaluate(rows(&x, n), Context::SEQUENTIAL).unwrap();
     let loss: f64 =
         f.iter().zip(&labels).map(|(f, &c)| 1.5 * (1.0 - if c == 1 { *f } else { -f }).max(0.0)).sum();
     let k = gram(&kernel, vectors.view(), vectors.view());
@@ -128,7 +135,7 @@ fn machines_of_a_multiclass_model_are_the_binary_machines() {
     let kernel = Kernel::Rbf { gamma: 0.3 };
     for cached in [false, true] {
         let params = params(true, cached, 40 * n * 4);
-        let ovo = fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params, Par::Threads);
+        let ovo = fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params, Context::default());
         let mut machine = 0;
         for a in 0..classes {
             for b in a + 1..classes {
@@ -142,7 +149,7 @@ fn machines_of_a_multiclass_model_are_the_binary_machines() {
             }
         }
         assert_eq!(ovo.intercepts.len(), machine);
-        let ovr = fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsRest, &params, Par::Threads);
+        let ovr = fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsRest, &params, Context::default());
         let k = gram(&kernel, rows(&x, n), rows(&x, n));
         for j in 0..classes {
             let positive: Vec<bool> = labels.iter().map(|&c| c == j).collect();
@@ -160,7 +167,7 @@ fn the_model_does_not_depend_on_threads() {
     let (x, labels) = blobs(n, 6, 3, 9);
     for cached in [false, true] {
         let params = params(true, cached, 1 << 20);
-        let one = |par| {
+        let one = |ctx| {
             fit(
                 Kernel::Rbf { gamma: 0.2 },
                 rows(&x, n),
@@ -168,10 +175,10 @@ fn the_model_does_not_depend_on_threads() {
                 &vec![3.0; n],
                 Coding::OneVsOne,
                 &params,
-                par,
+                ctx,
             )
         };
-        let (a, b) = (one(Par::Sequential), one(Par::Threads));
+        let (a, b) = (one(Context::SEQUENTIAL), one(Context::default()));
         assert_eq!(a.support, b.support);
         assert_eq!(a.coefficients, b.coefficients);
         assert_eq!(a.intercepts, b.intercepts);
@@ -185,8 +192,15 @@ fn precomputed_is_the_kernel_it_was_computed_with() {
     let kernel = Kernel::Rbf { gamma: 0.5 };
     let k = gram(&kernel, rows(&x, n), rows(&x, n));
     let upper = vec![1.0; n];
-    let direct =
-        fit(kernel, rows(&x, n), &labels, &upper, Coding::OneVsOne, &params(true, false, 0), Par::Sequential);
+    let direct = fit(
+        kernel,
+        rows(&x, n),
+        &labels,
+        &upper,
+        Coding::OneVsOne,
+        &params(true, false, 0),
+        Context::SEQUENTIAL,
+    );
     let given = fit(
         Kernel::Precomputed,
         rows(&k, n),
@@ -194,7 +208,7 @@ fn precomputed_is_the_kernel_it_was_computed_with() {
         &upper,
         Coding::OneVsOne,
         &params(true, true, 1 << 20),
-        Par::Sequential,
+        Context::SEQUENTIAL,
     );
     assert!((direct.certificates[0].dual / given.certificates[0].dual - 1.0).abs() < 1e-5);
 }
@@ -212,7 +226,7 @@ fn degenerate_data_end() {
             &upper,
             Coding::OneVsOne,
             &params(true, false, 0),
-            Par::Sequential,
+            Context::SEQUENTIAL,
         );
         // No row can be told from any other: all are bounded, and b is the middle of its interval.
         assert_eq!(model.certificates[0].bounded, 20);
@@ -229,7 +243,7 @@ fn degenerate_data_end() {
         ] {
             let params = SvmParams { max_iterations: Some(200_000), ..params(true, false, 0) };
             let model =
-                fit(kernel, rows(&x, 60), &labels, &[c; 60], Coding::OneVsOne, &params, Par::Sequential);
+                fit(kernel, rows(&x, 60), &labels, &[c; 60], Coding::OneVsOne, &params, Context::SEQUENTIAL);
             assert!(model.coefficients.iter().chain(&model.intercepts).all(|v| v.is_finite()));
         }
     }
@@ -252,29 +266,29 @@ fn budgets_and_interruptions_leave_a_usable_model() {
     let upper = vec![10.0; n];
     for cached in [false, true] {
         let base = params(true, cached, 1 << 20);
-        let stopped = |params: &SvmParams, monitor: &dyn Monitor| {
+        let stopped = |params: &SvmParams, ctx: Context<'_>| {
             fit_classifier(
                 kernel,
                 rows(&x, n),
                 &task(&labels, &upper, Coding::OneVsOne),
                 params,
-                monitor,
-                Par::Sequential,
+                ctx.sequential(),
             )
             .unwrap()
         };
         for ticks in [0, 1, 5] {
-            let model = stopped(&base, &After(ticks.into()));
+            let model = stopped(&base, Context::default().with_monitor(&After(ticks.into())));
             assert_eq!(model.certificates[0].stop, StopReason::Interrupted);
             assert!(model.certificates[0].gap > 0.0);
             assert!(model.coefficients.iter().sum::<f64>().abs() < 1e-9);
         }
-        let model = stopped(&SvmParams { max_iterations: Some(37), ..base.clone() }, &Silent);
+        let model = stopped(&SvmParams { max_iterations: Some(37), ..base.clone() }, Context::default());
         assert_eq!(
             (model.certificates[0].stop, model.certificates[0].iterations),
             (StopReason::MaxIterations, 37)
         );
-        let model = stopped(&base, &Budget::new(&Silent, None, Some(std::time::Duration::ZERO)));
+        let budget = Budget::new(&Silent, None, Some(std::time::Duration::ZERO));
+        let model = stopped(&base, Context::default().with_monitor(&budget));
         assert_eq!(model.certificates[0].stop, StopReason::MaxTime);
     }
 }
@@ -289,8 +303,7 @@ fn bad_input_is_named() {
             rows(&x, 20),
             &Classification { classes, ..task(labels, upper, Coding::OneVsOne) },
             params,
-            &Silent,
-            Par::Sequential,
+            Context::SEQUENTIAL,
         )
         .unwrap_err()
         .to_string()
@@ -310,8 +323,7 @@ fn bad_input_is_named() {
         rows(&negative, 20),
         &task(&labels, &one, Coding::OneVsOne),
         &base,
-        &Silent,
-        Par::Sequential,
+        Context::SEQUENTIAL,
     );
     assert!(refused.unwrap_err().to_string().contains("negative"));
 }
@@ -341,7 +353,7 @@ fn every_member_of_the_family_closes_its_gap() {
                     }
                     let task =
                         Classification { loss, fit_intercept, ..task(&labels, &weights, Coding::OneVsOne) };
-                    let model = fit_classifier(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
+                    let model = fit_classifier(kernel, x, &task, &params, Context::default()).unwrap();
                     closed(&format!("{loss:?} {fit_intercept}"), model.certificates[0]);
                     assert_eq!(fit_intercept, model.intercepts[0] != 0.0);
                 }
@@ -349,11 +361,11 @@ fn every_member_of_the_family_closes_its_gap() {
             for loss in [RegressionLoss::Epsilon(0.1), RegressionLoss::Epsilon(0.0), RegressionLoss::Nu(0.4)]
             {
                 let task = Regression { targets: &targets, upper: &weights, loss, start: None };
-                let model = fit_regression(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
+                let model = fit_regression(kernel, x, &task, &params, Context::default()).unwrap();
                 closed(&format!("{loss:?}"), model.certificate);
             }
             let task = OneClass { weights: &weights, nu: 0.2, start: None };
-            let model = fit_one_class(kernel, x, &task, &params, &Silent, Par::Threads).unwrap();
+            let model = fit_one_class(kernel, x, &task, &params, Context::default()).unwrap();
             closed("one-class", model.certificate);
             let total: f64 = weights.iter().sum();
             assert!((model.coefficients.iter().sum::<f64>() - 0.2 * total).abs() < 1e-9);
@@ -370,18 +382,18 @@ fn a_start_at_the_solution_is_the_solution() {
     let params = params(true, false, 0);
     let (mut from_there, mut from_nothing) = (0, 0);
     for coding in [Coding::OneVsOne, Coding::OneVsRest] {
-        let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &params, Par::Threads);
+        let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &params, Context::default());
         let start =
             Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });
         let again = Classification { start, ..task(&labels, &upper, coding) };
-        let second = fit_classifier(kernel, rows(&x, n), &again, &params, &Silent, Par::Threads).unwrap();
+        let second = fit_classifier(kernel, rows(&x, n), &again, &params, Context::default()).unwrap();
         assert!(second.certificates.iter().all(|c| c.iterations == 0));
         assert_eq!(first.coefficients, second.coefficients);
         let wider = vec![3.0; n];
         let warm = Classification { upper: &wider, ..again };
         let cold = Classification { start: None, ..warm };
         let steps = |task: &Classification<'_>| -> u64 {
-            let model = fit_classifier(kernel, rows(&x, n), task, &params, &Silent, Par::Threads).unwrap();
+            let model = fit_classifier(kernel, rows(&x, n), task, &params, Context::default()).unwrap();
             model.certificates.iter().map(|c| c.iterations).sum()
         };
         from_there += steps(&warm);
@@ -392,18 +404,12 @@ fn a_start_at_the_solution_is_the_solution() {
     let targets: Vec<f64> = labels.iter().map(|&c| c as f64).collect();
     let regression =
         Regression { targets: &targets, upper: &upper, loss: RegressionLoss::Epsilon(0.1), start: None };
-    let first = fit_regression(kernel, rows(&x, n), &regression, &params, &Silent, Par::Threads).unwrap();
+    let first = fit_regression(kernel, rows(&x, n), &regression, &params, Context::default()).unwrap();
     let start =
         Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });
-    let second = fit_regression(
-        kernel,
-        rows(&x, n),
-        &Regression { start, ..regression },
-        &params,
-        &Silent,
-        Par::Threads,
-    )
-    .unwrap();
+    let second =
+        fit_regression(kernel, rows(&x, n), &Regression { start, ..regression }, &params, Context::default())
+            .unwrap();
     assert_eq!(second.certificate.iterations, 0);
 }
 
@@ -424,7 +430,7 @@ fn known_outputs_of_a_start_cost_no_kernel_value() {
     ] {
         // Products in double precision may be off the solver's by a part of the tolerance.
         let closer = SvmParams { tolerance: 0.5 * params.tolerance, ..params.clone() };
-        let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &closer, Par::Threads);
+        let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &closer, Context::default());
         let k = gram(&kernel, rows(&x, n), rows(&x, n));
         let products = matrix(&k, n).select(Axis(1), &first.support).dot(&first.coefficients);
         let plain =
@@ -432,7 +438,7 @@ fn known_outputs_of_a_start_cost_no_kernel_value() {
         let known = Start { products: Some(products.view()), ..plain };
         let again = |start, upper| {
             let task = Classification { start: Some(start), ..task(&labels, upper, coding) };
-            fit_classifier(kernel, rows(&x, n), &task, &params, &Silent, Par::Threads)
+            fit_classifier(kernel, rows(&x, n), &task, &params, Context::default())
         };
         let (computed, given) = (again(plain, &upper).unwrap(), again(known, &upper).unwrap());
         assert_eq!(given.coefficients, first.coefficients);

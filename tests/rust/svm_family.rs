@@ -2,7 +2,7 @@
 
 use crate::reference::{Numbers, blobs, rows};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use svmarrow::control::{Par, Silent, StopReason};
+use svmarrow::context::{Context, StopReason};
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
 use svmarrow::svm::{
@@ -53,15 +53,15 @@ fn a_kernel_of_the_callers_finds_the_same_optimum() {
     let x = rows(&x, n);
     let upper = vec![1.5; n];
     let built =
-        fit_classifier(KERNEL, x, &task(&labels, &upper), &params(false, 0, true), &Silent, Par::Threads);
+        fit_classifier(KERNEL, x, &task(&labels, &upper), &params(false, 0, true), Context::default());
     let built = built.unwrap();
     for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
         for coding in [Coding::OneVsOne, Coding::OneVsRest] {
             let called = Called { rows: x, largest: AtomicUsize::new(0) };
             let kernel = KernelFunction::Blocks(&called);
             let task = Classification { coding, ..task(&labels, &upper) };
-            let model = fit_classifier(kernel, x, &task, &params(cached, bytes, true), &Silent, Par::Threads)
-                .unwrap();
+            let model =
+                fit_classifier(kernel, x, &task, &params(cached, bytes, true), Context::default()).unwrap();
             assert!(model.certificates.iter().all(|c| c.stop == StopReason::Converged));
             if coding == Coding::OneVsOne {
                 for (ours, theirs) in model.certificates.iter().zip(&built.certificates) {
@@ -86,7 +86,7 @@ fn nu_machines_go_on_from_their_solution() {
         let start =
             start.map(|m| Start { support: &m.support, coefficients: m.coefficients.view(), products: None });
         let task = Classification { loss: ClassifierLoss::Nu(nu), start, ..task(&labels, &weights) };
-        fit_classifier(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
+        fit_classifier(KERNEL, x, &task, &params, Context::default()).unwrap()
     };
     let first = nu_svc(0.3, None);
     let second = nu_svc(0.3, Some(&first));
@@ -97,7 +97,7 @@ fn nu_machines_go_on_from_their_solution() {
 
     let one_class = |nu: f64, start: Option<Start<'_>>| {
         let task = OneClass { weights: &weights, nu, start: start.map(Start::reborrow) };
-        fit_one_class(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
+        fit_one_class(KERNEL, x, &task, &params, Context::default()).unwrap()
     };
     let first = one_class(0.3, None);
     let start =
@@ -113,7 +113,7 @@ fn nu_machines_go_on_from_their_solution() {
     let nu_svr = |nu: f64, start: Option<Start<'_>>| {
         let (loss, start) = (RegressionLoss::Nu(nu), start.map(Start::reborrow));
         let task = Regression { targets: &targets, upper: &weights, loss, start };
-        fit_regression(KERNEL, x, &task, &params, &Silent, Par::Threads).unwrap()
+        fit_regression(KERNEL, x, &task, &params, Context::default()).unwrap()
     };
     let first = nu_svr(0.4, None);
     let start =
@@ -141,8 +141,7 @@ fn leave_one_out_bounds_are_never_below_real_refits() {
                 let fit = |x: Rows<'_>, labels: &[usize]| {
                     let upper = &upper[..labels.len()];
                     let task = Classification { loss, fit_intercept, classes: 2, ..task(labels, upper) };
-                    fit_classifier(KERNEL, x, &task, &params(false, 0, false), &Silent, Par::Sequential)
-                        .unwrap()
+                    fit_classifier(KERNEL, x, &task, &params(false, 0, false), Context::SEQUENTIAL).unwrap()
                 };
                 let estimate = fit(x, &labels).leave_one_out[0];
                 let mut wrong = 0;

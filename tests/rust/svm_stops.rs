@@ -4,7 +4,7 @@ use crate::reference::{blobs, rows};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use svmarrow::Error;
-use svmarrow::control::{Monitor, Par, Progress, Silent, StopReason};
+use svmarrow::context::{Context, Monitor, Progress, StopReason};
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
 use svmarrow::svm::{
@@ -44,29 +44,28 @@ fn fit(
     kind: Kind,
     (x, labels): (Rows<'_>, &[usize]),
     (cached, sampled): (bool, usize),
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<Fitted, Error> {
     let cheap = if cached { 0 } else { usize::MAX };
     let sizes = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, ..Tuning::default() };
     let tuning = Tuning { cheap, sampled, look: 0, look_rows: 4, ..sizes };
     let params = SvmParams { tolerance: 1e-4, cache_bytes: 1 << 21, tuning, ..SvmParams::default() };
-    let (upper, par) = (vec![C; N], Par::Sequential);
+    let (upper, ctx) = (vec![C; N], ctx.sequential());
     let (support, coefficients, certificate) = match kind {
         Kind::Classifier => {
-            let model =
-                fit_classifier(KERNEL, x, &Classification::new(labels, 2, &upper), &params, monitor, par)?;
+            let model = fit_classifier(KERNEL, x, &Classification::new(labels, 2, &upper), &params, ctx)?;
             (model.support, model.coefficients, model.certificates[0])
         }
         Kind::Regression => {
             let targets: Vec<f64> = labels.iter().map(|&label| label as f64).collect();
             let loss = RegressionLoss::Epsilon(EPSILON);
             let task = Regression { targets: &targets, upper: &upper, loss, start: None };
-            let model = fit_regression(KERNEL, x, &task, &params, monitor, par)?;
+            let model = fit_regression(KERNEL, x, &task, &params, ctx)?;
             (model.support, model.coefficients, model.certificate)
         }
         Kind::OneClass => {
             let task = OneClass { weights: &vec![1.0; N], nu: 0.6, start: None };
-            let model = fit_one_class(KERNEL, x, &task, &params, monitor, par)?;
+            let model = fit_one_class(KERNEL, x, &task, &params, ctx)?;
             (model.support, model.coefficients, model.certificate)
         }
     };
@@ -104,12 +103,13 @@ fn a_stop_at_any_look_leaves_what_its_certificate_says() {
         (Kind::Regression, false, 100),
     ] {
         let how = (cached, sampled);
-        let (_, Certificate { dual: best, stop: reason, .. }) = fit(kind, data, how, &Silent).unwrap();
+        let (_, Certificate { dual: best, stop: reason, .. }) =
+            fit(kind, data, how, Context::default()).unwrap();
         assert_eq!(reason, StopReason::Converged);
         let (mut stops, mut look) = (0, 1);
         loop {
             let stop = if stops % 2 == 0 { StopReason::Interrupted } else { StopReason::MaxTime };
-            match fit(kind, data, how, &At(look.into(), stop)) {
+            match fit(kind, data, how, Context::default().with_monitor(&At(look.into(), stop))) {
                 Ok((_, Certificate { stop: StopReason::Converged, .. })) => break,
                 Ok((betas, certificate)) => {
                     let Certificate { dual: told, primal, rounding, .. } = certificate;
@@ -127,7 +127,9 @@ fn a_stop_at_any_look_leaves_what_its_certificate_says() {
                     assert!(told <= best + scale && primal >= best - scale, "{told} {best} {primal}");
                 }
                 // Before there are gradients, which only a start that is not zero has to wait for.
-                Err(Error::Cancelled) => assert!(kind == Kind::OneClass && stop == StopReason::Interrupted),
+                Err(Error::Stopped(reason)) => {
+                    assert_eq!((kind == Kind::OneClass, stop, reason), (true, StopReason::Interrupted, stop));
+                }
                 Err(error) => {
                     assert!(kind == Kind::OneClass && stop == StopReason::MaxTime);
                     assert!(error.to_string().contains("max_time"), "{error}");
@@ -161,7 +163,7 @@ fn what_is_no_number_is_never_converged() {
         let params = SvmParams { tuning: Tuning { whole, ..Tuning::default() }, ..SvmParams::default() };
         let task = Classification::new(&labels, 2, &upper);
         let kernel = KernelFunction::Blocks(&Holes);
-        let fitted = fit_classifier(kernel, rows(&x, 60), &task, &params, &Silent, Par::Sequential);
+        let fitted = fit_classifier(kernel, rows(&x, 60), &task, &params, Context::SEQUENTIAL);
         assert!(matches!(fitted, Err(Error::Param { .. })));
     }
 }

@@ -25,9 +25,7 @@ pub(crate) fn expansion_moments<'py>(
 ) -> PyResult<(Matrix<'py>, Matrix<'py>, Matrix<'py>)> {
     let target = expansion.view()?;
     let kept = kept.view()?;
-    let found = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
-        reduced_set::moments(&target, kept, monitor, par)
-    })?;
+    let found = run(py, n_jobs, Cost::Unknown, None, |ctx| reduced_set::moments(&target, kept, ctx))?;
     let q = target.outputs();
     Ok((
         PyArray2::from_owned_array(py, found.products),
@@ -81,8 +79,8 @@ impl Cascade {
         let sizes: Vec<StageSize> =
             stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect(); // small: one item per stage
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
-        let cascade = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
-            reduced_set::Cascade::new(&projection, &sizes, decision, monitor, par)
+        let cascade = run(py, n_jobs, Cost::Unknown, None, |ctx| {
+            reduced_set::Cascade::new(&projection, &sizes, decision, ctx)
         })?;
         Ok(Self { cascade })
     }
@@ -97,7 +95,7 @@ impl Cascade {
     ) -> PyResult<(Indices<'py>, Indices<'py>)> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
-        let found = run(py, n_jobs, cost, None, |monitor, par| self.cascade.answer(rows, monitor, par))?;
+        let found = run(py, n_jobs, cost, None, |ctx| self.cascade.answer(rows, ctx))?;
         let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
         let classes = found.classes.into_iter().map(class).try_collect_vec().map_err(to_python)?;
         let classes = PyArray1::from_vec(py, classes);
@@ -115,9 +113,8 @@ impl Cascade {
     ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
-        let (outputs, bounds) = run(py, n_jobs, cost, None, |monitor, par| {
-            self.cascade.outputs_with_bounds(rows, stage, monitor, par)
-        })?;
+        let (outputs, bounds) =
+            run(py, n_jobs, cost, None, |ctx| self.cascade.outputs_with_bounds(rows, stage, ctx))?;
         Ok((PyArray2::from_owned_array(py, outputs), PyArray2::from_owned_array(py, bounds)))
     }
 
@@ -131,7 +128,7 @@ impl Cascade {
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
-        let counts = run(py, n_jobs, cost, None, |monitor, par| self.cascade.survey(rows, monitor, par))?;
+        let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.survey(rows, ctx))?;
         Ok(PyArray2::from_owned_array(
             py,
             counts.mapv(|count| count as i64), /* small: one number per pair of stages */

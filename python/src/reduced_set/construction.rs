@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::control::Budget;
+use svmarrow::context::Budget;
 use svmarrow::reduced_set::{self, Answers, Examples, GradientParams, Loss, Objective};
 use svmarrow::{Error, Result};
 
@@ -29,9 +29,9 @@ pub(crate) fn centres<'py>(
     let rows = x.view()?;
     let groups = groups.as_ref().map(|groups| indices("groups", groups)).transpose()?;
     let max_time = duration(max_time)?;
-    let values = run(py, n_jobs, Cost::Unknown, None, |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
-        reduced_set::centres(rows, groups.as_deref(), count, seed, &budget, par)
+    let values = run(py, n_jobs, Cost::Unknown, None, |ctx| {
+        let budget = Budget::new(ctx.monitor(), None, max_time);
+        reduced_set::centres(rows, groups.as_deref(), count, seed, ctx.with_monitor(&budget))
     })?;
     Ok(PyArray2::from_owned_array(py, values))
 }
@@ -120,9 +120,9 @@ pub(crate) fn gradient_vectors<'py>(
     };
     let (params, max_time) = (settings.params().map_err(to_python)?, duration(settings.max_time)?);
     let examples = Examples { rows, answers };
-    let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
-        reduced_set::gradient_vectors(&target, &starts, &examples, &params, &budget, par)
+    let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        let budget = Budget::new(ctx.monitor(), None, max_time);
+        reduced_set::gradient_vectors(&target, &starts, &examples, &params, ctx.with_monitor(&budget))
     })?;
     made.into_iter()
         .map(|made| {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
-use svmarrow::control::Budget;
+use svmarrow::context::Budget;
 use svmarrow::reduced_set::{self, Criterion, PursuitParams, Reducer, Sample, Selection};
 
 use super::selection::SelectionArg;
@@ -53,9 +53,9 @@ pub(crate) fn pursuit<'py>(
         norm_bound: None,
     };
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
-    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
-        reduced_set::reduce(&target, candidates, &reducer, limits, &budget, par)
+    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        let budget = Budget::new(ctx.monitor(), None, max_time);
+        reduced_set::reduce(&target, candidates, &reducer, limits, ctx.with_monitor(&budget))
     })?;
     path_dict(py, path)
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::control::Budget;
+use svmarrow::context::Budget;
 use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, PursuitParams, Reducer, Sample, Selection};
 use svmarrow::{Error, Result};
 
@@ -93,9 +93,9 @@ pub(crate) fn select_vectors<'py>(
     let (method, max_time) = (settings.kind().map_err(to_python)?, duration(settings.max_time)?);
     let SelectionArg { max_vectors, tolerance, .. } = settings;
     let (reducer, limits) = (Reducer::Matrix { method, max_vectors, tolerance }, settings.limits());
-    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |monitor, par| {
-        let budget = Budget::new(monitor, None, max_time);
-        reduced_set::reduce(&target, None, &reducer, limits, &budget, par)
+    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+        let budget = Budget::new(ctx.monitor(), None, max_time);
+        reduced_set::reduce(&target, None, &reducer, limits, ctx.with_monitor(&budget))
     })?;
     path_dict(py, path)
 }

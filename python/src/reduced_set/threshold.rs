@@ -24,7 +24,7 @@ pub(crate) fn threshold_binary(
     let weights = weights.as_ref().map(vector).transpose()?;
     check_weights(weights, scores.len())?;
     let cost = Cost::of(scores.len(), 1, 32);
-    run(py, 1, cost, None, |_, _| threshold::binary(scores, positive, weights))
+    run(py, 1, cost, None, |_| threshold::binary(scores, positive, weights))
 }
 
 /// The shifts (q,) of scores (n, q), decoded by their largest, with the least weight of errors found.
@@ -44,9 +44,7 @@ pub(crate) fn threshold_joint<'py>(
     finite_scores(scores.as_slice().unwrap_or_default(), q).map_err(to_python)?;
     let weights = weights.as_ref().map(vector).transpose()?;
     check_weights(weights, n)?;
-    let shifts = run(py, 1, Cost::of(n, q, 32), None, |monitor, _| {
-        threshold::joint(scores, &labels, weights, monitor)
-    })?;
+    let shifts = run(py, 1, Cost::of(n, q, 32), None, |ctx| threshold::joint(scores, &labels, weights, ctx))?;
     Ok(PyArray1::from_vec(py, shifts))
 }
 

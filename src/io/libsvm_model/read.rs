@@ -10,7 +10,7 @@ use std::str::SplitAsciiWhitespace;
 use ndarray::{Array1, Array2, Axis};
 
 use super::{LibsvmModel, SvmType, pair, pairs, repeated};
-use crate::control::Monitor;
+use crate::context::Context;
 use crate::data::OwnedRows;
 use crate::error::Result;
 use crate::expansion::KernelExpansion;
@@ -32,20 +32,20 @@ use crate::memory::{TryCollect, try_zeros};
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] with the line for everything that is missing, repeated,
 /// unknown, out of range or not finite, for a count that the rest of the file contradicts, and for a file that
-/// ends too early, also within its last line; [`Error::Memory`]; [`Error::Cancelled`] where the monitor, asked before
+/// ends too early, also within its last line; [`Error::Memory`]; [`Error::Stopped`] where the monitor, asked before
 /// every block, says so.
 ///
 /// [`Error::Io`]: crate::Error::Io
 /// [`Error::Format`]: crate::Error::Format
 /// [`Error::Memory`]: crate::Error::Memory
-/// [`Error::Cancelled`]: crate::Error::Cancelled
+/// [`Error::Stopped`]: crate::Error::Stopped
 pub fn read(
     path: &Path,
     n_features: Option<usize>,
     base: IndexBase,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<LibsvmModel> {
-    read_from(watched::open_text(path, monitor)?, path, n_features, base)
+    read_from(watched::open_text(path, ctx)?, path, n_features, base)
 }
 
 /// Reads a model from a stream; `path` is what its errors call it.

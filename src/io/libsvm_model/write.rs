@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{SvmType, pair, pairs, repeated, training_rows};
-use crate::control::{Monitor, Silent};
+use crate::context::Context;
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -25,16 +25,16 @@ use crate::memory::{TryCollect, try_filled};
 /// # Errors
 /// [`Error::Param`] for a kernel that LIBSVM does not have, labels that repeat, outputs that are not one for each
 /// pair of classes, counts that do not add up, and columns beyond LIBSVM's 32 bits; [`Error::NotFinite`];
-/// [`Error::Io`] from the system, [`Error::Memory`], [`Error::Cancelled`].
+/// [`Error::Io`] from the system, [`Error::Memory`], [`Error::Stopped`].
 pub fn write(
     path: &Path,
     svm_type: SvmType,
     expansion: &ExpansionView<'_>,
     labels: &[i32],
     class_counts: &[usize],
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<()> {
-    atomic::save(path, monitor, prepared(svm_type, expansion, labels, class_counts, monitor)?)
+    atomic::save(path, ctx, prepared(svm_type, expansion, labels, class_counts, ctx)?)
 }
 
 /// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
@@ -46,7 +46,7 @@ pub fn write_to(
     labels: &[i32],
     class_counts: &[usize],
 ) -> Result<()> {
-    prepared(svm_type, expansion, labels, class_counts, &Silent)?(out)
+    prepared(svm_type, expansion, labels, class_counts, Context::default())?(out)
         .map_err(|source| Error::io(path, source))
 }
 
@@ -56,7 +56,7 @@ fn prepared<'a>(
     expansion: &'a ExpansionView<'_>,
     labels: &'a [i32],
     class_counts: &[usize],
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a> {
     let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
     ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
@@ -65,7 +65,7 @@ fn prepared<'a>(
     check_outputs(svm_type, expansion, labels, class_counts)?;
 
     let (m, k) = (vectors.rows(), labels.len());
-    let ranks = Ranks::new(expansion, k, class_counts, monitor)?;
+    let ranks = Ranks::new(expansion, k, class_counts, ctx)?;
     let counts: Vec<usize> =
         (0..k).map(|class| (0..m).filter(|&i| ranks.lists(i, class)).count()).try_collect_vec()?;
     let total = if k == 0 { m } else { counts.iter().sum() };
@@ -186,23 +186,23 @@ struct Ranks {
 
 const UNLISTED: u32 = u32::MAX;
 
-/// Vectors between two looks at the monitor.
-const LOOK: usize = 16;
+/// Vectors between two checks of the monitor.
+const VECTORS_PER_CHECK: usize = 16;
 
 impl Ranks {
     fn new(
         expansion: &ExpansionView<'_>,
         k: usize,
         class_counts: &[usize],
-        monitor: &dyn Monitor,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let m = expansion.len();
         let mut ranks = try_filled("the classes of each vector", m * k, UNLISTED)?;
         let mut home =
             class_counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class, count));
         for i in 0..if k == 0 { 0 } else { m } {
-            if i % LOOK == 0 {
-                monitor.go_on("write", i, m)?;
+            if i % VECTORS_PER_CHECK == 0 {
+                ctx.check("write", i, m)?;
             }
             cover(row(&expansion.coefficients, i), &mut ranks[i * k..(i + 1) * k], home.next());
         }

@@ -8,7 +8,7 @@ use ndarray::Array2;
 use serde_json::Value;
 
 use super::{Array, Dtype, ModelFile, VERSION, check_vectors, kernel_json, part, too_many};
-use crate::control::{Monitor, Silent};
+use crate::context::Context;
 use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
@@ -29,10 +29,10 @@ const LONGEST_TEXT: usize = 1000;
 /// # Errors
 /// [`Error::Io`] from the system; [`Error::Format`] for everything that is missing, unknown, cut off, of another
 /// version, of the wrong type or shape, not finite, or in contradiction with the rest; [`Error::Memory`];
-/// [`Error::Cancelled`] where the monitor says so.
-pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<ModelFile> {
+/// [`Error::Stopped`] where the monitor says so.
+pub fn read(path: &Path, ctx: Context<'_>) -> Result<ModelFile> {
     let failed = |source| Error::io(path, source);
-    let (mut file, length) = watched::open(path, monitor)?;
+    let (mut file, length) = watched::open(path, ctx)?;
     let mut bytes = Vec::new();
     (&mut file).take(9).read_to_end(&mut bytes).map_err(failed)?;
     let checked = container::header_length(&bytes, length);
@@ -42,15 +42,15 @@ pub fn read(path: &Path, monitor: &dyn Monitor) -> Result<ModelFile> {
     let mut whole = try_with_capacity("a model file", length as usize)?;
     whole.append(&mut bytes);
     file.take(rest).read_to_end(&mut whole).map_err(failed)?;
-    decode(&whole, monitor).map_err(|trouble| trouble.at(path, 0))
+    decode(&whole, ctx).map_err(|trouble| trouble.at(path, 0))
 }
 
 /// Reads a model from the bytes of its file; `path` is what the errors call it.
 pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<ModelFile> {
-    decode(bytes, &Silent).map_err(|trouble| trouble.at(path, 0))
+    decode(bytes, Context::default()).map_err(|trouble| trouble.at(path, 0))
 }
 
-fn decode(bytes: &[u8], monitor: &dyn Monitor) -> Result<ModelFile, Trouble> {
+fn decode(bytes: &[u8], ctx: Context<'_>) -> Result<ModelFile, Trouble> {
     let Container { metadata, mut tensors } = Container::parse(bytes)?;
     if metadata.text("format").ok().as_deref() != Some("svmarrow") {
         return Err("not a svmarrow model: __metadata__ does not say format=svmarrow".into());
@@ -64,14 +64,14 @@ fn decode(bytes: &[u8], monitor: &dyn Monitor) -> Result<ModelFile, Trouble> {
     for key in metadata.0.keys() {
         let name = if key == "kernel" { Some("") } else { key.strip_suffix(".kernel") };
         if let Some(name) = name {
-            let expansion = expansion(&metadata, &mut tensors, name, monitor)
+            let expansion = expansion(&metadata, &mut tensors, name, ctx)
                 .map_err(|trouble| if name.is_empty() { trouble } else { trouble.within(name) })?;
             expansions.insert(name.to_owned(), expansion);
         }
     }
     let mut arrays = BTreeMap::new();
     for (name, tensor) in tensors {
-        let bytes = tensor.bytes(monitor)?.into();
+        let bytes = tensor.bytes(ctx)?.into();
         arrays.insert(name, Array { dtype: tensor.dtype, shape: tensor.shape, bytes });
     }
     Ok(ModelFile { expansions, arrays, extra })
@@ -82,7 +82,7 @@ fn expansion(
     metadata: &Metadata<'_>,
     tensors: &mut BTreeMap<String, Tensor<'_>>,
     name: &str,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<KernelExpansion, Trouble> {
     let parsed = |key: &str| -> Result<Value, Trouble> {
         let text = metadata.text(&part(name, key))?;
@@ -94,7 +94,7 @@ fn expansion(
         serde_json::from_str(&text).map_err(|error| format!("{key} is not JSON: {error}").into())
     };
     let kernel = kernel_from_json(&parsed("kernel")?).map_err(|message| format!("kernel: {message}"))?;
-    let intercepts = take(tensors, &part(name, "intercepts"), &[Dtype::F64], 1)?.f64s(monitor)?;
+    let intercepts = take(tensors, &part(name, "intercepts"), &[Dtype::F64], 1)?.f64s(ctx)?;
     if intercepts.is_empty() {
         return Err("there are no intercepts: a model has at least one output".into());
     }
@@ -105,8 +105,8 @@ fn expansion(
     let dimensions = if present.is_some() { 1 } else { 2 };
     let coefficients = take(tensors, &part(name, "coefficients"), &[codes], dimensions)?;
     let grid = if coded {
-        let steps = take(tensors, &steps, &[Dtype::F64], 1)?.f64s(monitor)?;
-        let zeros = take(tensors, &part(name, "coefficients.zeros"), &[Dtype::U8], 1)?.bytes(monitor)?;
+        let steps = take(tensors, &steps, &[Dtype::F64], 1)?.f64s(ctx)?;
+        let zeros = take(tensors, &part(name, "coefficients.zeros"), &[Dtype::U8], 1)?.bytes(ctx)?;
         if [steps.len(), zeros.len()] != [intercepts.len(); 2] {
             return Err(format!(
                 "coefficients have {} steps and {} zeros, expected {} of each",
@@ -128,19 +128,19 @@ fn expansion(
     let vector_bytes: usize = tensors.iter().filter_map(of_vectors).sum();
     let vectors = if let Some(step) = take_if(tensors, &format!("{whole}.step"), Dtype::F64)? {
         let kind = metadata.text(&format!("{whole}.dtype"))?;
-        byte_rows(tensors, &whole, &step, &kind, monitor)?
+        byte_rows(tensors, &whole, &step, &kind, ctx)?
     } else if tensors.contains_key(&whole) {
-        dense(&take(tensors, &whole, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?, monitor)?
+        dense(&take(tensors, &whole, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?, ctx)?
     } else {
         let shape =
             parsed("vectors.shape").map_err(|trouble| trouble.within(format!("no tensor {whole:?}, and")))?;
-        sparse(tensors, &whole, &shape, monitor)?
+        sparse(tensors, &whole, &shape, ctx)?
     };
     let view = vectors.view();
     let expected = (view.rows(), intercepts.len());
     let places = match &present {
         Some(bits) => {
-            let bits = bits.bytes(monitor)?;
+            let bits = bits.bytes(ctx)?;
             check_places(&bits, expected, &coefficients, view, vector_bytes)?;
             Some(bits)
         }
@@ -150,24 +150,20 @@ fn expansion(
         }
         None => None,
     };
-    check_vectors(kernel, view, monitor)?;
+    check_vectors(kernel, view, ctx)?;
     let all = expected.0 * expected.1;
     let numbers = match (grid, places) {
-        (Some((steps, zeros)), None) => {
-            Grid { codes: coefficients.bytes(monitor)?, steps, zeros }.values()?
-        }
-        (None, None) => coefficients.f64s(monitor)?,
+        (Some((steps, zeros)), None) => Grid { codes: coefficients.bytes(ctx)?, steps, zeros }.values()?,
+        (None, None) => coefficients.f64s(ctx)?,
         (Some((steps, zeros)), Some(places)) => {
             let mut codes: Vec<u8> = memory::try_zeros("the codes of the coefficients", all)?;
             codes.iter_mut().enumerate().for_each(|(i, code)| *code = zeros[i % zeros.len()]);
-            marked(&places).zip(coefficients.bytes(monitor)?).for_each(|(place, code)| codes[place] = code);
+            marked(&places).zip(coefficients.bytes(ctx)?).for_each(|(place, code)| codes[place] = code);
             Grid { codes, steps, zeros }.values()?
         }
         (None, Some(places)) => {
             let mut numbers: Vec<f64> = memory::try_zeros("the coefficients", all)?;
-            marked(&places)
-                .zip(coefficients.f64s(monitor)?)
-                .for_each(|(place, value)| numbers[place] = value);
+            marked(&places).zip(coefficients.f64s(ctx)?).for_each(|(place, value)| numbers[place] = value);
             numbers
         }
     };
@@ -241,11 +237,11 @@ fn byte_rows(
     name: &str,
     step: &Tensor<'_>,
     kind: &str,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<OwnedRows, Trouble> {
     let tensor = take(tensors, name, &[Dtype::U8], 2)?;
-    let lows = take(tensors, &format!("{name}.lows"), &[Dtype::I16], 1)?.i16s(monitor)?;
-    let (m, d, steps) = (tensor.shape[0], tensor.shape[1], step.f64s(monitor)?);
+    let lows = take(tensors, &format!("{name}.lows"), &[Dtype::I16], 1)?.i16s(ctx)?;
+    let (m, d, steps) = (tensor.shape[0], tensor.shape[1], step.f64s(ctx)?);
     let [step] = steps[..] else {
         return Err(format!("vectors.step has {} numbers, expected one", steps.len()).into());
     };
@@ -255,7 +251,7 @@ fn byte_rows(
     if lows.len() != 1 && lows.len() != d || d == 0 {
         return Err(format!("vectors.lows has {} numbers for {d} columns", lows.len()).into());
     }
-    let rows = ByteRows { codes: tensor.bytes(monitor)?, lows, step };
+    let rows = ByteRows { codes: tensor.bytes(ctx)?, lows, step };
     match kind {
         "F32" => Ok(rows.values::<f32>(m, d)?.into()),
         "F64" => Ok(rows.values::<f64>(m, d)?.into()),
@@ -263,15 +259,15 @@ fn byte_rows(
     }
 }
 
-fn dense(tensor: &Tensor<'_>, monitor: &dyn Monitor) -> Result<OwnedRows, Trouble> {
+fn dense(tensor: &Tensor<'_>, ctx: Context<'_>) -> Result<OwnedRows, Trouble> {
     fn array<T: DenseElement>(tensor: &Tensor<'_>, values: Vec<T>) -> Result<OwnedRows, Trouble> {
         let shape = (tensor.shape[0], tensor.shape[1]);
         Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
     }
     match tensor.dtype {
-        Dtype::U8 => array(tensor, tensor.bytes(monitor)?),
-        Dtype::F32 => array(tensor, tensor.f32s(monitor)?),
-        _ => array(tensor, tensor.f64s(monitor)?),
+        Dtype::U8 => array(tensor, tensor.bytes(ctx)?),
+        Dtype::F32 => array(tensor, tensor.f32s(ctx)?),
+        _ => array(tensor, tensor.f64s(ctx)?),
     }
 }
 
@@ -279,7 +275,7 @@ fn sparse(
     tensors: &mut BTreeMap<String, Tensor<'_>>,
     name: &str,
     shape: &Value,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<OwnedRows, Trouble> {
     let size = |i: usize| shape[i].as_u64().and_then(|n| usize::try_from(n).ok());
     let (Some(rows), Some(cols), None) = (size(0), size(1), shape.get(2)) else {
@@ -288,19 +284,19 @@ fn sparse(
     if cols > MOST_COLUMNS {
         return Err(format!("vectors.shape is {shape}: more than {MOST_COLUMNS} columns").into());
     }
-    let indptr = take(tensors, &format!("{name}.indptr"), &[Dtype::I64], 1)?.i64s(monitor)?;
-    let indices = take(tensors, &format!("{name}.indices"), &[Dtype::I64], 1)?.i64s(monitor)?;
+    let indptr = take(tensors, &format!("{name}.indptr"), &[Dtype::I64], 1)?.i64s(ctx)?;
+    let indices = take(tensors, &format!("{name}.indices"), &[Dtype::I64], 1)?.i64s(ctx)?;
     let values = take(tensors, &format!("{name}.values"), &[Dtype::F32, Dtype::F64], 1)?;
     if rows.checked_add(1) != Some(indptr.len()) {
         let found = indptr.len();
         return Err(format!("vectors.indptr has {found} entries, vectors.shape says {rows} rows").into());
     }
     let owned = if values.dtype == Dtype::F32 {
-        let values = values.f32s(monitor)?;
+        let values = values.f32s(ctx)?;
         check_structure(&indptr, &indices, &values, cols)?;
         OwnedRows::CsrF32 { indptr, indices, values, cols }
     } else {
-        let values = values.f64s(monitor)?;
+        let values = values.f64s(ctx)?;
         check_structure(&indptr, &indices, &values, cols)?;
         OwnedRows::CsrF64 { indptr, indices, values, cols }
     };

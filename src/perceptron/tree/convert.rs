@@ -18,7 +18,7 @@ use super::node::{Leaf, Node};
 use super::program::lower_products;
 use super::state::TreeState;
 use super::strategy::Strategy;
-use crate::control::{Monitor, Par};
+use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -31,7 +31,6 @@ use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, t
 use crate::perceptron::params::{check_piece, check_stream};
 use crate::simd::Real;
 use crate::simd::blas::dot;
-use crate::watch::Watch;
 use ndarray::{Array2, Axis, aview1};
 use std::collections::BTreeMap;
 
@@ -67,15 +66,14 @@ pub struct ConvertParams {
 ///
 /// # Errors
 /// [`Error::Param`] for an expansion of too many vectors and for parameters outside their rules, [`Error::Shape`]
-/// and [`Error::NotFinite`] for rows that do not fit, [`Error::Cancelled`] when the monitor stops the work.
+/// and [`Error::NotFinite`] for rows that do not fit, [`Error::Stopped`] when the monitor stops the work.
 pub fn from_expansion(
     expansion: &ExpansionView<'_>,
     rows: Rows<'_>,
     labels: &[usize],
     classes: usize,
     params: &ConvertParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<TreeState> {
     check_stream(&expansion.kernel, classes)?;
     check_piece(&expansion.kernel, classes, expansion.vectors.cols(), rows, labels)?;
@@ -96,14 +94,14 @@ pub fn from_expansion(
         strategy: params.strategy,
     };
     tree.check()?;
-    let mut watch = Watch::new(monitor, "tree", rows.rows());
+    let mut counter = ctx.counter("tree", rows.rows());
     let mut targets = Vec::new();
     if params.refit.is_some() {
         let evaluator = Evaluator::new(expansion)?;
         let work = (expansion.len() * rows.cols().max(8)) as u64;
-        watch.stretches(rows.rows(), work, |part, _| {
+        counter.for_each_batch(rows.rows(), work, |part, _| {
             let part = rows.gather(&part.try_collect_vec()?)?;
-            targets.extend(evaluator.evaluate(part.view(), par)? - aview1(expansion.intercepts));
+            targets.extend(evaluator.evaluate(part.view(), ctx.silent())? - aview1(expansion.intercepts));
             Ok(())
         })?;
     }
@@ -112,9 +110,9 @@ pub fn from_expansion(
     let expansion = &expansion.reborrow();
     let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params };
     if expansion.vectors.is_f64() {
-        Conversion::<f64>::new(work, tree, watch, par)?.run()
+        Conversion::<f64>::new(work, tree, counter)?.run()
     } else {
-        Conversion::<f32>::new(work, tree, watch, par)?.run()
+        Conversion::<f32>::new(work, tree, counter)?.run()
     }
 }
 
@@ -137,13 +135,13 @@ struct Conversion<'a, T> {
     slots: Vec<usize>,
     /// Nodes that are not finished, and the rows that reach them.
     open: Vec<(usize, Vec<usize>)>,
-    watch: Watch<'a>,
+    counter: WorkCounter<'a>,
 }
 
 impl<'a, T: Real> Conversion<'a, T> {
-    fn new(work: Work<'a>, params: TreeParams, watch: Watch<'a>, par: Par) -> Result<Self> {
+    fn new(work: Work<'a>, params: TreeParams, counter: WorkCounter<'a>) -> Result<Self> {
         let (vectors, q) = (work.expansion.vectors, work.expansion.outputs());
-        let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed, par)?;
+        let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed)?;
         let mut root = Leaf::new(&tree.row, work.expansion.intercepts.try_to_vec()?);
         let (mut known, mut slots) =
             (BTreeMap::new(), try_with_capacity("the rows of a tree", vectors.rows())?);
@@ -162,7 +160,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         let all = tree.child(&root, &try_vec![true; root.ids.len()]?)?;
         tree.nodes.push(Node::Leaf(all));
         let open = vec![(0, (0..work.rows.rows()).try_collect_vec()?)];
-        Ok(Self { work, tree, root, slots, open, watch })
+        Ok(Self { work, tree, root, slots, open, counter })
     }
 
     fn run(mut self) -> Result<TreeState> {
@@ -172,7 +170,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             let m = leaf.ids.len();
             if m <= budget {
                 self.finish(at, &list)?;
-                self.watch.done(list.len());
+                self.counter.advance(list.len());
             } else {
                 let taken = std::mem::replace(leaf, Leaf::new(&self.tree.row, Vec::new()));
                 self.divide(&taken, at, list, m.div_ceil(2).max(budget))?;
@@ -192,7 +190,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         };
         let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).try_collect_results()?;
         let labels: Vec<u32> = chosen.iter().map(|&i| work.labels[list[i]] as u32).try_collect_vec()?;
-        let (found, kept) = tree.divide(leaf, &sample, &labels, most, &mut self.watch)?;
+        let (found, kept) = tree.divide(leaf, &sample, &labels, most, &mut self.counter)?;
         let Some(split) = found else {
             tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept)?);
             self.open.push((at, list));
@@ -207,7 +205,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         let rule = tree.rule(leaf, &sample, &stored, &split)?;
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         for i in list {
-            self.watch.spend(rule.cost(features.max(8)) as u64)?;
+            self.counter.charge(rule.cost(features.max(8)) as u64)?;
             tree.row.load(&work.rows, i);
             let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines)?;
             if goes_left { &mut left_rows } else { &mut right_rows }.try_push(i)?;
@@ -234,7 +232,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         if self.root.ids.len() > work.params.budget {
             self.select(at, list)?;
         }
-        let (work, tree, watch) = (&self.work, &mut self.tree, &mut self.watch);
+        let (work, tree, counter) = (&self.work, &mut self.tree, &mut self.counter);
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         let (n, m, q) = (list.len(), leaf.ids.len(), work.expansion.outputs());
         if m == 0 || n == 0 {
@@ -243,15 +241,14 @@ impl<'a, T: Real> Conversion<'a, T> {
         let values_of_a_row = (m * work.rows.cols().max(8)) as u64;
         let mut columns = try_zeros("kernel values of a leaf", m * n)?;
         for (i, &row) in list.iter().enumerate() {
-            watch.spend(values_of_a_row)?;
+            counter.charge(values_of_a_row)?;
             tree.row.load(&work.rows, row);
             leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns)?;
         }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
-        let mut system =
-            lower_products(&columns, m, |_, _| 1.0, watch, tree.par)?.into_raw_vec_and_offset().0;
+        let mut system = lower_products(&columns, m, |_, _| 1.0, counter)?.into_raw_vec_and_offset().0;
         for j in 0..m {
-            watch.spend(values_of_a_row)?;
+            counter.charge(values_of_a_row)?;
             tree.store.read(leaf.ids[j], &mut tree.row);
             let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines)?;
             for k in 0..=j {
@@ -270,7 +267,9 @@ impl<'a, T: Real> Conversion<'a, T> {
         for j in 0..m {
             system[j * m + j] += LIFT * largest;
         }
-        watch.stretches(m, (m * m) as u64 / 2, |lines, _| cholesky::factor_lines(&mut system, m, lines))?;
+        counter.for_each_batch(m, (m * m) as u64 / 2, |lines, _| {
+            cholesky::factor_lines(&mut system, m, lines)
+        })?;
         cholesky::solve(&system, m, &mut solution, q);
         leaf.coefficients = solution;
         Ok(())
@@ -311,7 +310,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             sample: None,
             seed: 0,
         };
-        let fit = matching_pursuit(&task, &params, self.watch.monitor(), tree.par)?;
+        let fit = matching_pursuit(&task, &params, self.counter.context())?;
         let mut chosen = try_vec![false; self.root.ids.len()]?;
         for vector in fit.order {
             chosen[self.slots[vector]] = true;

@@ -18,7 +18,7 @@ use super::rows::Store;
 use super::split::{Cut, Problem, Split};
 use super::state::TreeState;
 use super::strategy::{Selection, Strategy};
-use crate::control::{Monitor, Par};
+use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
@@ -27,7 +27,6 @@ use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
 use crate::simd::Real;
-use crate::watch::Watch;
 
 /// What is fixed along a stream.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +77,7 @@ pub fn partial_fit(
     state: &TreeState,
     rows: Rows<'_>,
     labels: &[usize],
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<(TreeState, Vec<u64>)> {
     params.check()?;
     let kept = state.rows.view();
@@ -90,9 +88,9 @@ pub fn partial_fit(
         return Err(Error::param("sample_labels", label, format!("below {}, the classes", params.classes)));
     }
     if kept.is_f64() {
-        learn::<f64>(params, state, rows, labels, monitor, par)
+        learn::<f64>(params, state, rows, labels, ctx)
     } else {
-        learn::<f32>(params, state, rows, labels, monitor, par)
+        learn::<f32>(params, state, rows, labels, ctx)
     }
 }
 
@@ -101,11 +99,10 @@ fn learn<T: Real>(
     state: &TreeState,
     rows: Rows<'_>,
     labels: &[usize],
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<(TreeState, Vec<u64>)> {
     let kept = state.rows.view();
-    let mut tree = Tree::<T>::new(*params, kept, state.outputs(), state.random, par)?;
+    let mut tree = Tree::<T>::new(*params, kept, state.outputs(), state.random)?;
     (tree.nodes, tree.store) = state.build(&tree.formula, true)?;
     for node in &tree.nodes {
         if let Node::Leaf(leaf) = node {
@@ -114,12 +111,12 @@ fn learn<T: Real>(
             Error::check_param(m <= params.budget, "budget", params.budget, rule)?;
         }
     }
-    let mut watch = Watch::new(monitor, "stream", labels.len());
+    let mut counter = ctx.counter("stream", labels.len());
     let mut wrong = Vec::new();
     for (i, &label) in labels.iter().enumerate() {
-        watch.row(params.budget * rows.cols().max(8))?;
+        counter.charge_row(params.budget * rows.cols().max(8))?;
         tree.row.load(&rows, i);
-        if tree.learn(i, label, &mut watch)? {
+        if tree.learn(i, label, &mut counter)? {
             wrong.try_push(i as u64)?;
         }
     }
@@ -145,12 +142,11 @@ pub(super) struct Tree<T> {
     pub(super) other: RowBuffer<T>,
     pub(super) lines: Lines<T>,
     pub(super) scores: Vec<f64>,
-    pub(super) par: Par,
 }
 
 impl<T: Real> Tree<T> {
     /// Without nodes, for rows laid out like those given.
-    pub(super) fn new(params: TreeParams, like: Rows<'_>, q: usize, seed: u64, par: Par) -> Result<Self> {
+    pub(super) fn new(params: TreeParams, like: Rows<'_>, q: usize, seed: u64) -> Result<Self> {
         let (features, sparse) = (like.cols(), like.is_sparse());
         let formula = Formula::of(&params.kernel, sparse)?;
         Ok(Self {
@@ -163,7 +159,6 @@ impl<T: Real> Tree<T> {
             other: formula.row(features)?,
             lines: Lines::new(),
             scores: try_vec![0.0; q]?,
-            par,
         })
     }
 
@@ -174,7 +169,7 @@ impl<T: Real> Tree<T> {
     }
 
     /// The current row is answered and learnt from; whether it was a mistake.
-    fn learn(&mut self, number: usize, label: usize, watch: &mut Watch<'_>) -> Result<bool> {
+    fn learn(&mut self, number: usize, label: usize, counter: &mut WorkCounter<'_>) -> Result<bool> {
         let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines)?.leaf;
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
@@ -223,18 +218,18 @@ impl<T: Real> Tree<T> {
             }
         }
         if leaf.ids.len() > self.params.budget {
-            self.split(at, watch)?;
+            self.split(at, counter)?;
         }
         Ok(true)
     }
 
     /// SPLIT of algorithm 2.
-    fn split(&mut self, at: usize, watch: &mut Watch<'_>) -> Result<()> {
+    fn split(&mut self, at: usize, counter: &mut WorkCounter<'_>) -> Result<()> {
         let empty = Node::Leaf(Leaf::new(&self.row, Vec::new()));
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
         let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).try_collect_vec()?;
-        let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, watch)?;
+        let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, counter)?;
         if let Some(split) = found {
             return self.branch(at, leaf, rows, &split);
         }
@@ -261,20 +256,20 @@ impl<T: Real> Tree<T> {
         rows: &[RowBuffer<T>],
         labels: &[u32],
         most: usize,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<(Option<Split<T>>, Vec<bool>)> {
         let (n, m) = (rows.len(), leaf.ids.len());
         let values_of_a_row = (m * self.row.features().max(8)) as u64;
         let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
-            watch.spend(values_of_a_row)?;
+            counter.charge(values_of_a_row)?;
             leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel)?;
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
         let mut gram = try_with_capacity("kernel values of a split", vectors.len() * m)?;
         for vector in &vectors {
-            watch.spend(values_of_a_row)?;
+            counter.charge(values_of_a_row)?;
             gram.extend(
                 leaf.pool.values(&self.formula, vector, &mut self.lines)?.iter().map(|value| value.to_f64()),
             );
@@ -291,14 +286,13 @@ impl<T: Real> Tree<T> {
             outputs: self.scores.len(),
             most,
             draws: self.params.draws,
-            par: self.par,
             target: Vec::new(),
             total: try_zero_matrix("a matrix of results", (0, 0))?,
         }
-        .ready(watch)?;
-        Ok(match problem.split(self.params.strategy, &mut self.random, watch)? {
+        .ready(counter)?;
+        Ok(match problem.split(self.params.strategy, &mut self.random, counter)? {
             Some(split) => (Some(split), Vec::new()),
-            None => (None, problem.reduce(&mut self.random, watch)?),
+            None => (None, problem.reduce(&mut self.random, counter)?),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::node::{Node, Route, route};
 use super::state::TreeState;
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, Lines, RowBuffer};
@@ -13,8 +13,8 @@ use ndarray::Array2;
 
 /// Rows that one task answers.
 const BLOCK: usize = 256;
-/// Multiplications of a thread between two looks at the monitor, roughly.
-const LOOK: usize = 1 << 27;
+/// Multiplications of a thread between two checks of the monitor, roughly.
+const WORK_PER_CHECK: usize = 1 << 27;
 
 /// A tree in one precision.
 struct Ready<T> {
@@ -46,16 +46,16 @@ impl<T: Real> Ready<T> {
         &self,
         x: Rows<'_>,
         width: usize,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
         answer: impl Fn(&Self, &RowBuffer<T>, &mut Lines<T>, &mut [R]) -> Result<()> + Sync,
     ) -> Result<Vec<R>> {
         let mut out = try_filled("the answers of a tree", x.rows() * width, R::default())?;
-        let part = BLOCK * (LOOK / (BLOCK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
-        let part = part * par.threads();
+        let part =
+            BLOCK * (WORK_PER_CHECK / (BLOCK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
+        let part = part * ctx.threads();
         for (round, out) in out.chunks_mut(part * width).enumerate() {
-            monitor.go_on("tree", round * part, x.rows())?;
-            par.try_for_each_chunk(out, BLOCK * width, |block, out| {
+            ctx.check("tree", round * part, x.rows())?;
+            ctx.try_for_each_chunk(out, BLOCK * width, |block, out| {
                 let (mut row, mut lines) = (self.formula.row(self.features)?, Lines::new());
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
                     row.load(&x, round * part + block * BLOCK + i);
@@ -70,13 +70,13 @@ impl<T: Real> Ready<T> {
 
 /// What a tree answers in any precision.
 trait Answers: Send + Sync {
-    fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>>;
-    fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>>;
+    fn decide(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>>;
+    fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>>;
 }
 
 impl<T: Real> Answers for Ready<T> {
-    fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
-        let values = self.each(x, self.outputs, monitor, par, |tree, row, lines, out| {
+    fn decide(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        let values = self.each(x, self.outputs, ctx, |tree, row, lines, out| {
             let way = route(&tree.nodes, &tree.formula, row, lines)?;
             if let Node::Leaf(leaf) = &tree.nodes[way.leaf] {
                 leaf.scores(&tree.formula, row, lines, out)?;
@@ -90,8 +90,8 @@ impl<T: Real> Answers for Ready<T> {
         Ok(Array2::from_shape_vec((x.rows(), self.outputs), values).expect("a line of outputs a row"))
     }
 
-    fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>> {
-        let ways = self.each(x, 1, monitor, par, |tree, row, lines, out: &mut [Option<Route>]| {
+    fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>> {
+        let ways = self.each(x, 1, ctx, |tree, row, lines, out: &mut [Option<Route>]| {
             out[0] = Some(route(&tree.nodes, &tree.formula, row, lines)?);
             Ok(())
         })?;
@@ -133,18 +133,18 @@ impl TreePredictor {
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain,
-    /// [`Error::Cancelled`].
-    pub fn decide(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<f64>> {
+    /// [`Error::Stopped`].
+    pub fn decide(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
         self.check(x)?;
-        self.tree.decide(x, monitor, par)
+        self.tree.decide(x, ctx)
     }
 
     /// The way of each row and its cost.
     ///
     /// # Errors
     /// As [`TreePredictor::decide`].
-    pub fn routes(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Vec<Route>> {
+    pub fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>> {
         self.check(x)?;
-        self.tree.routes(x, monitor, par)
+        self.tree.routes(x, ctx)
     }
 }

@@ -1,11 +1,10 @@
 //! The program of a selection (section 3.2): min 1/2 p'Qp - w'p over p in {0, 1}, sum p <= C, or relaxed over 0 <= p <= 1;
 //! and the products of columns of kernel values that its matrix, and those of the fits in leaves, consist of.
 
-use crate::control::Par;
+use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::memory::{TryCollect, try_zero_matrix};
 use crate::simd::blas::dot;
-use crate::watch::Watch;
 use ndarray::{Array2, ArrayView2};
 
 /// A program of m variables.
@@ -49,15 +48,15 @@ pub(super) fn lower_products(
     columns: &[f64],
     m: usize,
     weight: impl Fn(usize, usize) -> f64 + Sync,
-    watch: &mut Watch<'_>,
-    par: Par,
+    counter: &mut WorkCounter<'_>,
 ) -> Result<Array2<f64>> {
     let n = columns.len() / m.max(1);
     let column = |j: usize| &columns[j * n..(j + 1) * n];
     let mut out = try_zero_matrix("the program of a split", (m, m))?;
     let flat = out.as_slice_mut().expect("a new array is row-major");
-    watch.stretches(m, (n * m) as u64, |lines, _| {
-        par.for_each_chunk(&mut flat[lines.start * m..lines.end * m], m, |j, line| {
+    let ctx = counter.context();
+    counter.for_each_batch(m, (n * m) as u64, |lines, _| {
+        ctx.for_each_chunk(&mut flat[lines.start * m..lines.end * m], m, |j, line| {
             let j = lines.start + j;
             for (k, value) in line.iter_mut().enumerate().take(j + 1) {
                 let weight = weight(j, k);

@@ -5,11 +5,11 @@
 //! p is feasible and `gradient` = Qp - w. Cost: O(m) a step and m^2 at the beginning, where an exact solution costs m^3.
 
 use super::program::Program;
+use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::axpy;
-use crate::watch::Watch;
 
 /// Curvatures below this are treated as flat.
 const FLAT: f64 = 1e-14;
@@ -18,13 +18,13 @@ const FLAT: f64 = 1e-14;
 /// largest entry of w.
 ///
 /// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled) where the monitor stops the work.
+/// [`Error::Stopped`](crate::Error::Stopped) where the monitor stops the work.
 pub(super) fn improve(
     program: &Program<'_>,
     tolerance: f64,
     steps: usize,
     p: &mut [f64],
-    watch: &mut Watch<'_>,
+    counter: &mut WorkCounter<'_>,
 ) -> Result<()> {
     let (m, most) = (p.len(), program.most);
     let mut gradient = program.slopes(p)?;
@@ -33,7 +33,7 @@ pub(super) fn improve(
     let entry = |i: usize, j: usize| program.q[[i, j]];
     // Index m is the slack: gradient 0, no curvature.
     for _ in 0..steps * m.max(1) {
-        watch.spend(4 * m as u64)?;
+        counter.charge(4 * m as u64)?;
         let (mut up, mut steepest) = if slack < most { (m, 0.0) } else { (usize::MAX, f64::INFINITY) };
         for (i, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
             if g < steepest && p < 1.0 {
@@ -91,7 +91,7 @@ pub(super) fn rounded(
     draws: usize,
     p: &[f64],
     random: &mut Random,
-    watch: &mut Watch<'_>,
+    counter: &mut WorkCounter<'_>,
 ) -> Result<Vec<bool>> {
     let most = program.most as usize;
     let mut order: Vec<usize> = (0..p.len()).try_collect_vec()?;
@@ -103,7 +103,7 @@ pub(super) fn rounded(
     let mut value = program.objective(&best);
     let mut draw = try_vec![0.0; p.len()]?;
     for _ in 0..draws {
-        watch.spend((most.min(p.len()) * p.len()) as u64)?;
+        counter.charge((most.min(p.len()) * p.len()) as u64)?;
         let mut left = most;
         // In the order of the fractions, so that a draw of too many loses the least likely.
         for &i in &order {
@@ -123,6 +123,7 @@ pub(super) fn rounded(
 mod tests {
     use super::super::interior::box_budget_program;
     use super::*;
+    use crate::context::Context;
     use crate::simd::blas::dot;
     use ndarray::Array2;
 
@@ -140,7 +141,7 @@ mod tests {
             let (q, w) = program(m, rank, 5);
             let (mut p, mut exact) = (vec![0.0; m], vec![0.0; m]);
             let program = Program { q: q.view(), w: &w, most };
-            improve(&program, 1e-10, 10_000, &mut p, &mut Watch::silent()).unwrap();
+            improve(&program, 1e-10, 10_000, &mut p, &mut Context::default().counter("", 0)).unwrap();
             let least = box_budget_program(&program, 1e-11, &mut exact).unwrap();
             assert!(p.iter().sum::<f64>() <= most + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
             assert!((program.objective(&p) - least).abs() <= 1e-7 * least.abs(), "{m} {rank} {most}");
@@ -153,7 +154,8 @@ mod tests {
         let mut p = vec![0.0; 12];
         let program = Program { q: q.view(), w: &w, most: 4.0 };
         let relaxed = box_budget_program(&program, 1e-10, &mut p).unwrap();
-        let chosen = rounded(&program, 200, &p, &mut Random::new(1), &mut Watch::silent()).unwrap();
+        let chosen =
+            rounded(&program, 200, &p, &mut Random::new(1), &mut Context::default().counter("", 0)).unwrap();
         assert!(chosen.iter().filter(|c| **c).count() <= 4);
         let value = |mask: u32| {
             let p: Vec<f64> = (0..12).map(|i| f64::from(mask >> i & 1)).collect();

@@ -15,14 +15,13 @@ use super::node::projection;
 use super::program::{Program, lower_products};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
-use crate::control::Par;
+use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::kernels::RowBuffer;
 use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
-use crate::watch::Watch;
 use ndarray::Array2;
 
 /// Rounds of algorithm 3, at most; it mostly ends after a few.
@@ -76,7 +75,6 @@ pub(super) struct Problem<'a, T> {
     /// C.
     pub(super) most: usize,
     pub(super) draws: usize,
-    pub(super) par: Par,
     /// r_c of each output, output after output, and Q of all rows: empty before `ready`.
     pub(super) target: Vec<f64>,
     pub(super) total: Array2<f64>,
@@ -130,7 +128,7 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Q of the rows that `z` marks, (m, m).
-    fn quadratic(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<Array2<f64>> {
+    fn quadratic(&self, z: &[bool], counter: &mut WorkCounter<'_>) -> Result<Array2<f64>> {
         let (m, q) = (self.m(), self.outputs);
         let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).try_collect_vec()?;
         let size = chosen.len();
@@ -145,9 +143,9 @@ impl<T: Real> Problem<'_, T> {
             let (a, b) = (&self.coefficients[j * q..(j + 1) * q], &self.coefficients[k * q..(k + 1) * q]);
             a.iter().zip(b).map(|(a, b)| a * b).sum()
         };
-        let mut out = lower_products(&columns, m, weight, watch, self.par)?;
+        let mut out = lower_products(&columns, m, weight, counter)?;
         for j in 0..m {
-            watch.spend(8 * j as u64)?;
+            counter.charge(8 * j as u64)?;
             for k in 0..j {
                 out[[k, j]] = out[[j, k]];
             }
@@ -156,9 +154,9 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Fills in what all rows together say.
-    pub(super) fn ready(mut self, watch: &mut Watch<'_>) -> Result<Self> {
+    pub(super) fn ready(mut self, counter: &mut WorkCounter<'_>) -> Result<Self> {
         self.target = self.fitted(&try_vec![1.0; self.m()]?)?;
-        self.total = self.quadratic(&try_vec![true; self.n()]?, watch)?;
+        self.total = self.quadratic(&try_vec![true; self.n()]?, counter)?;
         Ok(self)
     }
 
@@ -167,57 +165,63 @@ impl<T: Real> Problem<'_, T> {
         &self,
         strategy: Strategy,
         random: &mut Random,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<Option<Split<T>>> {
         if self.n() < 2 {
             return Ok(None);
         }
         let found = match strategy {
-            Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, watch)?,
+            Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, counter)?,
             Strategy::Heuristic(partition, selection) => {
                 let divided = match partition {
                     Partition::RandomHyperplane => self.random_hyperplane(random)?,
-                    Partition::Balanced => self.balanced(selection, random, watch)?,
+                    Partition::Balanced => self.balanced(selection, random, counter)?,
                     Partition::Entropy | Partition::WeightedEntropy => self.purest(partition)?,
                 };
                 let select = |(cut, rows): Divided<T>| {
-                    let selected = self.select(selection, &cut, &rows, random, watch)?;
+                    let selected = self.select(selection, &cut, &rows, random, counter)?;
                     Ok(((cut, rows), selected))
                 };
                 divided.map(select).transpose()?
             }
         };
         let Some(((cut, rows), selected)) = found else { return Ok(None) };
-        let (left, right) = self.both(&rows, watch)?;
-        let left = rounded(&left.program(), self.draws, &selected.left, random, watch)?;
-        let right = rounded(&right.program(), self.draws, &selected.right, random, watch)?;
+        let (left, right) = self.both(&rows, counter)?;
+        let left = rounded(&left.program(), self.draws, &selected.left, random, counter)?;
+        let right = rounded(&right.program(), self.draws, &selected.right, random, counter)?;
         Ok(Some(Split { cut, rows, left, right }))
     }
 
     /// The vectors that stay where the rows cannot be divided: the best C for all of them.
-    pub(super) fn reduce(&self, random: &mut Random, watch: &mut Watch<'_>) -> Result<Vec<bool>> {
+    pub(super) fn reduce(&self, random: &mut Random, counter: &mut WorkCounter<'_>) -> Result<Vec<bool>> {
         let m = self.m();
         let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
         total.assign(&self.total);
         let side = Side::new(total, self.most)?;
         let mut p = try_vec![self.most.min(m) as f64 / m as f64; m]?;
-        side.relax(&mut p, watch)?;
-        rounded(&side.program(), self.draws, &p, random, watch)
+        side.relax(&mut p, counter)?;
+        rounded(&side.program(), self.draws, &p, random, counter)
     }
 
     /// The programs of the left and of the right rows.
-    fn both(&self, z: &[bool], watch: &mut Watch<'_>) -> Result<(Side, Side)> {
-        let left = self.quadratic(z, watch)?;
+    fn both(&self, z: &[bool], counter: &mut WorkCounter<'_>) -> Result<(Side, Side)> {
+        let left = self.quadratic(z, counter)?;
         let mut right = try_zero_matrix("the program of a split", self.total.dim())?;
         ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
         Ok((Side::new(left, self.most)?, Side::new(right, self.most)?))
     }
 
     /// Solves both programs from where the selections are.
-    fn solve(&self, z: &[bool], left: &mut [f64], right: &mut [f64], watch: &mut Watch<'_>) -> Result<f64> {
-        let sides = self.both(z, watch)?;
-        sides.0.relax(left, watch)?;
-        sides.1.relax(right, watch)?;
+    fn solve(
+        &self,
+        z: &[bool],
+        left: &mut [f64],
+        right: &mut [f64],
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<f64> {
+        let sides = self.both(z, counter)?;
+        sides.0.relax(left, counter)?;
+        sides.1.relax(right, counter)?;
         self.cost(z, left, right)
     }
 
@@ -232,7 +236,7 @@ impl<T: Real> Problem<'_, T> {
         &self,
         strategy: Strategy,
         random: &mut Random,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<Option<(Divided<T>, Selected)>> {
         let mut draw = || {
             let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).try_collect_vec()?;
@@ -249,7 +253,7 @@ impl<T: Real> Problem<'_, T> {
                 _ => self.hyperplane(&gains)?,
             };
             let Some((cut, rows)) = divided else { break };
-            let cost = self.solve(&rows, &mut left, &mut right, watch)?;
+            let cost = self.solve(&rows, &mut left, &mut right, counter)?;
             if best.as_ref().is_some_and(|(_, best)| cost >= best.cost * (1.0 - PROGRESS)) {
                 break;
             }
@@ -298,22 +302,25 @@ impl<T: Real> Problem<'_, T> {
         &self,
         selection: Selection,
         random: &mut Random,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<Option<Divided<T>>> {
         let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).try_collect_vec()?;
-        let cost = |j: usize, watch: &mut Watch<'_>| {
+        let cost = |j: usize, counter: &mut WorkCounter<'_>| {
             let Some((cut, rows)) = self.by_vector(j)? else { return Ok(None) };
-            let selected = self.select(selection, &cut, &rows, &mut Random::new(seeds[j]), watch)?;
+            let selected = self.select(selection, &cut, &rows, &mut Random::new(seeds[j]), counter)?;
             Ok(Some((j, selected.cost)))
         };
         let (n, m) = (self.n() as u64, self.m() as u64);
         let work = if selection == Selection::Optimised { n * m * m } else { n * m * self.outputs as u64 };
         let mut costs = try_with_capacity("the costs of a split", self.m())?;
-        watch.stretches(self.m(), work, |part, watch| {
+        counter.for_each_batch(self.m(), work, |part, counter| {
             // One alone is long: it spreads its own work, and looks.
             costs.extend(match part.len() {
-                1 => vec![cost(part.start, watch)],
-                count => self.par.map(count, |i| cost(part.start + i, &mut Watch::silent()))?,
+                1 => vec![cost(part.start, counter)],
+                count => {
+                    let ctx = counter.context();
+                    ctx.map(count, |i| cost(part.start + i, &mut ctx.silent().counter("", 0)))?
+                }
             });
             Ok(())
         })?;
@@ -351,7 +358,7 @@ impl<T: Real> Problem<'_, T> {
         cut: &Cut<T>,
         rows: &[bool],
         random: &mut Random,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<Selected> {
         let (m, most) = (self.m(), self.most.min(self.m()));
         let (mut left, mut right) = (try_vec![0.0; m]?, try_vec![0.0; m]?);
@@ -359,7 +366,7 @@ impl<T: Real> Problem<'_, T> {
             Selection::Optimised => {
                 left.fill(most as f64 / m as f64);
                 right.fill(most as f64 / m as f64);
-                let cost = self.solve(rows, &mut left, &mut right, watch)?;
+                let cost = self.solve(rows, &mut left, &mut right, counter)?;
                 return Ok(Selected { left, right, cost });
             }
             Selection::Random => {
@@ -414,9 +421,9 @@ impl Side {
 
     /// Solves the relaxed program: exactly, or for the many vectors of a large expansion, which only asks what to divide
     /// further, by some steps from where `p` is.
-    fn relax(&self, p: &mut [f64], watch: &mut Watch<'_>) -> Result<()> {
+    fn relax(&self, p: &mut [f64], counter: &mut WorkCounter<'_>) -> Result<()> {
         if p.len() > LARGE {
-            return improve(&self.program(), TOLERANCE, PAIR_STEPS, p, watch);
+            return improve(&self.program(), TOLERANCE, PAIR_STEPS, p, counter);
         }
         box_budget_program(&self.program(), TOLERANCE, p)?;
         Ok(())

@@ -25,7 +25,7 @@
 
 use ndarray::{Array2, ArrayView2, s};
 
-use crate::control::{Monitor, Par};
+use crate::context::{Context, WorkCounter};
 use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -34,9 +34,8 @@ use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_z
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
 use crate::reduced_set::penalised::kernel_matrix;
-use crate::reduced_set::pursuit::{Halt, for_blocks};
+use crate::reduced_set::pursuit::for_blocks;
 use crate::simd::blas::{axpy, dot, row_times};
-use crate::watch::Watch;
 
 /// Inner products of the machine that is approximated.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,13 +53,8 @@ pub struct Moments {
 /// The inner products that the bounds need. Cost m (m + M) kernel values and m q^2 multiply-adds.
 ///
 /// # Errors
-/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Cancelled`].
-pub fn moments(
-    target: &ExpansionView<'_>,
-    kept: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Moments> {
+/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
+pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
     feature_space(target)?;
     let q = target.outputs();
     // Behind the outputs those with the absolute coefficients: they share the kernel values.
@@ -71,8 +65,7 @@ pub fn moments(
     let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
     let outputs_at = |rows: Rows<'_>| {
         let work = evaluator.len().max(1) * (rows.cols() + 2 * q);
-        for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par).map(flat))
-            .map_err(Halt::error)
+        for_blocks(rows, work, ctx, |block| evaluator.evaluate_double(block, ctx.silent()).map(flat))
     };
     let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
     let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
@@ -80,9 +73,9 @@ pub fn moments(
     let (mut sums, mut squares) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
     let own = diagonal(&target.kernel, target.vectors)?;
     let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
-    let mut watch = Watch::new(monitor, "moments", target.len());
+    let mut counter = ctx.counter("moments", target.len());
     for ((coefficients, values), own) in lines.zip(own) {
-        watch.spend((q * q) as u64)?;
+        counter.charge((q * q) as u64)?;
         for (j, &c) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             axpy(c, &values[..q], products.row_mut(j).into_slice().expect("a new array is row-major"));
             sums[j] += c.abs() * own.max(0.0).sqrt();
@@ -167,8 +160,7 @@ pub(super) fn stages(
     source: &Projection<'_>,
     sizes: &[StageSize],
     coding: Coding,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Vec<Stage>> {
     let (q, m) = (source.target.outputs(), source.kept.rows());
     let moments = source.moments;
@@ -186,9 +178,9 @@ pub(super) fn stages(
     Error::check_param(holds, "stages", format!("{sizes:?}"), rule)?;
     let Some(last) = sizes.last() else { return Ok(Vec::new()) };
     let deltas = feature_space(&source.target)?;
-    let shared = Shared::new(source, last, deltas, monitor, par)?;
-    let mut watch = Watch::new(monitor, "stages", sizes.len());
-    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut watch)).try_collect_results()
+    let shared = Shared::new(source, last, deltas, ctx)?;
+    let mut counter = ctx.counter("stages", sizes.len());
+    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut counter)).try_collect_results()
 }
 
 /// What all stages share.
@@ -203,22 +195,16 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(
-        source: &Projection<'_>,
-        last: &StageSize,
-        deltas: (f64, f64),
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<Self> {
+    fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), ctx: Context<'_>) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
         let first: Vec<usize> = (0..t).try_collect_vec()?;
         let kept = source.kept.gather(&first)?;
-        let gram = kernel_matrix(&target.kernel, kept.view(), monitor, par)?;
+        let gram = kernel_matrix(&target.kernel, kept.view(), ctx)?;
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).try_collect_vec()?;
         let lines: Vec<&[f64]> =
             (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).try_collect_vec()?;
-        let mut watch = Watch::new(monitor, "directions", last.directions);
-        let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, &mut watch, par)?;
+        let mut counter = ctx.counter("directions", last.directions);
+        let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, &mut counter, ctx)?;
         Ok(Self { deltas, gram, t, lengths, directions })
     }
 
@@ -227,7 +213,7 @@ impl Shared {
         source: &Projection<'_>,
         size: StageSize,
         coding: Coding,
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<Stage> {
         let StageSize { vectors: t, directions: p } = size;
         let (q, total) = (source.target.outputs(), source.target.len());
@@ -235,7 +221,7 @@ impl Shared {
         let a = path_coefficients(&source.path(), t)?;
         let mut of_v: Vec<f64> = try_with_capacity("sums of the error bounds", t * q)?;
         for line in self.gram.chunks_exact(self.t).take(t) {
-            watch.spend((t * q) as u64)?;
+            counter.charge((t * q) as u64)?;
             of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
         }
         let transposed = |values: ArrayView2<'_, f64>| values.t().iter().copied().try_collect_vec();
@@ -331,14 +317,14 @@ impl Directions {
         stride: usize,
         lengths: &[f64],
         delta: f64,
-        watch: &mut Watch<'_>,
-        par: Par,
+        counter: &mut WorkCounter<'_>,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let p = lines.len();
         // Column k of L^-1 by forward substitution; kept as rows of the transpose.
         let mut columns: Vec<Vec<f64>> = try_with_capacity("sums of the error bounds", p)?;
-        watch.stretches(p, (p * p / 2) as u64, |part, _| {
-            columns.extend(par.try_map(part.len(), |k| {
+        counter.for_each_batch(p, (p * p / 2) as u64, |part, _| {
+            columns.extend(ctx.try_map(part.len(), |k| {
                 let k = part.start + k;
                 let mut column = try_vec![0.0; p]?;
                 column[k] = 1.0 / lines[k][k];
@@ -370,8 +356,8 @@ impl Directions {
             Ok([dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach])
         };
         let mut per_row: Vec<[f64; 4]> = try_with_capacity("sums of the error bounds", p)?;
-        watch.stretches(p, (2 * p * p) as u64, |part, _| {
-            per_row.extend(par.try_map(part.len(), |i| of_row(part.start + i))?);
+        counter.for_each_batch(p, (2 * p * p) as u64, |part, _| {
+            per_row.extend(ctx.try_map(part.len(), |i| of_row(part.start + i))?);
             Ok(())
         })?;
         let running = |which: usize| {

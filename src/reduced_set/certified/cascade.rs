@@ -17,7 +17,7 @@ use ndarray::Array2;
 
 use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner};
-use crate::control::{Monitor, Par, Progress};
+use crate::context::{Context, Progress, StopReason};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
@@ -30,7 +30,7 @@ use crate::simd::blas::dot;
 
 /// Rows that pass through the stages together.
 const BLOCK: usize = 48;
-/// Blocks a thread gets between two looks at the monitor, at most, and multiplications of them.
+/// Blocks a thread gets between two checks of the monitor, at most, and multiplications of them.
 const TURN: usize = 8;
 const WORK_OF_A_TURN: usize = 1 << 28;
 /// Where the answer is left to the machine itself.
@@ -99,13 +99,12 @@ impl Cascade {
     ///
     /// # Errors
     /// [`Error::Param`] for stages that do not increase and kernels without a feature space, [`Error::Shape`] where the
-    /// arrays disagree, [`Error::Cancelled`].
+    /// arrays disagree, [`Error::Stopped`].
     pub fn new(
         projection: &Projection<'_>,
         sizes: &[StageSize],
         decision: Decision,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let Projection { target, kept, factor, moments, .. } = projection;
         let q = target.outputs();
@@ -117,12 +116,12 @@ impl Cascade {
         };
         let (coding, rule) = (format!("{:?}", decision.coding), format!("one for {q} outputs"));
         Error::check_param(fits, "coding", coding, rule)?;
-        let stages = stages(projection, sizes, decision.coding, monitor, par)?;
+        let stages = stages(projection, sizes, decision.coding, ctx)?;
         let mut columns = try_with_capacity("the stages of a cascade", stages.len())?;
         let mut from = 0;
         for stage in &stages {
             let fresh: Vec<usize> = (from..stage.size.vectors).try_collect_vec()?;
-            columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh)?.view(), par)?);
+            columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh)?.view(), ctx)?);
             from = stage.size.vectors;
         }
         let p = stages.last().map_or(0, |stage| stage.size.directions);
@@ -155,10 +154,10 @@ impl Cascade {
         })
     }
 
-    /// Rows between two looks at the monitor.
-    fn turn(&self, columns: usize, par: Par) -> usize {
+    /// Rows between two checks of the monitor.
+    fn turn(&self, columns: usize, ctx: Context<'_>) -> usize {
         let blocks = WORK_OF_A_TURN / (BLOCK * self.cost(columns)).max(1);
-        BLOCK * blocks.clamp(1, TURN) * par.threads()
+        BLOCK * blocks.clamp(1, TURN) * ctx.threads()
     }
 
     fn check(&self, x: Rows<'_>) -> Result<()> {
@@ -169,18 +168,18 @@ impl Cascade {
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain.
-    pub fn answer(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<CertainAnswers> {
+    pub fn answer(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<CertainAnswers> {
         self.check(x)?;
         let n = x.rows();
         let mut found = try_vec![(UNDECIDED, self.stages.len()); n]?;
-        let turn = self.turn(x.cols(), par);
+        let turn = self.turn(x.cols(), ctx);
         for (round, found) in found.chunks_mut(turn).enumerate() {
             let done = round * turn;
-            let progress = Progress { steps: done as u64, ..Progress::of("cascade", done, n) };
-            if monitor.tick(&progress).is_break() {
+            let progress = Progress { steps: done as u64, ..Progress::new("cascade", done, n) };
+            if StopReason::from_result(ctx.tick(&progress))?.is_some() {
                 break;
             }
-            par.try_for_each_chunk(found, BLOCK, |chunk, found| {
+            ctx.try_for_each_chunk(found, BLOCK, |chunk, found| {
                 let first = round * turn + chunk * BLOCK;
                 self.pass(x, first, found.len(), &mut |at, stage, outputs, place| {
                     let class = self.decide(stage, outputs, place);
@@ -204,18 +203,17 @@ impl Cascade {
         &self,
         x: Rows<'_>,
         stage: usize,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<(Array2<f64>, Array2<f64>)> {
         self.check(x)?;
         let count = self.stages.len();
         Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
         let mut found = try_filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
-        let turn = self.turn(x.cols(), par);
+        let turn = self.turn(x.cols(), ctx);
         for (round, found) in found.chunks_mut(turn * q).enumerate() {
-            monitor.go_on("cascade", round * turn, x.rows())?;
-            par.try_for_each_chunk(found, BLOCK * q, |chunk, found| {
+            ctx.check("cascade", round * turn, x.rows())?;
+            ctx.try_for_each_chunk(found, BLOCK * q, |chunk, found| {
                 let first = round * turn + chunk * BLOCK;
                 self.pass(x, first, found.len() / q, &mut |at, s, outputs, place| {
                     if s == stage {
@@ -236,7 +234,7 @@ impl Cascade {
     ///
     /// # Errors
     /// As [`Cascade::answer`].
-    pub fn survey(&self, x: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Result<Array2<usize>> {
+    pub fn survey(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
         let mut sums = try_zero_matrix("a matrix of results", (count, count))?;
@@ -256,10 +254,10 @@ impl Cascade {
             })?;
             Ok(decided)
         };
-        let (blocks, at_once) = (x.rows().div_ceil(BLOCK), self.turn(x.cols(), par) / BLOCK);
+        let (blocks, at_once) = (x.rows().div_ceil(BLOCK), self.turn(x.cols(), ctx) / BLOCK);
         for from in (0..blocks).step_by(at_once) {
-            monitor.go_on("cascade", from * BLOCK, x.rows())?;
-            for decided in par.try_map(at_once.min(blocks - from), |block| of_block(from + block))? {
+            ctx.check("cascade", from * BLOCK, x.rows())?;
+            for decided in ctx.try_map(at_once.min(blocks - from), |block| of_block(from + block))? {
                 sums += &decided;
             }
         }
@@ -368,7 +366,6 @@ impl Cascade {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::flat;
     use crate::data::matrix;
     use crate::expansion::ExpansionView;
@@ -418,9 +415,9 @@ mod tests {
                 let target =
                     ExpansionView::new(kernel, rows, matrix((120, q), &b).unwrap(), &intercepts).unwrap();
                 let params = PursuitParams::new(120);
-                let path = pursuit(&target, None, &params, &Silent, Par::Sequential).unwrap();
+                let path = pursuit(&target, None, &params, Context::SEQUENTIAL).unwrap();
                 let kept = rows.gather(&path.order).unwrap();
-                let known = moments(&target, kept.view(), &Silent, Par::Sequential).unwrap();
+                let known = moments(&target, kept.view(), Context::SEQUENTIAL).unwrap();
                 let m = path.order.len();
                 let sizes: Vec<StageSize> = [1, 3, 10, 30, 60, 90, 120]
                     .iter()
@@ -435,17 +432,17 @@ mod tests {
                     projections: path.projections.view(),
                     moments: &known,
                 };
-                let cascade = Cascade::new(&projection, &sizes, decision, &Silent, Par::Sequential).unwrap();
+                let cascade = Cascade::new(&projection, &sizes, decision, Context::SEQUENTIAL).unwrap();
                 let evaluator = Evaluator::new(&target).unwrap();
                 let x: Vec<f64> = (0..900).map(|i| (f64::from(i * i) * 0.13).cos() * 2.5).collect();
                 let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
                 let double: Rows<'_> = Rows::from_shape((300, 3), &x).unwrap();
                 let single: Rows<'_> = Rows::from_shape((300, 3), &x32).unwrap();
                 for x in [double, single] {
-                    let f = flat(evaluator.evaluate(x, Par::Sequential).unwrap());
+                    let f = flat(evaluator.evaluate(x, Context::SEQUENTIAL).unwrap());
                     for stage in 0..sizes.len() {
                         let (small, bounds) =
-                            cascade.outputs_with_bounds(x, stage, &Silent, Par::Threads).unwrap();
+                            cascade.outputs_with_bounds(x, stage, Context::default()).unwrap();
                         for ((f, small), bound) in f.iter().zip(&small).zip(&bounds) {
                             assert!(
                                 (f - small).abs() <= *bound,
@@ -454,15 +451,15 @@ mod tests {
                         }
                     }
                     let truth = classes(&f, q, coding);
-                    let answers = cascade.answer(x, &Silent, Par::Threads).unwrap();
-                    assert_eq!(answers, cascade.answer(x, &Silent, Par::Sequential).unwrap());
+                    let answers = cascade.answer(x, Context::default()).unwrap();
+                    assert_eq!(answers, cascade.answer(x, Context::SEQUENTIAL).unwrap());
                     let mut decided = 0;
                     for (class, truth) in answers.classes.iter().zip(&truth) {
                         assert!(*class == UNDECIDED || class == truth);
                         decided += usize::from(*class != UNDECIDED);
                     }
                     assert!(decided > 0, "{kernel:?} {coding:?} {}", x.is_f64());
-                    let survey = cascade.survey(x, &Silent, Par::Sequential).unwrap();
+                    let survey = cascade.survey(x, Context::SEQUENTIAL).unwrap();
                     let last = sizes.len() - 1;
                     assert!(survey[[last, last]] <= decided);
                 }
@@ -477,7 +474,7 @@ mod tests {
         let kernel = Kernel::Sigmoid { gamma: 0.1, coef0: 0.0 };
         let target = ExpansionView::new(kernel, rows, matrix((120, 1), &b).unwrap(), &intercepts).unwrap();
         assert!(matches!(
-            moments(&target, rows, &Silent, Par::Sequential),
+            moments(&target, rows, Context::SEQUENTIAL),
             Err(Error::Param { name: "kernel", .. })
         ));
     }

@@ -9,7 +9,7 @@
 
 use ndarray::Array2;
 
-use crate::control::{Monitor, Par};
+use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
@@ -20,8 +20,8 @@ const ROUNDS: usize = 10;
 /// Rows of a sample for each centre.
 const ROWS_PER_CENTRE: usize = 100;
 
-/// Multiplications between two looks at the monitor.
-const LOOK: usize = 100_000_000;
+/// Multiplications between two checks of the monitor.
+const WORK_PER_CHECK: usize = 100_000_000;
 
 /// `count` centres, (count, d), class after class; `groups` holds the class of each row, or nothing for all
 /// rows together. Where the monitor asks to stop they stay as they are.
@@ -33,8 +33,7 @@ pub fn centres(
     groups: Option<&[usize]>,
     count: usize,
     seed: u64,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Array2<f32>> {
     let (n, d) = (rows.rows(), rows.cols());
     let rule = format!("between 1 and {n}, the number of rows");
@@ -66,18 +65,12 @@ pub fn centres(
             .into_iter()
             .map(|i| members[i])
             .try_collect_vec()?;
-        out.extend(lloyd(rows, &sample, share, monitor, par)?);
+        out.extend(lloyd(rows, &sample, share, ctx)?);
     }
     Ok(Array2::from_shape_vec((count, d), out).expect("every class gave its share"))
 }
 
-fn lloyd(
-    rows: Rows<'_>,
-    sample: &[usize],
-    count: usize,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Result<Vec<f32>> {
+fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Result<Vec<f32>> {
     let d = rows.cols();
     let mut points = try_zeros("the rows of clusters", sample.len() * d)?;
     if d == 0 || count == 0 {
@@ -88,17 +81,17 @@ fn lloyd(
     }
     // The sample is in random order.
     let mut centres = points[..count * d].try_to_vec()?;
-    let block = (LOOK / (count * d)).clamp(16, 4096);
+    let block = (WORK_PER_CHECK / (count * d)).clamp(16, 4096);
     'rounds: for round in 0..ROUNDS {
         let norms: Vec<f64> =
             centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).try_collect_vec()?;
         let (mut sums, mut counts) = (try_vec![0.0; count * d]?, try_vec![0_usize; count]?);
         for points in points.chunks(block * d) {
-            if monitor.look("centres", round, ROUNDS).is_break() {
+            if StopReason::from_result(ctx.check("centres", round, ROUNDS))?.is_some() {
                 break 'rounds;
             }
             let some: Rows<'_> = Rows::from_shape((points.len() / d, d), points)?;
-            let inner = gram(&Kernel::Linear, some, Rows::from_shape((count, d), &centres)?, par)?;
+            let inner = gram(&Kernel::Linear, some, Rows::from_shape((count, d), &centres)?, ctx.silent())?;
             for (point, inner) in points.chunks_exact(d).zip(inner.rows()) {
                 let nearest = (0..count)
                     .min_by(|&a, &b| (norms[a] - inner[a]).total_cmp(&(norms[b] - inner[b])))
@@ -130,7 +123,6 @@ fn lloyd(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
 
     #[test]
     fn clouds_are_found_and_rare_classes_have_their_share() {
@@ -144,7 +136,7 @@ mod tests {
             x.extend(middle.iter().map(|m| m + f64::from(random.bell())));
         }
         let rows = Rows::from_shape((n, 2), &x).unwrap();
-        let found = centres(rows, Some(&groups), 4, 0, &Silent, Par::Sequential).unwrap();
+        let found = centres(rows, Some(&groups), 4, 0, Context::SEQUENTIAL).unwrap();
         assert_eq!(found.dim(), (4, 2));
         // Class 0 has rows of both parities but i % 100 == 0 is even: its two centres are the first two middles.
         for middle in &middles[..2] {
@@ -153,7 +145,7 @@ mod tests {
             }));
         }
         assert!(found.rows().into_iter().skip(2).all(|c| f64::from(c[1]) > 6.0));
-        assert!(centres(rows, None, n + 1, 0, &Silent, Par::Sequential).is_err());
-        assert_eq!(centres(rows, None, 7, 0, &Silent, Par::Sequential).unwrap().dim(), (7, 2));
+        assert!(centres(rows, None, n + 1, 0, Context::SEQUENTIAL).is_err());
+        assert_eq!(centres(rows, None, 7, 0, Context::SEQUENTIAL).unwrap().dim(), (7, 2));
     }
 }

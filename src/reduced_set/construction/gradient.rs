@@ -23,7 +23,7 @@ use ndarray::{Array2, ArrayView2};
 use super::objective::Objective;
 use super::params::{Answers, Examples, GradientParams};
 use super::teacher::Teacher;
-use crate::control::{Monitor, Par, Progress, Stop, StopReason};
+use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, MovingExpansion, Workspace};
@@ -31,10 +31,8 @@ use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::random::Random;
 use crate::reduced_set::pursuit::check_kernel;
 use crate::simd::adam;
-use crate::watch::Reasoned;
-use std::ops::ControlFlow;
 
-/// Steps between two looks at the monitor, at most, and multiplications of them.
+/// Steps between two checks of the monitor, at most, and multiplications of them.
 const STEPS_PER_TICK: usize = 16;
 const WORK_PER_TICK: usize = 100_000_000;
 /// Rows of a batch that are made by one task.
@@ -69,8 +67,7 @@ pub fn gradient_vectors(
     starts: &[ArrayView2<'_, f32>],
     examples: &Examples<'_>,
     params: &GradientParams,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Vec<Construction>> {
     let Examples { rows, answers } = *examples;
     let (n, d, q) = (rows.rows(), rows.cols(), target.outputs());
@@ -91,22 +88,22 @@ pub fn gradient_vectors(
     }
 
     let mut teacher = Teacher::new(target, rows.reborrow(), params)?;
-    let reasoned = Reasoned::new(monitor);
     let mut made: Vec<Construction> = Vec::new();
     for (stage, start) in starts.iter().enumerate() {
         let share = params.objective.label_weight;
-        let fitted = teacher.fitted_coefficients(target, *start, answers, share, &reasoned, par);
-        let (coefficients, intercepts) = match reasoned.unless_stopped(fitted)? {
+        let fitted = teacher.fitted_coefficients(target, *start, answers, share, ctx);
+        let (coefficients, intercepts) = match fitted {
             Ok(fitted) => fitted,
-            Err(reason) => {
+            Err(error) => {
+                let reason = error.into_stop_reason()?;
                 made.iter_mut().last().into_iter().for_each(|last| last.stop.reason = reason);
                 break;
             }
         };
         let mut small = Small { vectors: start.iter().copied().try_collect_vec()?, coefficients, intercepts };
         if stage == 0
-            && let ControlFlow::Break(reason) =
-                teacher.ask(target, answers, params.objective, monitor, par)?
+            && let Some(reason) =
+                StopReason::from_result(teacher.ask(target, answers, params.objective, ctx))?
         {
             return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })?]);
         }
@@ -119,7 +116,7 @@ pub fn gradient_vectors(
             params,
             stages: starts.len(),
         };
-        let (losses, stop) = run.move_all(&mut small, stage, monitor, par)?;
+        let (losses, stop) = run.move_all(&mut small, stage, ctx)?;
         let reason = stop.reason;
         // A size that has hardly begun to move is no better than the one before.
         if reason == StopReason::Converged || made.is_empty() {
@@ -176,13 +173,7 @@ struct Run<'a, 'r> {
 
 impl Run<'_, '_> {
     /// All steps of one size.
-    fn move_all(
-        &self,
-        small: &mut Small,
-        stage: usize,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<(Vec<f64>, Stop)> {
+    fn move_all(&self, small: &mut Small, stage: usize, ctx: Context<'_>) -> Result<(Vec<f64>, Stop)> {
         let (teacher, params, objective) = (self.teacher, self.params, self.objective);
         if params.steps == 0 {
             let stop = Stop { reason: StopReason::Converged, iterations: 0, gap: f64::NAN };
@@ -226,9 +217,9 @@ impl Run<'_, '_> {
                 let progress = Progress {
                     gap: losses.last().copied().unwrap_or(f64::NAN),
                     steps: step as u64,
-                    ..Progress::of("gradient", stage * params.steps + step, self.stages * params.steps)
+                    ..Progress::new("gradient", stage * params.steps + step, self.stages * params.steps)
                 };
-                if let ControlFlow::Break(asked) = monitor.tick(&progress) {
+                if let Some(asked) = StopReason::from_result(ctx.tick(&progress))? {
                     reason = asked;
                     break;
                 }
@@ -245,7 +236,7 @@ impl Run<'_, '_> {
             )?;
             next += batch_size;
             dense.try_resize(batch_size * d, 0.0)?;
-            par.for_each_chunk(&mut dense, ROWS_PER_TASK * d, |task, lines| {
+            ctx.for_each_chunk(&mut dense, ROWS_PER_TASK * d, |task, lines| {
                 for (out, &(row, place)) in lines.chunks_exact_mut(d).zip(&picked[task * ROWS_PER_TASK..]) {
                     teacher.row(row, place, out);
                     out.iter_mut().zip(&teacher.centre).for_each(|(v, c)| *v -= c);
@@ -256,10 +247,10 @@ impl Run<'_, '_> {
                 let (row, place) = picked[i];
                 objective.slopes(outputs, teacher.outputs(row, place), self.signs_of_row(row))
             };
-            match moving.slopes(&batch, &mut work, loss, monitor, par)? {
-                ControlFlow::Continue(loss) => sum += loss,
-                ControlFlow::Break(asked) => {
-                    reason = asked;
+            match moving.slopes(&batch, &mut work, loss, ctx) {
+                Ok(loss) => sum += loss,
+                Err(error) => {
+                    reason = error.into_stop_reason()?;
                     break;
                 }
             }
@@ -270,7 +261,7 @@ impl Run<'_, '_> {
             let kernel = moving.kernel();
             let mut parts: Vec<_> =
                 moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).try_collect_vec()?;
-            par.for_each_chunk(&mut parts, 1, |_, part| {
+            ctx.for_each_chunk(&mut parts, 1, |_, part| {
                 let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
                 adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
                 adam::step(for_coefficients, &slopes.coefficients, c1, c2, &mut panel.coefficients);

@@ -15,7 +15,7 @@ use ndarray::ArrayView2;
 
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::Context;
 use crate::data::{Rows, flat};
 use crate::error::Result;
 use crate::expansion::ExpansionView;
@@ -23,15 +23,13 @@ use crate::kernels::{Evaluator, Kernel, gram};
 use crate::linalg::cholesky;
 use crate::memory::{TryCollect, try_filled, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
-use crate::reduced_set::pursuit::{Halt, for_blocks};
+use crate::reduced_set::pursuit::for_blocks;
 use crate::simd::blas::{axpy, dot};
-use crate::watch::Watch;
-use std::ops::ControlFlow;
 
 /// Rows whose machine outputs are computed together, at most.
 const CHUNK: usize = 512;
-/// Multiplications between two looks at the monitor.
-const LOOK: usize = 400_000_000;
+/// Multiplications between two checks of the monitor.
+const WORK_PER_CHECK: usize = 400_000_000;
 
 /// The rows with their places and the machine's outputs there.
 pub(super) struct Teacher<'a> {
@@ -84,42 +82,41 @@ impl<'a> Teacher<'a> {
         })
     }
 
-    /// Asks the machine at all places.
+    /// Evaluates the machine at all places.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped).
     pub(super) fn ask(
         &mut self,
         target: &ExpansionView<'_>,
         answers: Option<Answers<'_>>,
         objective: Objective,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<ControlFlow<StopReason>> {
+        ctx: Context<'_>,
+    ) -> Result<()> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
         if self.labels_alone {
             self.outputs = try_zeros("the outputs at the rows", n * q)?;
-            return Ok(ControlFlow::Continue(()));
+            return Ok(());
         }
         let evaluator = Evaluator::new(target)?;
         self.outputs = try_with_capacity("the outputs at the rows and beside them", self.places * n * q)?;
-        let chunk = (LOOK / (target.len() * (d + q)).max(1)).clamp(16, CHUNK);
+        let chunk = (WORK_PER_CHECK / (target.len() * (d + q)).max(1)).clamp(16, CHUNK);
         for place in 0..self.places {
             for first in (0..n).step_by(chunk) {
-                if let ControlFlow::Break(asked) = monitor.look("outputs", place * n + first, self.places * n)
-                {
-                    return Ok(ControlFlow::Break(asked));
-                }
+                ctx.check("outputs", place * n + first, self.places * n)?;
                 let count = chunk.min(n - first);
                 let values = if place == 0 {
                     let own: Vec<usize> = (first..first + count).try_collect_vec()?;
-                    evaluator.evaluate(self.rows.gather(&own)?.view(), par)?
+                    evaluator.evaluate(self.rows.gather(&own)?.view(), ctx.silent())?
                 } else {
                     let mut dense = try_vec![0.0; count * d]?;
                     let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).try_collect_vec()?;
-                    par.for_each_chunk(&mut lines, 64, |part, lines| {
+                    ctx.for_each_chunk(&mut lines, 64, |part, lines| {
                         for (i, line) in lines.iter_mut().enumerate() {
                             self.row(first + part * 64 + i, place, line);
                         }
                     });
-                    evaluator.evaluate(Rows::from_shape((count, d), &dense)?, par)?
+                    evaluator.evaluate(Rows::from_shape((count, d), &dense)?, ctx.silent())?
                 };
                 self.outputs.extend(values.into_iter().map(|v| v as f32));
             }
@@ -136,7 +133,7 @@ impl<'a> Teacher<'a> {
             }
         }
         objective.prepare(&mut self.outputs, q);
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// What is asked for at a place of a row, (q,), as the loss takes it.
@@ -183,8 +180,7 @@ impl<'a> Teacher<'a> {
         start: ArrayView2<'_, f32>,
         answers: Option<Answers<'_>>,
         share: f64,
-        monitor: &dyn Monitor,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<(Vec<f32>, Vec<f32>)> {
         const ROWS_PER_VECTOR: usize = 6;
         const LEAST_ROWS: usize = 2000;
@@ -197,8 +193,7 @@ impl<'a> Teacher<'a> {
         let (evaluator, d) = (Evaluator::new(target)?, self.rows.cols());
         let work = target.len().max(1) * (d + q);
         let mut wanted =
-            for_blocks(rows.view(), work, monitor, |block| evaluator.evaluate(block, par).map(flat))
-                .map_err(Halt::error)?;
+            for_blocks(rows.view(), work, ctx, |block| evaluator.evaluate(block, ctx.silent()).map(flat))?;
         if let Some(Answers::Values(values)) = answers {
             for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
                 for (f, y) in line.iter_mut().zip(values.row(row)) {
@@ -207,10 +202,9 @@ impl<'a> Teacher<'a> {
             }
         }
         let start: Rows<'_> = start.try_into()?;
-        let kernel = for_blocks(rows.view(), m * d, monitor, |block| {
-            gram(&target.kernel, block, start, par).map(flat)
-        })
-        .map_err(Halt::error)?;
+        let kernel = for_blocks(rows.view(), m * d, ctx, |block| {
+            gram(&target.kernel, block, start, ctx.silent()).map(flat)
+        })?;
         // Columns of [K 1] as lines, so that the normal matrix is a matrix of inner products.
         let size = m + 1;
         let mut columns = try_filled("kernel values at the rows", size * count, 1.0)?;
@@ -220,9 +214,9 @@ impl<'a> Teacher<'a> {
             }
         }
         let mut normal = try_zeros("the matrix of the coefficients", size * size)?;
-        let mut watch = Watch::new(monitor, "coefficients", size);
-        watch.stretches(size, (size * count / 2) as u64, |lines, _| {
-            par.for_each_chunk(&mut normal[lines.start * size..lines.end * size], size, |a, line| {
+        let mut counter = ctx.counter("coefficients", size);
+        counter.for_each_batch(size, (size * count / 2) as u64, |lines, _| {
+            ctx.for_each_chunk(&mut normal[lines.start * size..lines.end * size], size, |a, line| {
                 let a = lines.start + a;
                 for (b, value) in line.iter_mut().enumerate().take(a + 1) {
                     *value = dot(&columns[a * count..(a + 1) * count], &columns[b * count..(b + 1) * count]);
@@ -236,15 +230,15 @@ impl<'a> Teacher<'a> {
         }
         let mut solution = try_vec![0.0; size * q]?;
         for (j, out) in solution.chunks_exact_mut(q).enumerate() {
-            watch.spend((count * q) as u64)?;
+            counter.charge((count * q) as u64)?;
             for (i, wanted) in wanted.chunks_exact(q).enumerate() {
                 axpy(columns[j * count + i], wanted, out);
             }
         }
-        watch.stretches(size, (size * size / 2) as u64, |lines, _| {
+        counter.for_each_batch(size, (size * size / 2) as u64, |lines, _| {
             cholesky::factor_lines(&mut normal, size, lines)
         })?;
-        watch.spend((2 * size * size * q) as u64)?;
+        counter.charge((2 * size * size * q) as u64)?;
         cholesky::solve(&normal, size, &mut solution, q);
         let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).try_collect_vec();
         Ok((narrow(&solution[..m * q])?, narrow(&solution[m * q..])?))

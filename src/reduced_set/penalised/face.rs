@@ -17,13 +17,11 @@
 //!
 //! Cost: n^3 + 4 n^2 q, and min(|C|, |F|)^3 for every output.
 
+use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::linalg::cholesky;
 use crate::memory::{TryCollect, TryGrow, TryToVec};
-use crate::reduced_set::pursuit::Halting;
 use crate::simd::blas::{add_rows, axpy, dot};
-use crate::watch::Watch;
-use std::ops::ControlFlow::{self};
 
 /// Lengths of a step that are tried.
 const LENGTHS: [f64; 3] = [1.0, 0.5, 0.25];
@@ -88,12 +86,17 @@ struct Parts {
 
 impl Face<'_> {
     /// The best of the steps tried; none where the damped matrix is not positive definite, or none is better.
-    pub(super) fn step(&self, damping: f64, room: &mut Room, watch: &mut Watch<'_>) -> Halting<Option<Step>> {
-        let Some(growth) = self.direction(damping, room, watch)? else { return Ok(None) };
+    pub(super) fn step(
+        &self,
+        damping: f64,
+        room: &mut Room,
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<Option<Step>> {
+        let Some(growth) = self.direction(damping, room, counter)? else { return Ok(None) };
         let mut best: Option<Step> = None;
         for length in LENGTHS {
             let b = self.moved(&room.d, &growth, length)?;
-            let change = self.change(&b, room, watch)?;
+            let change = self.change(&b, room, counter)?;
             if change < best.as_ref().map_or(0.0, |best| best.change) {
                 best = Some(Step { b, change, length });
             } else if best.is_some() {
@@ -104,7 +107,12 @@ impl Face<'_> {
     }
 
     /// D, in the room, and by how much the peaks grow.
-    fn direction(&self, damping: f64, room: &mut Room, watch: &mut Watch<'_>) -> Halting<Option<Vec<f64>>> {
+    fn direction(
+        &self,
+        damping: f64,
+        room: &mut Room,
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<Option<Vec<f64>>> {
         let (n, q) = (self.bounds.len(), self.outputs);
         let Room { damped, inverse, u, pull, d, system, forms, clipped, counts, parts } = room;
         damped.clear();
@@ -112,10 +120,10 @@ impl Face<'_> {
         damped.iter_mut().step_by(n + 1).for_each(|v| *v *= 1.0 + damping);
         inverse.clear();
         inverse.try_extend(damped.iter().copied())?;
-        if !invert(inverse, n, &mut parts.vector, watch)? {
+        if !invert(inverse, n, &mut parts.vector, counter)? {
             return Ok(None);
         }
-        product(inverse, self.residual, q, u, watch)?;
+        product(inverse, self.residual, q, u, counter)?;
         let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).try_collect_vec()?;
         system.clear();
         system.try_resize(n * n, 0.0)?;
@@ -133,7 +141,7 @@ impl Face<'_> {
             }
             let (mine, start) = (&clipped[first..], forms.len());
             let k = mine.len();
-            if !parts.form(forms, inverse, damped, mine, watch)? {
+            if !parts.form(forms, inverse, damped, mine, counter)? {
                 return Ok(None);
             }
             let form = &forms[start..];
@@ -166,7 +174,7 @@ impl Face<'_> {
         for (j, &k) in counts.iter().enumerate() {
             let mine = &clipped[first..first + k];
             let again = start + k * k > forms.len();
-            if again && !parts.form(forms, inverse, damped, mine, watch)? {
+            if again && !parts.form(forms, inverse, damped, mine, counter)? {
                 return Ok(None);
             }
             parts.vector.clear();
@@ -181,7 +189,7 @@ impl Face<'_> {
             }
             first += k;
         }
-        product(inverse, pull, q, d, watch)?;
+        product(inverse, pull, q, d, counter)?;
         let mut mine = &clipped[..];
         for (j, &k) in counts.iter().enumerate() {
             for &(i, sign) in &mine[..k] {
@@ -206,11 +214,11 @@ impl Face<'_> {
     }
 
     /// By how much the objective grows on the way to another B.
-    fn change(&self, b: &[f64], room: &mut Room, watch: &mut Watch<'_>) -> Halting<f64> {
+    fn change(&self, b: &[f64], room: &mut Room, counter: &mut WorkCounter<'_>) -> Result<f64> {
         let Room { u: curved, pull: step, .. } = room;
         step.clear();
         step.try_extend(b.iter().zip(self.b).map(|(new, old)| new - old))?;
-        product(self.quadratic, step, self.outputs, curved, watch)?;
+        product(self.quadratic, step, self.outputs, curved, counter)?;
         let rows = b.chunks_exact(self.outputs).zip(self.peaks).zip(self.bounds);
         let penalty: f64 = rows.map(|((row, peak), bound)| bound * (largest(row) - peak)).sum();
         Ok(dot(step, curved) - 2.0 * dot(step, self.residual) + 2.0 * penalty)
@@ -225,12 +233,12 @@ impl Parts {
         inverse: &[f64],
         damped: &[f64],
         clipped: &[(usize, f64)],
-        watch: &mut Watch<'_>,
-    ) -> Halting<bool> {
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<bool> {
         let (n, k, start) = (inverse.len().isqrt(), clipped.len(), forms.len());
         let inverted = 2 * k <= n;
         let few = k.min(n - k);
-        look(watch, (k * k * (few + 1) + few * few * few) as u64)?;
+        counter.charge((k * k * (few + 1) + few * few * few) as u64)?;
         let matrix = if inverted { inverse } else { damped };
         for &(i, _) in clipped {
             let line = &matrix[i * n..(i + 1) * n];
@@ -238,7 +246,7 @@ impl Parts {
         }
         let form = &mut forms[start..];
         if inverted {
-            return invert(form, k, &mut self.vector, watch);
+            return invert(form, k, &mut self.vector, counter);
         }
         let mut others = clipped.iter().map(|&(i, _)| i).peekable();
         self.free.clear();
@@ -283,24 +291,16 @@ pub(super) fn product(
     x: &[f64],
     q: usize,
     out: &mut Vec<f64>,
-    watch: &mut Watch<'_>,
-) -> Halting<()> {
+    counter: &mut WorkCounter<'_>,
+) -> Result<()> {
     let rows: Vec<&[f64]> = x.chunks_exact(q).try_collect_vec()?;
     out.clear();
     out.try_resize(x.len(), 0.0)?;
     for (a, out) in a.chunks(ROWS * rows.len().max(1)).zip(out.chunks_mut(ROWS * q)) {
-        look(watch, (a.len() * q) as u64)?;
+        counter.charge((a.len() * q) as u64)?;
         add_rows(a, &rows, 0, out);
     }
     Ok(())
-}
-
-/// [`Watch::look`] as an error that may also be a refused allocation.
-pub(super) fn look(watch: &mut Watch<'_>, work: u64) -> Halting<()> {
-    match watch.look(work) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(reason) => Err(reason.into()),
-    }
 }
 
 /// max_j |v_j|
@@ -309,16 +309,16 @@ pub(super) fn largest(row: &[f64]) -> f64 {
 }
 
 /// A^-1 (n, n) in place of A; false where A is not positive definite.
-fn invert(a: &mut [f64], n: usize, row: &mut Vec<f64>, watch: &mut Watch<'_>) -> Halting<bool> {
+fn invert(a: &mut [f64], n: usize, row: &mut Vec<f64>, counter: &mut WorkCounter<'_>) -> Result<bool> {
     for i in 0..n {
-        look(watch, (i * i) as u64)?;
+        counter.charge((i * i) as u64)?;
         if cholesky::factor_lines(a, n, i..i + 1).is_err() {
             return Ok(false);
         }
     }
     // M = L^-1 in place of L, row after row.
     for i in 0..n {
-        look(watch, (i * i) as u64)?;
+        counter.charge((i * i) as u64)?;
         let (above, line) = a.split_at_mut(i * n);
         row.clear();
         row.resize(i, 0.0);
@@ -331,7 +331,7 @@ fn invert(a: &mut [f64], n: usize, row: &mut Vec<f64>, watch: &mut Watch<'_>) ->
     }
     // M'M in place of M: its row i needs the rows of M from i on.
     for i in 0..n {
-        look(watch, (i * (n - i)) as u64)?;
+        counter.charge((i * (n - i)) as u64)?;
         row.clear();
         row.resize(i + 1, 0.0);
         for line in a.chunks_exact(n).skip(i) {
@@ -350,6 +350,7 @@ fn invert(a: &mut [f64], n: usize, row: &mut Vec<f64>, watch: &mut Watch<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
     use crate::random::Random;
 
     /// X'X + 0.1 I of random columns.
@@ -364,14 +365,16 @@ mod tests {
         for n in [0, 1, 2, 17, 40] {
             let a = matrix(n, &mut Random::new(n as u64));
             let (mut inverse, mut out) = (a.clone(), Vec::new());
-            let mut watch = Watch::silent();
-            assert!(invert(&mut inverse, n, &mut Vec::new(), &mut watch).unwrap());
-            product(&a, &inverse, n.max(1), &mut out, &mut watch).unwrap();
+            let mut counter = Context::default().counter("", 0);
+            assert!(invert(&mut inverse, n, &mut Vec::new(), &mut counter).unwrap());
+            product(&a, &inverse, n.max(1), &mut out, &mut counter).unwrap();
             for (e, v) in out.iter().enumerate() {
                 assert!((v - if e / n == e % n { 1.0 } else { 0.0 }).abs() < 1e-9, "n {n} entry {e}: {v}");
             }
         }
-        let refused = invert(&mut [1.0, 2.0, 2.0, 1.0], 2, &mut Vec::new(), &mut Watch::silent()).unwrap();
+        let refused =
+            invert(&mut [1.0, 2.0, 2.0, 1.0], 2, &mut Vec::new(), &mut Context::default().counter("", 0))
+                .unwrap();
         assert!(!refused);
     }
 
@@ -411,14 +414,16 @@ mod tests {
                 peaks: &peaks,
                 outputs: q,
             };
-            let (mut room, mut watch) = (Room::default(), Watch::silent());
+            let (mut room, mut counter) = (Room::default(), Context::default().counter("", 0));
             // Twice in the same room.
             for _ in 0..2 {
-                let Ok(Some(step)) = face.step(0.0, &mut room, &mut watch) else { panic!("there is a step") };
+                let Ok(Some(step)) = face.step(0.0, &mut room, &mut counter) else {
+                    panic!("there is a step")
+                };
                 assert!(step.length == 1.0 && step.change < 0.0);
                 let moved: Vec<f64> = step.b.iter().zip(&b).map(|(new, old)| new - old).collect();
                 let mut after = Vec::new();
-                product(&h, &moved, q, &mut after, &mut watch).unwrap();
+                product(&h, &moved, q, &mut after, &mut counter).unwrap();
                 after.iter_mut().zip(&residual).for_each(|(v, r)| *v = r - *v);
                 assert!(step.b[3 * q..4 * q].iter().all(|&v| v == 0.0));
                 for i in (0..n).filter(|&i| i != 3) {

@@ -17,13 +17,11 @@
 //!
 //! Cost: of a round some six |A|^2 q for the vectors A inside, of a look at those outside m |A| q.
 
-use super::face::{Face, Room, largest, look, product};
-use crate::control::StopReason;
+use super::face::{Face, Room, largest, product};
+use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec, try_zeros};
-use crate::reduced_set::pursuit::Halting;
 use crate::simd::blas::{add_rows, dot};
-use crate::watch::Watch;
 
 /// How far the conditions may be off, as a share of h c_i: little beside the steps between two h.
 pub(super) const EXACT: f64 = 1e-3;
@@ -122,11 +120,10 @@ impl<'a> Groups<'a> {
     }
 
     /// Goes to the solution at h; false where the conditions are not met in the rounds allowed.
-    pub(super) fn solve(
-        &mut self,
-        half: f64,
-        watch: &mut Watch<'_>,
-    ) -> Result<std::result::Result<bool, StopReason>> {
+    ///
+    /// # Errors
+    /// [`Error::Stopped`](crate::Error::Stopped).
+    pub(super) fn solve(&mut self, half: f64, counter: &mut WorkCounter<'_>) -> Result<bool> {
         let (m, mut rounds, mut exact) = (self.weights.len(), ROUNDS, 0.5 * EXACT);
         let mut is_inside = try_vec![false; m]?;
         loop {
@@ -138,24 +135,22 @@ impl<'a> Groups<'a> {
                 (0..m).filter(|&i| !is_inside[i] && self.pull(i) > half).try_collect_vec()?;
             self.inside.extend(wanted);
             let mut alone = Alone::new(self, half)?;
-            let mut stopped = (0..TRIAL).try_for_each(|_| alone.sweep(watch));
+            let mut stopped = (0..TRIAL).try_for_each(|_| alone.sweep(counter));
             self.take(&alone);
             if stopped.is_ok() {
                 alone = Alone::new(self, half)?;
-                stopped = alone.descend(exact, &mut rounds, &mut self.damping, &mut self.room, watch);
+                stopped = alone.descend(exact, &mut rounds, &mut self.damping, &mut self.room, counter);
                 self.take(&alone);
             }
             if stopped.is_ok() {
-                stopped = self.look_afresh(watch);
+                stopped = self.look_afresh(counter);
             }
-            if let Err(halt) = stopped {
-                return halt.reason().map(Err);
-            }
+            stopped?;
             if self.off(half) <= EXACT {
-                return Ok(Ok(true));
+                return Ok(true);
             }
             if rounds == 0 {
-                return Ok(Ok(false));
+                return Ok(false);
             }
             rounds -= 1;
             exact = (0.3 * exact).max(1e-6 * EXACT);
@@ -173,12 +168,12 @@ impl<'a> Groups<'a> {
     }
 
     /// R from B.
-    fn look_afresh(&mut self, watch: &mut Watch<'_>) -> Halting<()> {
+    fn look_afresh(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (m, q) = (self.weights.len(), self.outputs);
         let rows: Vec<&[f64]> = self.inside.iter().map(|&k| &self.b[k * q..(k + 1) * q]).try_collect_vec()?;
         self.residual.copy_from_slice(self.linear);
         for (i, residual) in self.residual.chunks_exact_mut(q).enumerate() {
-            look(watch, (rows.len() * q) as u64)?;
+            counter.charge((rows.len() * q) as u64)?;
             let line = &self.quadratic[i * m..(i + 1) * m];
             let weights: Vec<f64> = self.inside.iter().map(|&k| -line[k]).try_collect_vec()?;
             add_rows(&weights, &rows, 0, residual);
@@ -223,22 +218,22 @@ impl Alone {
         rounds: &mut usize,
         damping: &mut f64,
         room: &mut Room,
-        watch: &mut Watch<'_>,
-    ) -> Halting<()> {
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<()> {
         let q = self.outputs;
         let (mut best, mut value, mut momentum) = (self.b.try_to_vec()?, f64::INFINITY, 1.0_f64);
         let mut residual = Vec::new();
         while *rounds > 0 && !self.bounds.is_empty() {
             *rounds -= 1;
-            self.sweep(watch)?;
-            self.residual(&mut residual, watch)?;
+            self.sweep(counter)?;
+            self.residual(&mut residual, counter)?;
             let peaks: Vec<f64> = self.b.chunks_exact(q).map(largest).try_collect_vec()?;
             if self.off(&residual, &peaks) <= exact {
                 break;
             }
             let (quadratic, bounds, b) = (&self.quadratic, &self.bounds, &self.b);
             let face = Face { quadratic, bounds, b, residual: &residual, peaks: &peaks, outputs: q };
-            let step = face.step(*damping, room, watch)?;
+            let step = face.step(*damping, room, counter)?;
             let change = step.as_ref().map_or(0.0, |step| step.change);
             // tr(B' H B) = tr(B' (T - R))
             let penalty: f64 = self.bounds.iter().zip(&peaks).map(|(bound, peak)| bound * peak).sum();
@@ -267,11 +262,11 @@ impl Alone {
     }
 
     /// Minimises over every row in turn.
-    fn sweep(&mut self, watch: &mut Watch<'_>) -> Halting<()> {
+    fn sweep(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (n, q) = (self.bounds.len(), self.outputs);
         let mut new = try_vec![0.0; q]?;
         for i in 0..n {
-            look(watch, (n * q) as u64)?;
+            counter.charge((n * q) as u64)?;
             let (line, bound) = (&self.quadratic[i * n..(i + 1) * n], self.bounds[i]);
             let rows: Vec<&[f64]> = self.b.chunks_exact(q).try_collect_vec()?;
             new.fill(0.0);
@@ -286,8 +281,8 @@ impl Alone {
     }
 
     /// T - H B.
-    fn residual(&self, out: &mut Vec<f64>, watch: &mut Watch<'_>) -> Halting<()> {
-        product(&self.quadratic, &self.b, self.outputs, out, watch)?;
+    fn residual(&self, out: &mut Vec<f64>, counter: &mut WorkCounter<'_>) -> Result<()> {
+        product(&self.quadratic, &self.b, self.outputs, out, counter)?;
         out.iter_mut().zip(&self.linear).for_each(|(r, t)| *r = t - *r);
         Ok(())
     }
@@ -335,6 +330,7 @@ fn clip_to_prox(values: &mut [f64], reach: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
     use crate::random::Random;
     use crate::simd::blas::axpy;
 
@@ -386,7 +382,7 @@ mod tests {
         let first = groups.first();
         for level in 1..=60 {
             let half = first * 1e-3_f64.powf(f64::from(level) / 60.0);
-            assert_eq!(groups.solve(half, &mut Watch::silent()).unwrap(), Ok(true), "level {level}");
+            assert!(groups.solve(half, &mut Context::default().counter("", 0)).unwrap(), "level {level}");
             assert!(groups.off(half) <= EXACT);
         }
     }
@@ -408,10 +404,10 @@ mod tests {
             let weights: Vec<f64> = (0..m).map(|i| 1.0 + 0.1 * (i % 3) as f64).collect();
             let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
             let first = groups.first();
-            let mut watch = Watch::silent();
+            let mut counter = Context::default().counter("", 0);
             for level in 1..=40 {
                 let half = first * 1e-2_f64.powf(f64::from(level) / 40.0);
-                assert_eq!(groups.solve(half, &mut watch).unwrap(), Ok(true), "m {m} level {level}");
+                assert!(groups.solve(half, &mut counter).unwrap(), "m {m} level {level}");
                 // Straight from the definition, with a residual of its own.
                 for i in 0..m {
                     let mut residual = linear[i * q..(i + 1) * q].to_vec();

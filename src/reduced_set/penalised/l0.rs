@@ -35,13 +35,11 @@
 
 use super::problem::{Norm, Order, Problem};
 use super::rank;
-use crate::control::{Monitor, Progress, StopReason};
+use crate::context::{Context, Progress, StopReason, WorkCounter};
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
 use crate::memory::{TryCollect, TryToVec, try_to_vec, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot, row_times};
-use crate::watch::{Reasoned, Watch};
-use std::ops::ControlFlow;
 
 /// Rounds; the paper finds 10 to 20 enough.
 const ROUNDS: usize = 40;
@@ -87,7 +85,7 @@ pub(super) fn order(
             ZeroNorm { factor: &factor, rank: basis.len(), coefficients: &coefficients, outputs: together };
         let order;
         (order, reason) = match gamma {
-            Some(gamma) => zero_norm.support(gamma, problem.monitor)?,
+            Some(gamma) => zero_norm.support(gamma, problem.ctx)?,
             None => zero_norm.path(problem, levels)?,
         };
         orders.push(order);
@@ -129,7 +127,7 @@ impl ZeroNorm<'_> {
         }
         let falling = (0..=levels).map(|level| first * LAST.powf(level as f64 / levels.max(1) as f64));
         for gamma in falling.chain([0.0]) {
-            let (support, reason) = self.support(gamma, problem.monitor)?;
+            let (support, reason) = self.support(gamma, problem.ctx)?;
             for i in support {
                 if !std::mem::replace(&mut entered[i], true) {
                     order.push(i);
@@ -161,33 +159,29 @@ impl ZeroNorm<'_> {
     }
 
     /// The vectors left for this gamma with their weight sum_j |b_ij|, the heaviest first.
-    fn support(&self, gamma: f64, monitor: &dyn Monitor) -> Result<(Vec<usize>, StopReason)> {
+    fn support(&self, gamma: f64, ctx: Context<'_>) -> Result<(Vec<usize>, StopReason)> {
         let q = self.outputs;
         let m = self.coefficients.len() / q;
         let wanted = self.wanted()?;
         let largest_own = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
         let guard = if gamma > 0.0 { GUARD * largest_own } else { 0.0 };
-        let reasoned = Reasoned::new(monitor);
-        let mut watch = Watch::new(&reasoned, "zero norm", ROUNDS);
+        let mut counter = ctx.counter("zero norm", ROUNDS);
         let mut left: Vec<usize> = (0..m).try_collect_vec()?;
         let mut scales = try_vec![1.0; m]?;
         let mut reason = StopReason::Converged;
         for round in 0..ROUNDS {
-            let progress = Progress { steps: left.len() as u64, ..Progress::of("zero norm", round, ROUNDS) };
-            if let ControlFlow::Break(asked) = monitor.tick(&progress) {
-                reason = asked;
-                break;
-            }
+            let progress = Progress { steps: left.len() as u64, ..Progress::new("zero norm", round, ROUNDS) };
             let gamma = if round == 0 { guard } else { gamma };
-            // A round that is cut short leaves the scales of the one before.
             let lambda =
-                match reasoned.unless_stopped(self.step(gamma, &left, &scales, &wanted, &mut watch))? {
-                    Ok(lambda) => lambda,
-                    Err(asked) => {
-                        reason = asked;
-                        break;
-                    }
-                };
+                ctx.tick(&progress).and_then(|()| self.step(gamma, &left, &scales, &wanted, &mut counter));
+            // A round that is cut short leaves the scales of the one before.
+            let lambda = match lambda {
+                Ok(lambda) => lambda,
+                Err(error) => {
+                    reason = error.into_stop_reason()?;
+                    break;
+                }
+            };
             let mut largest = 0.0_f64;
             let mut moved = 0.0_f64;
             for (&i, lambda) in left.iter().zip(lambda.chunks_exact(q)) {
@@ -219,7 +213,7 @@ impl ZeroNorm<'_> {
         left: &[usize],
         scales: &[f64],
         wanted: &[f64],
-        watch: &mut Watch<'_>,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
         let scaled: Vec<Vec<f64>> = left
@@ -230,31 +224,38 @@ impl ZeroNorm<'_> {
             // S = L' D^2 L + gamma I
             let mut s = try_zeros("a matrix of the zero norm", r * r)?;
             for line in &scaled {
-                watch.spend((r * r / 2) as u64)?;
+                counter.charge((r * r / 2) as u64)?;
                 for (a, row) in s.chunks_exact_mut(r.max(1)).enumerate() {
                     axpy(line[a], &line[..a + 1], &mut row[..a + 1]);
                 }
             }
             let mut solution = wanted.try_to_vec()?;
-            self.solve(&s, r, gamma, &mut solution, watch)?;
+            self.solve(&s, r, gamma, &mut solution, counter)?;
             return scaled.iter().flat_map(|line| row_times(line, &solution, q)).try_collect_vec();
         }
         let n = left.len();
         let mut s = try_zeros("a matrix of the zero norm", n * n)?;
         for a in 0..n {
-            watch.spend((a * r) as u64)?;
+            counter.charge((a * r) as u64)?;
             for b in 0..=a {
                 s[a * n + b] = dot(&scaled[a], &scaled[b]);
             }
         }
         let mut solution: Vec<f64> =
             scaled.iter().flat_map(|line| row_times(line, wanted, q)).try_collect_vec()?;
-        self.solve(&s, n, gamma, &mut solution, watch)?;
+        self.solve(&s, n, gamma, &mut solution, counter)?;
         Ok(solution)
     }
 
     /// (S + gamma I)^-1, with the least addition to the diagonal that rounding asks for.
-    fn solve(&self, s: &[f64], n: usize, gamma: f64, b: &mut [f64], watch: &mut Watch<'_>) -> Result<()> {
+    fn solve(
+        &self,
+        s: &[f64],
+        n: usize,
+        gamma: f64,
+        b: &mut [f64],
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<()> {
         let diagonal: Vec<f64> = (0..n).map(|i| s[i * n + i]).try_collect_vec()?;
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         let mut extra = 0.0;
@@ -263,16 +264,16 @@ impl ZeroNorm<'_> {
             for i in 0..n {
                 factor[i * n + i] = diagonal[i] + gamma + extra * largest;
             }
-            let lines = watch
-                .stretches(n, (n * n / 2) as u64, |lines, _| cholesky::factor_lines(&mut factor, n, lines));
+            let lines = counter.for_each_batch(n, (n * n / 2) as u64, |lines, _| {
+                cholesky::factor_lines(&mut factor, n, lines)
+            });
             match lines {
                 Ok(()) => {
-                    watch.spend((2 * n * n * self.outputs) as u64)?;
+                    counter.charge((2 * n * n * self.outputs) as u64)?;
                     cholesky::solve(&factor, n, b, self.outputs);
                     return Ok(());
                 }
-                Err(Error::Cancelled) => return Err(Error::Cancelled),
-                Err(error) if extra > 1e-6 => return Err(error),
+                Err(error) if matches!(error, Error::Stopped(_)) || extra > 1e-6 => return Err(error),
                 Err(_) => extra = if extra == 0.0 { 1e-15 } else { extra * 10.0 },
             }
         }

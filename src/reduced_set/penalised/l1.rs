@@ -25,12 +25,10 @@
 use super::groups::Groups;
 use super::lasso::{Event, Lasso};
 use super::problem::{Coefficients, Norm, Order, Problem, mirror};
-use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::context::{Context, Progress, StopReason, WorkCounter};
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_vec, try_zeros};
 use crate::simd::blas::dot;
-use crate::watch::Watch;
-use std::ops::ControlFlow;
 
 /// Ratio of the lambdas that outputs together are solved at: ten of them halve lambda.
 const RATIO: f64 = 0.933;
@@ -54,22 +52,22 @@ pub(super) struct Penalised<'a> {
     pub(super) norm: Norm,
     /// Whether the coefficients are kept as the penalty has them.
     pub(super) own: bool,
-    pub(super) par: Par,
+    pub(super) ctx: Context<'a>,
 }
 
 impl Penalised<'_> {
     /// Vectors in the order in which they enter as lambda falls, until `most` have entered; or, given the `last`
     /// lambda, those of its solution, the largest by H first.
-    pub(super) fn order(&self, most: usize, last: Option<f64>, monitor: &dyn Monitor) -> Result<Order> {
+    pub(super) fn order(&self, most: usize, last: Option<f64>) -> Result<Order> {
         let (m, q) = (self.weights.len(), self.outputs);
         Error::check_len("quadratic term", m * m, self.quadratic.len())?;
         Error::check_len("linear term", m * q, self.linear.len())?;
-        let mut watch = Watch::new(monitor, "penalty path", most);
+        let mut counter = self.ctx.counter("penalty path", most);
         match (self.norm, last) {
-            (Norm::Joint, Some(last)) if q > 1 => self.together_at(most, last, &mut watch),
-            (Norm::Joint, None) if q > 1 => self.together(most, monitor, &mut watch),
-            (_, Some(last)) => self.apart_at(most, last, &mut watch),
-            (_, None) => self.apart(most, &mut watch),
+            (Norm::Joint, Some(last)) if q > 1 => self.together_at(most, last, &mut counter),
+            (Norm::Joint, None) if q > 1 => self.together(most, &mut counter),
+            (_, Some(last)) => self.apart_at(most, last, &mut counter),
+            (_, None) => self.apart(most, &mut counter),
         }
     }
 
@@ -82,12 +80,12 @@ impl Penalised<'_> {
     fn lassos(&self) -> Result<Vec<Lasso<'_>>> {
         let column = |j: usize| self.linear.iter().skip(j).step_by(self.outputs).copied().try_collect_vec();
         (0..self.outputs)
-            .map(|j| Lasso::new(self.quadratic, column(j)?, self.weights, self.par))
+            .map(|j| Lasso::new(self.quadratic, column(j)?, self.weights, self.ctx))
             .try_collect_results()
     }
 
     /// The paths of all outputs, event after event as lambda falls.
-    fn apart(&self, most: usize, watch: &mut Watch<'_>) -> Result<Order> {
+    fn apart(&self, most: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
         let (mut found, mut lassos) = (self.found(), self.lassos()?);
         let first = latest(&lassos).1;
         let mut entered = try_vec![false; self.weights.len()]?;
@@ -98,7 +96,7 @@ impl Penalised<'_> {
             if !(next > first * SMALLEST) || event == Event::End {
                 break;
             }
-            if let ControlFlow::Break(reason) = watch.look(lassos[j].work()) {
+            if let Some(reason) = StopReason::from_result(counter.charge(lassos[j].work()))? {
                 found.order.reason = reason;
                 break;
             }
@@ -123,7 +121,7 @@ impl Penalised<'_> {
                 entered[i] = true;
                 found.order.vectors.push(i);
                 found.order.penalties.push(2.0 * half);
-                watch.done(1);
+                counter.advance(1);
                 if done + 1 == most && !self.own {
                     return Ok(found.order);
                 }
@@ -135,7 +133,7 @@ impl Penalised<'_> {
     }
 
     /// The solution of all outputs at one lambda.
-    fn apart_at(&self, most: usize, last: f64, watch: &mut Watch<'_>) -> Result<Order> {
+    fn apart_at(&self, most: usize, last: f64, counter: &mut WorkCounter<'_>) -> Result<Order> {
         let (mut found, mut lassos) = (self.found(), self.lassos()?);
         let first = latest(&lassos).1;
         let half = (0.5 * last).max(first * SMALLEST);
@@ -147,7 +145,7 @@ impl Penalised<'_> {
             if next <= half {
                 break;
             }
-            if let ControlFlow::Break(reason) = watch.look(lassos[j].work()) {
+            if let Some(reason) = StopReason::from_result(counter.charge(lassos[j].work()))? {
                 found.order.reason = reason;
                 return Ok(found.order);
             }
@@ -172,7 +170,7 @@ impl Penalised<'_> {
     }
 
     /// Outputs together, at falling lambdas.
-    fn together(&self, most: usize, monitor: &dyn Monitor, watch: &mut Watch<'_>) -> Result<Order> {
+    fn together(&self, most: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
         let mut found = self.found();
         let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
         let first = groups.first();
@@ -180,17 +178,17 @@ impl Penalised<'_> {
         let mut half = first;
         while half * RATIO > first * SMALLEST_TOGETHER {
             let done = found.order.vectors.len();
-            let progress = Progress { steps: done as u64, ..Progress::of("penalty path", done, most) };
-            if let ControlFlow::Break(reason) = monitor.tick(&progress) {
+            let progress = Progress { steps: done as u64, ..Progress::new("penalty path", done, most) };
+            if let Some(reason) = StopReason::from_result(self.ctx.tick(&progress))? {
                 found.order.reason = reason;
                 break;
             }
             half *= RATIO;
-            match groups.solve(half, watch)? {
+            match groups.solve(half, counter) {
                 Ok(true) => {}
                 Ok(false) => found.order.reason = StopReason::MaxIterations,
-                Err(reason) => {
-                    found.order.reason = reason;
+                Err(error) => {
+                    found.order.reason = error.into_stop_reason()?;
                     break;
                 }
             }
@@ -217,7 +215,7 @@ impl Penalised<'_> {
     }
 
     /// Outputs together at one lambda.
-    fn together_at(&self, most: usize, last: f64, watch: &mut Watch<'_>) -> Result<Order> {
+    fn together_at(&self, most: usize, last: f64, counter: &mut WorkCounter<'_>) -> Result<Order> {
         let mut found = self.found();
         let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
         let first = groups.first();
@@ -231,12 +229,12 @@ impl Penalised<'_> {
             } else {
                 first * (half / first).powf(level as f64 / APPROACH as f64)
             };
-            match groups.solve(at, watch)? {
+            match groups.solve(at, counter) {
                 Ok(true) => {}
                 Ok(false) if level < APPROACH => {}
                 Ok(false) => found.order.reason = StopReason::MaxIterations,
-                Err(reason) => {
-                    found.order.reason = reason;
+                Err(error) => {
+                    found.order.reason = error.into_stop_reason()?;
                     return Ok(found.order);
                 }
             }
@@ -341,12 +339,9 @@ pub(super) fn order(
             true => 0.0,
         })
         .try_collect_vec()?;
-    let (quadratic, par) = (problem.gram, problem.par);
-    Penalised { quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, par }.order(
-        problem.max_vectors,
-        penalty,
-        problem.monitor,
-    )
+    let (quadratic, ctx) = (problem.gram, problem.ctx);
+    Penalised { quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, ctx }
+        .order(problem.max_vectors, penalty)
 }
 
 /// The order of LARS-SVM's path, or of the solution at `penalty`; labels are the signs of the coefficients. Without a
@@ -375,8 +370,8 @@ pub(super) fn lars_order(
         *v *= cost;
     }
     let mut quadratic = try_zeros("the square of a kernel matrix", m * m)?;
-    Watch::new(problem.monitor, "squared kernel matrix", m).stretches(m, (m * m) as u64, |lines, _| {
-        problem.par.for_each_chunk(&mut quadratic[lines.start * m..lines.end * m], m, |i, line| {
+    problem.ctx.counter("squared kernel matrix", m).for_each_batch(m, (m * m) as u64, |lines, _| {
+        problem.ctx.for_each_chunk(&mut quadratic[lines.start * m..lines.end * m], m, |i, line| {
             let i = lines.start + i;
             for (j, value) in line.iter_mut().enumerate().skip(i) {
                 *value = cost * dot(&k[i * m..(i + 1) * m], &k[j * m..(j + 1) * m]) + k[i * m + j];
@@ -385,18 +380,14 @@ pub(super) fn lars_order(
         Ok(())
     })?;
     mirror(&mut quadratic, m);
-    let (weights, par) = (try_vec![1.0; m]?, problem.par);
-    Penalised { quadratic: &quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, par }.order(
-        problem.max_vectors,
-        penalty,
-        problem.monitor,
-    )
+    let (weights, ctx) = (try_vec![1.0; m]?, problem.ctx);
+    Penalised { quadratic: &quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, ctx }
+        .order(problem.max_vectors, penalty)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
 
     #[test]
     fn orthogonal_vectors_enter_by_their_size() {
@@ -411,22 +402,22 @@ mod tests {
             outputs: 1,
             norm,
             own: false,
-            par: Par::Sequential,
+            ctx: Context::SEQUENTIAL,
         };
         for norm in [Norm::Each, Norm::Joint] {
             let problem = problem(&[1.0; 6], norm);
-            assert_eq!(problem.order(6, None, &Silent).unwrap().vectors, [1, 2, 4, 0, 3]);
-            assert_eq!(problem.order(2, None, &Silent).unwrap().vectors, [1, 2]);
+            assert_eq!(problem.order(6, None).unwrap().vectors, [1, 2, 4, 0, 3]);
+            assert_eq!(problem.order(2, None).unwrap().vectors, [1, 2]);
         }
         // With an orthonormal H the solution is the soft threshold: lambda / 2 = 0.75 leaves three.
         let even = problem(&[1.0; 6], Norm::Each);
-        let at = even.order(6, Some(1.5), &Silent).unwrap();
+        let at = even.order(6, Some(1.5)).unwrap();
         assert_eq!((at.vectors, at.penalties.len()), (vec![1, 2, 4], 3));
-        let path = even.order(6, None, &Silent).unwrap();
+        let path = even.order(6, None).unwrap();
         for (i, lambda) in path.vectors.iter().zip(&path.penalties) {
             assert!((lambda - 2.0 * f64::abs(linear[*i])).abs() < 1e-12);
         }
         let uneven = problem(&[1.0, 100.0, 1.0, 1.0, 1.0, 1.0], Norm::Each);
-        assert_eq!(uneven.order(6, None, &Silent).unwrap().vectors, [2, 4, 0, 3, 1]);
+        assert_eq!(uneven.order(6, None).unwrap().vectors, [2, 4, 0, 3, 1]);
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! Cost of an event: m |A| for the residuals, |A|^2 for the Cholesky factor of H_AA, which grows by a row or loses one.
 
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::simd::blas::{add_rows, axpy, dot};
@@ -46,7 +46,7 @@ pub(super) struct Lasso<'a> {
     quadratic: &'a [f64],
     linear: Vec<f64>,
     weights: &'a [f64],
-    par: Par,
+    ctx: Context<'a>,
     /// h, and where b is now.
     half: f64,
     inside: Vec<usize>,
@@ -69,7 +69,12 @@ pub(super) struct Lasso<'a> {
 
 impl<'a> Lasso<'a> {
     /// At the lambda where the first vector comes in: H (m, m), t (m,), c (m,). A vector with c = 0 stays out.
-    pub(super) fn new(quadratic: &'a [f64], linear: Vec<f64>, weights: &'a [f64], par: Par) -> Result<Self> {
+    pub(super) fn new(
+        quadratic: &'a [f64],
+        linear: Vec<f64>,
+        weights: &'a [f64],
+        ctx: Context<'a>,
+    ) -> Result<Self> {
         let m = weights.len();
         let barred: Vec<bool> =
             (0..m).map(|i| !(weights[i] > 0.0 && quadratic[i * m + i] > 0.0)).try_collect_vec()?;
@@ -77,7 +82,7 @@ impl<'a> Lasso<'a> {
         let mut lasso = Self {
             quadratic,
             weights,
-            par,
+            ctx,
             half,
             inside: Vec::new(),
             signs: Vec::new(),
@@ -234,7 +239,7 @@ impl<'a> Lasso<'a> {
         let m = self.weights.len();
         let rows: Vec<&[f64]> =
             self.inside.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).try_collect_vec()?;
-        self.par.for_each_chunk(out, PIECE, |piece, out| add_rows(v, &rows, piece * PIECE, out));
+        self.ctx.for_each_chunk(out, PIECE, |piece, out| add_rows(v, &rows, piece * PIECE, out));
         Ok(())
     }
 
@@ -342,7 +347,7 @@ mod tests {
 
     fn check(h: &[f64], t: &[f64], weights: &[f64], mut events: usize) -> usize {
         let m = t.len();
-        let mut lasso = Lasso::new(h, t.to_vec(), weights, Par::Sequential).unwrap();
+        let mut lasso = Lasso::new(h, t.to_vec(), weights, Context::SEQUENTIAL).unwrap();
         let scale = t.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let (mut above, mut left) = (f64::INFINITY, 0);
         while events > 0 {
@@ -401,7 +406,7 @@ mod tests {
         let h2: Vec<f64> = (0..400).map(|e| h[at(e / 20) * 10 + at(e % 20)]).collect();
         let t2: Vec<f64> = (0..20).map(|i| t[at(i)]).collect();
         check(&h2, &t2, &[1.0; 20], 1000);
-        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Par::Sequential).unwrap();
+        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Context::SEQUENTIAL).unwrap();
         while lasso.next().1 != Event::End {
             lasso.advance().unwrap();
         }
@@ -410,9 +415,9 @@ mod tests {
 
     #[test]
     fn nothing_comes_of_nothing() {
-        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Par::Sequential).unwrap();
+        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Context::SEQUENTIAL).unwrap();
         assert_eq!(lasso.next(), (0.0, Event::End));
-        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Par::Sequential).unwrap();
+        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Context::SEQUENTIAL).unwrap();
         assert_eq!(lasso.next(), (2.0, Event::Enter(0, 1.0)));
     }
 }

@@ -1,13 +1,12 @@
 //! What the methods are given, and what they give: vectors in an order.
 
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, PackedVectors, diagonal};
 use crate::memory::{TryCollect, TryGrow, try_zeros};
 use crate::simd::blas::axpy;
-use crate::watch::Watch;
 
 /// How the coefficients of one vector are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,8 +25,7 @@ pub(super) struct Problem<'a, 'e> {
     pub(super) gram: &'a [f64],
     /// Most vectors to put in order.
     pub(super) max_vectors: usize,
-    pub(super) monitor: &'a dyn Monitor,
-    pub(super) par: Par,
+    pub(super) ctx: Context<'a>,
 }
 
 impl Problem<'_, '_> {
@@ -45,8 +43,8 @@ impl Problem<'_, '_> {
     pub(super) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
         let (m, q) = (self.target.len(), self.target.outputs());
         let mut out = try_zeros("the outputs at the vectors", m * q)?;
-        Watch::new(self.monitor, "product", m).stretches(m, (m * q) as u64, |lines, _| {
-            self.par.for_each_chunk(&mut out[lines.start * q..lines.end * q], q, |i, out| {
+        self.ctx.counter("product", m).for_each_batch(m, (m * q) as u64, |lines, _| {
+            self.ctx.for_each_chunk(&mut out[lines.start * q..lines.end * q], q, |i, out| {
                 let i = lines.start + i;
                 for (&k, a) in self.gram[i * m..(i + 1) * m].iter().zip(a.chunks_exact(q)) {
                     if k != 0.0 {
@@ -142,18 +140,17 @@ impl Coefficients {
 pub(in crate::reduced_set) fn kernel_matrix(
     kernel: &Kernel,
     vectors: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Vec<f64>> {
-    const LOOK: usize = 400_000_000;
+    const WORK_PER_CHECK: usize = 400_000_000;
     let m = vectors.rows();
-    let packed = PackedVectors::new(*kernel, vectors, par)?;
+    let packed = PackedVectors::new(*kernel, vectors, ctx)?;
     let mut k = try_zeros("a kernel matrix", m * m)?;
-    let lines = (LOOK / (m * vectors.cols().max(1)).max(1)).max(16 * par.threads());
+    let lines = (WORK_PER_CHECK / (m * vectors.cols().max(1)).max(1)).max(16 * ctx.threads());
     for (part, out) in k.chunks_mut((lines * m).max(1)).enumerate() {
-        monitor.go_on("kernel matrix", part * lines, m)?;
+        ctx.check("kernel matrix", part * lines, m)?;
         let list: Vec<usize> = (part * lines..part * lines + out.len() / m).try_collect_vec()?;
-        packed.values_by(vectors, &list, out, par)?;
+        packed.values_by(vectors, &list, out, ctx)?;
     }
     for (i, own) in diagonal(kernel, vectors)?.into_iter().enumerate() {
         k[i * m + i] = own;
@@ -179,7 +176,6 @@ pub(super) fn mirror(a: &mut [f64], m: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Silent;
     use crate::data::flat;
     use crate::kernels::gram_symmetric;
 
@@ -199,10 +195,10 @@ mod tests {
                     Kernel::Laplacian { gamma: 0.3 },
                     Kernel::ChiSquared { gamma: 0.5 },
                 ] {
-                    let plain = flat(gram_symmetric(&kernel, rows, Par::Sequential).unwrap());
+                    let plain = flat(gram_symmetric(&kernel, rows, Context::SEQUENTIAL).unwrap());
                     assert_eq!(
                         plain,
-                        kernel_matrix(&kernel, rows, &Silent, Par::Threads).unwrap(),
+                        kernel_matrix(&kernel, rows, Context::default()).unwrap(),
                         "{kernel:?}"
                     );
                 }

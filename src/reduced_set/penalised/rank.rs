@@ -4,12 +4,11 @@
 //! Cost: m r^2 for a basis of r vectors.
 
 use super::problem::{Order, Problem};
-use crate::control::StopReason;
+use crate::context::StopReason;
 use crate::error::Result;
 use crate::linalg::pivoted::pivoted;
 use crate::reduced_set::pursuit::indefinite;
 use crate::simd::blas::dot;
-use crate::watch::Watch;
 
 /// The basis; vectors within `tolerance` of the span, in squared distance relative to the largest k(z, z), are in it.
 pub(super) fn order(problem: &Problem<'_, '_>, tolerance: f64) -> Result<Order> {
@@ -23,8 +22,9 @@ pub(super) fn basis(
     most: usize,
     tolerance: f64,
 ) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
-    let mut watch = Watch::new(problem.monitor, "basis", most);
-    let (order, factor, stopped) = pivoted(problem.gram, problem.target.len(), most, tolerance, &mut watch)?;
+    let mut counter = problem.ctx.counter("basis", most);
+    let (order, factor, stopped) =
+        pivoted(problem.gram, problem.target.len(), most, tolerance, &mut counter)?;
     // What the factor leaves of the diagonal must be a squared distance.
     let (rank, largest) = (order.len(), problem.largest());
     let line = |i: usize| &factor[i * rank..(i + 1) * rank];

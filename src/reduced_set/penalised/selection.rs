@@ -7,7 +7,7 @@
 
 use super::problem::{Coefficients, Norm, Order, Problem, kernel_matrix};
 use super::{l0, l1, rank};
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::{Context, GracePeriod, StopReason};
 use crate::data::{Rows, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -16,9 +16,7 @@ use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec};
 use crate::path::Path;
 use crate::reduced_set::pursuit::{Known, PursuitParams, Selection, Space, check_kernel, indefinite, pursue};
 use crate::simd::blas::{axpy, dot};
-use crate::watch::{Grace, Reasoned, Watch};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 /// A way to put the vectors in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,36 +69,37 @@ pub fn select(
     method: Method,
     max_vectors: usize,
     tolerance: f64,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Path> {
     let (m, q) = (target.len(), target.outputs());
     check_kernel(&target.kernel)?;
     let rule = format!("between 1 and {m}, the number of vectors");
     Error::check_param((1..=m).contains(&max_vectors), "max_vectors", max_vectors, rule)?;
-    if let ControlFlow::Break(reason) = monitor.look("kernel matrix", 0, max_vectors) {
-        return Ok(Path::empty(q, reason));
-    }
     method.check()?;
+    Path::or_empty(path(target, method, max_vectors, tolerance, ctx), q)
+}
+
+/// The path of a method, for parameters that have been checked.
+fn path(
+    target: &ExpansionView<'_>,
+    method: Method,
+    max_vectors: usize,
+    tolerance: f64,
+    ctx: Context<'_>,
+) -> Result<Path> {
+    ctx.check("kernel matrix", 0, max_vectors)?;
     // What the coefficients will need, before the time can be over.
-    let known = match Known::new(target, None, None, monitor, par) {
-        Ok(known) => known,
-        Err(halt) => return Ok(Path::empty(q, halt.reason()?)),
-    };
-    let reasoned = Reasoned::new(monitor);
-    let found = ordered(target, method, max_vectors, &reasoned, par);
-    let (Order { vectors: order, penalties, own, reason }, gram) = match reasoned.unless_stopped(found)? {
-        Ok(found) => found,
-        Err(reason) => return Ok(Path::empty(q, reason)),
-    };
-    let grace = Grace::new(monitor);
+    let known = Known::new(target, None, None, ctx)?;
+    let (Order { vectors: order, penalties, own, reason }, gram) = ordered(target, method, max_vectors, ctx)?;
+    let grace = GracePeriod::new(ctx.monitor());
+    let ctx = ctx.with_monitor(&grace);
     let (kernel, pool) = (target.kernel, target.vectors.reborrow());
     if let Some(own) = own {
         let order = Order { vectors: order, penalties, own: None, reason };
-        return as_they_are(order, &own, &known, &gram, tolerance, &grace);
+        return as_they_are(order, &own, &known, &gram, tolerance, ctx);
     }
-    let along = Along { kernel, outputs: q, pool, known: &known, tolerance, norm_bound: None };
-    let mut path = along.path(&order, &grace, par)?;
+    let along = Along { kernel, outputs: target.outputs(), pool, known: &known, tolerance, norm_bound: None };
+    let mut path = along.path(&order, ctx)?;
     // Vectors inside the span of earlier ones have left the order.
     if !penalties.is_empty() {
         let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect(); // small: one penalty per vector of the path
@@ -119,7 +118,7 @@ fn as_they_are(
     known: &Known,
     gram: &[f64],
     tolerance: f64,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
 ) -> Result<Path> {
     let Order { vectors, penalties, reason, .. } = order;
     let (q, m) = (own.outputs(), gram.len().isqrt());
@@ -128,11 +127,11 @@ fn as_they_are(
     path.residual_norms = vec![squared.sqrt()];
     let targets = known.of(&vectors, q)?;
     let mut b = try_vec![0.0; vectors.len() * q]?;
-    let mut watch = Watch::new(monitor, "coefficients", vectors.len());
+    let mut counter = ctx.counter("coefficients", vectors.len());
     let mut steps = 0;
     for (size, &until) in (1..).zip(&own.steps_of_size) {
         let work = (size * size * q) as u64;
-        if let ControlFlow::Break(reason) = watch.look(work) {
+        if let Some(reason) = StopReason::from_result(counter.charge(work))? {
             path.stop.reason = reason;
             break;
         }
@@ -172,11 +171,10 @@ fn ordered(
     target: &ExpansionView<'_>,
     method: Method,
     max_vectors: usize,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<(Order, Vec<f64>)> {
-    let k = kernel_matrix(&target.kernel, target.vectors, monitor, par)?;
-    let problem = Problem { target, gram: &k, max_vectors, monitor, par };
+    let k = kernel_matrix(&target.kernel, target.vectors, ctx)?;
+    let problem = Problem { target, gram: &k, max_vectors, ctx };
     if let Some(negative) = problem.diagonal().find(|&v| v < 0.0) {
         return Err(indefinite(&target.kernel, negative));
     }
@@ -206,25 +204,20 @@ pub(in crate::reduced_set) struct Along<'a> {
 
 impl Along<'_> {
     /// The path along an order.
-    pub(in crate::reduced_set) fn path(
-        &self,
-        order: &[usize],
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Result<Path> {
+    pub(in crate::reduced_set) fn path(&self, order: &[usize], ctx: Context<'_>) -> Result<Path> {
         // Only the chosen ones are candidates now; one that is none stands for an empty order.
         let (first, q) = ([0], self.outputs);
         let places = if order.is_empty() { &first } else { order };
         let chosen = self.pool.gather(places)?;
         let known = self.known.of(places, q)?;
-        let space = Space::of_features(self.kernel, chosen.view(), known, q, par)?;
+        let space = Space::of_features(self.kernel, chosen.view(), known, q, ctx)?;
         let params = PursuitParams {
             tolerance: self.tolerance,
             norm_bound: self.norm_bound,
             selection: Selection::Given((0..order.len()).try_collect_vec()?),
             ..PursuitParams::new(order.len().max(1))
         };
-        let mut path = pursue(&space, &params, monitor, par)?;
+        let mut path = pursue(&space, &params, ctx)?;
         for p in &mut path.order {
             *p = order[*p];
         }

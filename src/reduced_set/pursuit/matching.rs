@@ -31,9 +31,9 @@
 use ndarray::Array2;
 
 use super::sampled::Sampled;
-use super::space::{Criterion, Halt, Halting, Space, Use, check_kernel};
+use super::space::{Criterion, Space, Use, check_kernel};
 use super::stepper::{Complete, Proposal, Rule, Step};
-use crate::control::{Monitor, Par, Progress, Stop, StopReason};
+use crate::context::{Context, GracePeriod, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -41,9 +41,8 @@ use crate::memory::{TryCollect, TryGrow, try_vec, try_zero_matrix};
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
-use crate::watch::Grace;
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Without an end basic steps would turn in ever smaller circles.
 const BASIC_STEPS_PER_VECTOR: usize = 64;
@@ -143,8 +142,7 @@ pub fn pursuit(
     target: &ExpansionView<'_>,
     candidates: Option<Rows<'_>>,
     params: &PursuitParams<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Path> {
     check_kernel(&target.kernel)?;
     params.check(candidates.map_or(target.len(), |rows| rows.rows()))?;
@@ -154,34 +152,30 @@ pub fn pursuit(
     let used = Use { complete, room: params.room, norm_bound: params.norm_bound };
     let (target, candidates) = (target.reborrow(), candidates.map(Rows::reborrow));
     let criterion = params.criterion.reborrow();
-    let space = match Space::new(&target, candidates, criterion, used, monitor, par) {
-        Ok(space) => space,
-        Err(halt) => return Ok(Path::empty(target.outputs(), halt.reason()?)),
-    };
-    pursue(&space, params, monitor, par)
+    let space = Space::new(&target, candidates, criterion, used, ctx);
+    Path::or_empty(space.and_then(|space| pursue(&space, params, ctx)), target.outputs())
 }
 
 /// A pursuit in a space that is ready.
 pub(in crate::reduced_set) fn pursue(
     space: &Space<'_>,
     params: &PursuitParams<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
+    ctx: Context<'_>,
 ) -> Result<Path> {
-    let mut run = Run::new(space, params, monitor, par);
+    let mut run = Run::new(space, params, ctx);
     let reason = if let Selection::Given(order) = &params.selection {
-        run.follow(order).or_else(Halt::reason)?
+        run.follow(order).or_else(Error::into_stop_reason)?
     } else if params.joint || space.outputs() == 1 {
-        run.together().or_else(Halt::reason)?
+        run.together().or_else(Error::into_stop_reason)?
     } else {
-        let reason = run.apart().or_else(Halt::reason)?;
+        let reason = run.apart().or_else(Error::into_stop_reason)?;
         if params.rule() == Rule::Basic {
             reason
         } else {
             let order = std::mem::take(&mut run.order);
-            let grace = Grace::new(monitor);
-            let mut refit = Run::new(space, params, &grace, par);
-            let end = refit.follow(&order).or_else(Halt::reason)?;
+            let grace = GracePeriod::new(ctx.monitor());
+            let mut refit = Run::new(space, params, ctx.with_monitor(&grace));
+            let end = refit.follow(&order).or_else(Error::into_stop_reason)?;
             let mut path = refit.path(end)?;
             if reason != StopReason::Converged {
                 path.stop.reason = reason;
@@ -202,8 +196,7 @@ enum Stepper<'s, 'a> {
 struct Run<'s, 'a, 'p> {
     space: &'s Space<'a>,
     params: &'s PursuitParams<'p>,
-    monitor: &'s dyn Monitor,
-    par: Par,
+    ctx: Context<'s>,
     norm: f64,
     residual: f64,
     residual_norms: Vec<f64>,
@@ -217,13 +210,12 @@ struct Run<'s, 'a, 'p> {
 }
 
 impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
-    fn new(space: &'s Space<'a>, params: &'s PursuitParams<'p>, monitor: &'s dyn Monitor, par: Par) -> Self {
+    fn new(space: &'s Space<'a>, params: &'s PursuitParams<'p>, ctx: Context<'s>) -> Self {
         let norm: f64 = space.norms.iter().sum();
         Self {
             space,
             params,
-            monitor,
-            par,
+            ctx,
             norm,
             residual: norm,
             residual_norms: vec![norm.sqrt()],
@@ -247,39 +239,36 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    fn propose(&self, stepper: &mut Stepper<'_, '_>) -> Halting<Option<Proposal>> {
+    fn propose(&self, stepper: &mut Stepper<'_, '_>) -> Result<Option<Proposal>> {
         match stepper {
             Stepper::Complete(complete) => Ok(complete.propose()),
-            Stepper::Sampled(sampled) => sampled.propose(self.monitor, self.par),
+            Stepper::Sampled(sampled) => sampled.propose(self.ctx),
         }
     }
 
-    fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Halting<Step> {
+    fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Result<Step> {
         match stepper {
-            Stepper::Complete(complete) => complete.take(proposal.candidate, self.monitor, self.par),
-            Stepper::Sampled(sampled) => sampled.take(proposal)?.ok_or(Halt::Stopped(StopReason::Stalled)),
+            Stepper::Complete(complete) => complete.take(proposal.candidate, self.ctx),
+            Stepper::Sampled(sampled) => sampled.take(proposal)?.ok_or(Error::Stopped(StopReason::Stalled)),
         }
     }
 
-    /// Halts before the next step where there is a reason.
-    fn check(&self) -> Halting<()> {
+    /// Reports the progress; stops before the next step where there is a reason.
+    fn check(&self) -> Result<()> {
         let basic = self.params.rule() == Rule::Basic;
         let enough = self.params.tolerance * self.params.tolerance * self.norm;
         if self.residual <= enough || (!basic && self.order.len() == self.params.max_vectors) {
-            return Err(Halt::Stopped(StopReason::Converged));
+            return Err(Error::Stopped(StopReason::Converged));
         }
         if basic && self.vector_of_step.len() >= BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
-            return Err(Halt::Stopped(StopReason::MaxIterations));
+            return Err(Error::Stopped(StopReason::MaxIterations));
         }
         let progress = Progress {
             gap: (self.residual / self.norm).sqrt(),
             steps: self.order.len() as u64,
-            ..Progress::of("pursuit", self.order.len(), self.params.max_vectors)
+            ..Progress::new("pursuit", self.order.len(), self.params.max_vectors)
         };
-        match self.monitor.tick(&progress) {
-            ControlFlow::Break(reason) => Err(Halt::Stopped(reason)),
-            ControlFlow::Continue(()) => Ok(()),
-        }
+        self.ctx.tick(&progress)
     }
 
     /// Whether a step would only turn in circles, or take one vector too many.
@@ -320,7 +309,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     }
 
     /// All outputs by one stepper.
-    fn together(&mut self) -> Halting<StopReason> {
+    fn together(&mut self) -> Result<StopReason> {
         let all = 0..self.space.outputs();
         let mut stepper = self.stepper(all.clone())?;
         loop {
@@ -336,14 +325,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     }
 
     /// A stepper for every output; the one that gains most goes next.
-    fn apart(&mut self) -> Halting<StopReason> {
+    fn apart(&mut self) -> Result<StopReason> {
         let q = self.space.outputs();
         let basic = self.params.rule() == Rule::Basic;
         let mut steppers: Vec<Stepper<'s, 'a>> =
             (0..q).map(|j| self.stepper(j..j + 1)).try_collect_results()?;
         let mut proposals =
             // small: one proposal per output
-            steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Halting<Vec<_>>>()?;
+            steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Result<Vec<_>>>()?;
         loop {
             self.check()?;
             let next = (0..q)
@@ -363,7 +352,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     }
 
     /// All outputs along a given order.
-    fn follow(&mut self, order: &[usize]) -> Halting<StopReason> {
+    fn follow(&mut self, order: &[usize]) -> Result<StopReason> {
         let all = 0..self.space.outputs();
         let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting)?;
         for &candidate in order {
@@ -372,7 +361,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
             if !stepper.is_outside(candidate) {
                 continue;
             }
-            let step = stepper.take(candidate, self.monitor, self.par)?;
+            let step = stepper.take(candidate, self.ctx)?;
             let gain = dot(&step.change, &step.change);
             self.record(candidate, step, gain, all.clone())?;
         }

@@ -15,4 +15,4 @@ mod stepper;
 pub(super) use matching::pursue;
 pub use matching::{PursuitParams, Sample, Selection, pursuit};
 pub use space::Criterion;
-pub(super) use space::{Halt, Halting, Known, Space, check_kernel, for_blocks, indefinite};
+pub(super) use space::{Known, Space, check_kernel, for_blocks, indefinite};

@@ -1,8 +1,8 @@
 //! Steps that look at a few random candidates and keep nothing of the others (the 59-trick of Smola and Schoelkopf, 2000).
 
-use super::space::{Halting, Space};
+use super::space::Space;
 use super::stepper::{NEGATIVE, Proposal, Rule, Step, score};
-use crate::control::{Monitor, Par};
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_reserve, try_vec};
 use crate::random::Random;
@@ -76,7 +76,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
     }
 
     /// The best of a random few. Where none of them is outside the span others are drawn, until none is left.
-    pub(super) fn propose(&mut self, monitor: &dyn Monitor, par: Par) -> Halting<Option<Proposal>> {
+    pub(super) fn propose(&mut self, ctx: Context<'_>) -> Result<Option<Proposal>> {
         let basic = self.rule == Rule::Basic;
         let mut tried = 0;
         while tried < self.left.len() {
@@ -86,8 +86,8 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 self.left.swap(i, other);
             }
             let list = self.left[tried..tried + count].try_to_vec()?;
-            let images = self.space.images(&list, monitor, par)?;
-            let mut seen = self.see(&list, &images, par)?;
+            let images = self.space.images(&list, ctx)?;
+            let mut seen = self.see(&list, &images, ctx)?;
             seen.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
             let mut inside = Vec::new();
             let mut best = None;
@@ -125,13 +125,13 @@ impl<'s, 'a> Sampled<'s, 'a> {
     }
 
     /// Correlations and scores of a sample.
-    fn see(&self, list: &[usize], images: &[f64], par: Par) -> Result<Vec<Seen>> {
+    fn see(&self, list: &[usize], images: &[f64], ctx: Context<'_>) -> Result<Vec<Seen>> {
         let (t, q, all) = (self.taken.len(), self.outputs.len(), self.space.outputs());
         let on_rows = !images.is_empty();
         let kernel =
-            if on_rows || t == 0 { Vec::new() } else { self.space.kernel(list, &self.taken, par)? };
+            if on_rows || t == 0 { Vec::new() } else { self.space.kernel(list, &self.taken, ctx)? };
         let n = images.len() / list.len();
-        par.try_map(list.len(), |at| {
+        ctx.try_map(list.len(), |at| {
             let p = list[at];
             let (own, correlations, line) = if on_rows {
                 let image = &images[at * n..(at + 1) * n];

@@ -12,19 +12,18 @@
 //! Where the kernel values of the candidates on X find room, a column is their product with one of their rows.
 //!
 //! Cost: of the norms m^2 kernel values in the feature space, m n in that of predictions; of a column, the candidates
-//! times 1 or n. All in blocks between looks at the monitor.
+//! times 1 or n. All in blocks between checks of the monitor.
 
-use crate::control::{Monitor, Par, StopReason};
+use crate::context::Context;
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
 use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
-use crate::watch::Watch;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
-/// Multiplications between two looks at the monitor.
+/// Multiplications between two checks of the monitor.
 const BLOCK: usize = 100_000_000;
 
 /// What a pursuit makes small.
@@ -48,48 +47,6 @@ impl<'a> Criterion<'a> {
         }
     }
 }
-
-/// What ends a pursuit before its time.
-#[derive(Debug)]
-pub(in crate::reduced_set) enum Halt {
-    /// An error.
-    Failed(Error),
-    /// The monitor.
-    Stopped(StopReason),
-}
-
-impl Halt {
-    /// For work whose parts are of no use.
-    pub(in crate::reduced_set) fn error(self) -> Error {
-        match self {
-            Self::Failed(error) => error,
-            Self::Stopped(_) => Error::Cancelled,
-        }
-    }
-
-    /// The monitor's reason.
-    pub(in crate::reduced_set) fn reason(self) -> Result<StopReason> {
-        match self {
-            Self::Failed(error) => Err(error),
-            Self::Stopped(reason) => Ok(reason),
-        }
-    }
-}
-
-impl From<StopReason> for Halt {
-    fn from(reason: StopReason) -> Self {
-        Self::Stopped(reason)
-    }
-}
-
-impl From<Error> for Halt {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// What may be halted gives.
-pub(in crate::reduced_set) type Halting<T> = std::result::Result<T, Halt>;
 
 enum Kind<'a> {
     Features(Box<KernelRows<'a>>),
@@ -127,18 +84,17 @@ impl Known {
         target: &ExpansionView<'_>,
         candidates: Option<Rows<'_>>,
         norm_bound: Option<f64>,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Halting<Self> {
+        ctx: Context<'_>,
+    ) -> Result<Self> {
         let zero = try_vec![0.0; target.outputs()]?;
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
         if let (Some(pool), Some(bound)) = (candidates, norm_bound) {
-            return Ok(Self { norms: vec![bound], targets: in_blocks(&evaluator, pool, monitor, par)? });
+            return Ok(Self { norms: vec![bound], targets: in_blocks(&evaluator, pool, ctx)? });
         }
-        let of_vectors = in_blocks(&evaluator, target.vectors, monitor, par)?;
+        let of_vectors = in_blocks(&evaluator, target.vectors, ctx)?;
         let norms = squared_norms(&target.kernel, &of_vectors, target.flat(), target.outputs())?;
         let targets = match candidates {
-            Some(pool) => in_blocks(&evaluator, pool, monitor, par)?,
+            Some(pool) => in_blocks(&evaluator, pool, ctx)?,
             None => of_vectors,
         };
         Ok(Self { norms, targets })
@@ -182,15 +138,14 @@ impl<'a> Space<'a> {
         candidates: Option<Rows<'a>>,
         criterion: Criterion<'a>,
         used: Use,
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Halting<Self> {
+        ctx: Context<'_>,
+    ) -> Result<Self> {
         let (kernel, q) = (target.kernel, target.outputs());
         let pool = candidates.unwrap_or(target.vectors);
         match criterion {
             Criterion::Norm => {
-                let known = Known::new(target, candidates, used.norm_bound, monitor, par)?;
-                Ok(Self::of_features(kernel, pool, known, q, par)?)
+                let known = Known::new(target, candidates, used.norm_bound, ctx)?;
+                Ok(Self::of_features(kernel, pool, known, q, ctx)?)
             }
             Criterion::Predictions(rows) => {
                 let zero = try_vec![0.0; q]?;
@@ -199,7 +154,7 @@ impl<'a> Space<'a> {
                 Error::check_param(rows.rows() > 0, "rows", 0, rule)?;
                 let what = "columns of the rows to compare predictions on";
                 Error::check_len(what, target.vectors.cols(), rows.cols())?;
-                let mut outputs = in_blocks(&evaluator, rows, monitor, par)?;
+                let mut outputs = in_blocks(&evaluator, rows, ctx)?;
                 let share = 1.0 / rows.rows() as f64;
                 let mut norms = try_vec![0.0; q]?;
                 for line in outputs.chunks_exact(q) {
@@ -213,21 +168,19 @@ impl<'a> Space<'a> {
                 }
                 let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
                 if used.complete && n * pool.rows() <= used.room {
-                    let values = images_of(&kernel, pool, rows, monitor, par)?;
+                    let values = images_of(&kernel, pool, rows, ctx)?;
                     own = values.chunks_exact(n).map(|line| dot(line, line)).try_collect_vec()?;
-                    let mut watch = Watch::new(monitor, "inner products", pool.rows());
+                    let mut counter = ctx.counter("inner products", pool.rows());
                     for line in values.chunks_exact(n) {
-                        if let ControlFlow::Break(reason) = watch.look((n * q) as u64) {
-                            return Err(reason.into());
-                        }
+                        counter.charge((n * q) as u64)?;
                         targets.extend(row_times(line, &outputs, q));
                     }
                     images = Some(values);
                 } else if used.complete {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).try_collect_vec()?;
                     let adjoint = ExpansionView::new(kernel, rows, matrix((n, q), &scaled)?, &zero)?;
-                    targets = in_blocks(&Evaluator::new(&adjoint)?, pool, monitor, par)?;
-                    own = mean_squares(&kernel, pool, rows, monitor, par)?;
+                    targets = in_blocks(&Evaluator::new(&adjoint)?, pool, ctx)?;
+                    own = mean_squares(&kernel, pool, rows, ctx)?;
                 }
                 let kind = Kind::Predictions { rows, images, outputs };
                 Ok(Self { kernel, pool, outputs: q, kind, own, targets, norms })
@@ -241,14 +194,14 @@ impl<'a> Space<'a> {
         pool: Rows<'a>,
         known: Known,
         outputs: usize,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let own = diagonal(&kernel, pool)?;
         if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
             return Err(indefinite(&kernel, negative));
         }
         let all: Vec<usize> = (0..pool.rows()).try_collect_vec()?;
-        let source = KernelRows::new(kernel, pool, &all, Precision::Double, par)?;
+        let source = KernelRows::new(kernel, pool, &all, Precision::Double, ctx)?;
         let Known { norms, targets } = known;
         Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own, targets, norms })
     }
@@ -269,7 +222,7 @@ impl<'a> Space<'a> {
     }
 
     /// <phi(p), phi(s)> of all candidates p, a column for every s in `list`.
-    pub(super) fn columns(&self, list: &[usize], monitor: &dyn Monitor, par: Par) -> Halting<Vec<Vec<f64>>> {
+    pub(super) fn columns(&self, list: &[usize], ctx: Context<'_>) -> Result<Vec<Vec<f64>>> {
         let count = self.len();
         match &self.kind {
             Kind::Features(source) => {
@@ -282,22 +235,18 @@ impl<'a> Space<'a> {
                     (8 * BLOCK / (count * self.pool.cols().max(1)).max(1)).clamp(1, list.len().max(1));
                 for (group, slices) in slices.chunks_mut(at_once).enumerate() {
                     let list = &list[group * at_once..][..slices.len()];
-                    if let ControlFlow::Break(reason) =
-                        monitor.look("kernel values", group * at_once, columns_wanted)
-                    {
-                        return Err(reason.into());
-                    }
-                    source.compute(list, slices, par)?;
+                    ctx.check("kernel values", group * at_once, columns_wanted)?;
+                    source.compute(list, slices, ctx)?;
                 }
                 Ok(columns)
             }
             Kind::Predictions { rows, images: Some(images), .. } => {
-                products_of(images, rows.rows(), list, monitor, par)
+                products_of(images, rows.rows(), list, ctx)
             }
             Kind::Predictions { rows, .. } => {
                 let few = self.pool.gather(list)?;
-                let mut values = for_blocks(*rows, list.len() * rows.cols().max(1), monitor, |block| {
-                    gram(&self.kernel, block, few.view(), par).map(flat)
+                let mut values = for_blocks(*rows, list.len() * rows.cols().max(1), ctx, |block| {
+                    gram(&self.kernel, block, few.view(), ctx.silent()).map(flat)
                 })?;
                 let share = 1.0 / rows.rows() as f64;
                 for v in &mut values {
@@ -306,7 +255,7 @@ impl<'a> Space<'a> {
                 let (zero, values) =
                     (try_vec![0.0; list.len()]?, matrix((rows.rows(), list.len()), &values)?);
                 let expansion = ExpansionView::new(self.kernel, *rows, values, &zero)?;
-                let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, monitor, par)?;
+                let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, ctx)?;
                 let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().try_collect_vec();
                 let columns = (0..list.len()).map(column).try_collect_results()?;
                 Ok(columns)
@@ -326,14 +275,15 @@ impl<'a> Space<'a> {
     }
 
     /// A few candidates' images, (list, n): their kernel values on the rows over sqrt(n); nothing in the feature space.
-    pub(super) fn images(&self, list: &[usize], monitor: &dyn Monitor, par: Par) -> Halting<Vec<f64>> {
+    pub(super) fn images(&self, list: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
         let Kind::Predictions { rows, .. } = &self.kind else { return Ok(Vec::new()) };
-        images_of(&self.kernel, self.pool.gather(list)?.view(), *rows, monitor, par)
+        images_of(&self.kernel, self.pool.gather(list)?.view(), *rows, ctx)
     }
 
     /// k between a few candidates and some that were taken, (list, taken).
-    pub(super) fn kernel(&self, list: &[usize], taken: &[usize], par: Par) -> Result<Vec<f64>> {
-        gram(&self.kernel, self.pool.gather(list)?.view(), self.pool.gather(taken)?.view(), par).map(flat)
+    pub(super) fn kernel(&self, list: &[usize], taken: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
+        gram(&self.kernel, self.pool.gather(list)?.view(), self.pool.gather(taken)?.view(), ctx.silent())
+            .map(flat)
     }
 }
 
@@ -368,39 +318,27 @@ fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: u
 }
 
 /// Rows start..end as their own.
-fn in_blocks(evaluator: &Evaluator, rows: Rows<'_>, monitor: &dyn Monitor, par: Par) -> Halting<Vec<f64>> {
+fn in_blocks(evaluator: &Evaluator, rows: Rows<'_>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let work = evaluator.len().max(1) * (rows.cols() + evaluator.outputs());
-    for_blocks(rows, work, monitor, |block| evaluator.evaluate_double(block, par).map(flat))
+    for_blocks(rows, work, ctx, |block| evaluator.evaluate_double(block, ctx.silent()).map(flat))
 }
 
 /// 1/n sum_i k(x_i, p)^2 for every candidate p.
-fn mean_squares(
-    kernel: &Kernel,
-    pool: Rows<'_>,
-    rows: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Halting<Vec<f64>> {
+fn mean_squares(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let n = rows.rows();
     // A block of kernel values stays below 32 MiB.
     let work = (n * rows.cols().max(1)).max(BLOCK / (1 + (1 << 22) / n));
-    for_blocks(pool, work, monitor, |block| {
-        let values = gram(kernel, block, rows, par)?;
+    for_blocks(pool, work, ctx, |block| {
+        let values = gram(kernel, block, rows, ctx.silent())?;
         flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).try_collect_vec()
     })
 }
 
 /// k(x_i, p) / sqrt(n) of every candidate, (candidates, n).
-fn images_of(
-    kernel: &Kernel,
-    pool: Rows<'_>,
-    rows: Rows<'_>,
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Halting<Vec<f64>> {
+fn images_of(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let share = 1.0 / (rows.rows() as f64).sqrt();
-    let mut values = for_blocks(pool, rows.rows() * rows.cols().max(1), monitor, |block| {
-        gram(kernel, block, rows, par).map(flat)
+    let mut values = for_blocks(pool, rows.rows() * rows.cols().max(1), ctx, |block| {
+        gram(kernel, block, rows, ctx.silent()).map(flat)
     })?;
     for v in &mut values {
         *v *= share;
@@ -409,24 +347,16 @@ fn images_of(
 }
 
 /// Products of all lines (count, n) with those in `list`, a column for each of the latter.
-fn products_of(
-    images: &[f64],
-    n: usize,
-    list: &[usize],
-    monitor: &dyn Monitor,
-    par: Par,
-) -> Halting<Vec<Vec<f64>>> {
+fn products_of(images: &[f64], n: usize, list: &[usize], ctx: Context<'_>) -> Result<Vec<Vec<f64>>> {
     // Lines and parts of them that stay in the second cache together.
     const LINES: usize = 16;
     const PART: usize = 1024;
     let (count, columns) = (images.len() / n, list.len());
     let mut out = try_zeros("products of predictions", count * columns)?;
-    let at_once = (8 * BLOCK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * par.threads());
+    let at_once = (8 * BLOCK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * ctx.threads());
     for (group, out) in out.chunks_mut(at_once * columns).enumerate() {
-        if let ControlFlow::Break(reason) = monitor.look("inner products", group * at_once, count) {
-            return Err(reason.into());
-        }
-        par.for_each_chunk(out, LINES * columns, |task, out| {
+        ctx.check("inner products", group * at_once, count)?;
+        ctx.for_each_chunk(out, LINES * columns, |task, out| {
             for from in (0..n).step_by(PART) {
                 let to = n.min(from + PART);
                 for (c, &s) in list.iter().enumerate() {
@@ -448,9 +378,9 @@ fn products_of(
 pub(in crate::reduced_set) fn for_blocks(
     rows: Rows<'_>,
     work: usize,
-    monitor: &dyn Monitor,
+    ctx: Context<'_>,
     evaluate: impl Fn(Rows<'_>) -> Result<Vec<f64>>,
-) -> Halting<Vec<f64>> {
+) -> Result<Vec<f64>> {
     let n = rows.rows();
     let size = (BLOCK / work.max(1)).clamp(1, n.max(1)).max(n.min(16));
     if size >= n {
@@ -458,9 +388,7 @@ pub(in crate::reduced_set) fn for_blocks(
     }
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {
-        if let ControlFlow::Break(reason) = monitor.look("inner products", start, n) {
-            return Err(reason.into());
-        }
+        ctx.check("inner products", start, n)?;
         let list: Vec<usize> = (start..n.min(start + size)).try_collect_vec()?;
         let values = evaluate(rows.gather(&list)?.view())?;
         if start == 0 {

@@ -11,13 +11,13 @@
 //! l_p = L^-1 <phi(S), phi(p)>, pivot^2 = ||phi(p)||^2 - l_p . l_p. Basic steps (Alg. 3.2 alone) subtract the part of
 //! the residual along phi(p) and may come back to a vector.
 
-use super::space::{Halting, Space};
-use crate::control::{Monitor, Par};
+use super::space::Space;
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Columns computed together.
 const AHEAD: usize = 24;
@@ -144,7 +144,7 @@ impl<'s, 'a> Complete<'s, 'a> {
 
     /// The column of `best`; with it those of the candidates most likely to follow are computed, and the directions so
     /// far are taken from all of them in one pass over L.
-    fn column(&mut self, best: usize, monitor: &dyn Monitor, par: Par) -> Halting<Column> {
+    fn column(&mut self, best: usize, ctx: Context<'_>) -> Result<Column> {
         let basic = self.rule == Rule::Basic;
         if !self.ready.contains_key(&best) {
             // Columns that were computed ahead and not chosen for long would pile up.
@@ -161,9 +161,9 @@ impl<'s, 'a> Complete<'s, 'a> {
                 list.truncate(AHEAD - 1);
             }
             list.push(best);
-            let mut columns = self.space.columns(&list, monitor, par)?;
+            let mut columns = self.space.columns(&list, ctx)?;
             if !basic {
-                self.take_away(&list, &mut columns, monitor, par)?;
+                self.take_away(&list, &mut columns, ctx)?;
             }
             let from = self.steps;
             let columns = columns.into_iter().map(|values| Column { from, values });
@@ -177,13 +177,7 @@ impl<'s, 'a> Complete<'s, 'a> {
     }
 
     /// Columns minus L times the rows of L of their candidates.
-    fn take_away(
-        &self,
-        list: &[usize],
-        columns: &mut [Vec<f64>],
-        monitor: &dyn Monitor,
-        par: Par,
-    ) -> Halting<()> {
+    fn take_away(&self, list: &[usize], columns: &mut [Vec<f64>], ctx: Context<'_>) -> Result<()> {
         let mut parts: Vec<Vec<&mut [f64]>> = Vec::new();
         for column in columns.iter_mut() {
             for (i, part) in column.chunks_mut(CHUNK).enumerate() {
@@ -194,11 +188,9 @@ impl<'s, 'a> Complete<'s, 'a> {
             }
         }
         for (b, block) in self.factor.iter().enumerate() {
-            if let ControlFlow::Break(reason) = monitor.look("directions", b * WIDTH, self.steps) {
-                return Err(reason.into());
-            }
+            ctx.check("directions", b * WIDTH, self.steps)?;
             let filled = (self.steps - b * WIDTH).min(WIDTH);
-            par.for_each_chunk(&mut parts, 1, |i, parts| {
+            ctx.for_each_chunk(&mut parts, 1, |i, parts| {
                 for (&c, part) in list.iter().zip(parts[0].iter_mut()) {
                     let line = &block[c * WIDTH..c * WIDTH + filled];
                     for (k, value) in part.iter_mut().enumerate() {
@@ -212,8 +204,8 @@ impl<'s, 'a> Complete<'s, 'a> {
     }
 
     /// Takes a candidate.
-    pub(super) fn take(&mut self, best: usize, monitor: &dyn Monitor, par: Par) -> Halting<Step> {
-        let Column { from, values: column } = self.column(best, monitor, par)?;
+    pub(super) fn take(&mut self, best: usize, ctx: Context<'_>) -> Result<Step> {
+        let Column { from, values: column } = self.column(best, ctx)?;
         let (rule, q, steps, own) = (self.rule, self.outputs, self.steps, &self.space.own);
         let basic = rule == Rule::Basic;
         let pivot = if basic { own[best] } else { self.distance[best].sqrt() };
@@ -241,7 +233,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             latest = rest;
             shares.push(Share { first: i * CHUNK, latest: mine, correlations, distance, scores });
         }
-        par.for_each_chunk(&mut shares, 1, |_, shares| {
+        ctx.for_each_chunk(&mut shares, 1, |_, shares| {
             for share in shares {
                 for (i, distance) in share.distance.iter_mut().enumerate() {
                     let p = share.first + i;
@@ -273,7 +265,7 @@ impl<'s, 'a> Complete<'s, 'a> {
         if !basic {
             let lowest = self.distance.iter().copied().fold(0.0, f64::min);
             if lowest < -NEGATIVE * self.largest {
-                return Err(self.space.indefinite(lowest).into());
+                return Err(self.space.indefinite(lowest));
             }
             if let Some(latest) = self.factor.last_mut() {
                 latest[best * WIDTH + at] = pivot;

@@ -8,11 +8,10 @@ use super::super::problem::DualProblem;
 use super::super::training::{Training, beyond};
 use super::super::working_set::WorkingSet;
 use super::{Machine, room};
-use crate::control::{Par, StopReason};
-use crate::error::Result;
+use crate::context::{Context, StopReason};
+use crate::error::{Error, Result};
 use crate::kernels::Precision;
 use crate::memory::{TryCollect, TryToVec};
-use std::ops::ControlFlow;
 
 impl Machine<'_> {
     /// Intercept, rho and certificate of a machine that has been solved.
@@ -50,10 +49,10 @@ impl Machine<'_> {
     /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective
     /// of these coefficients, and primal objective and violation of the last ones whose gradients were exact: the
     /// optimum lies between the objectives as always.
-    fn settle<K: KernelValue>(&mut self, columns: &Columns<'_, K>, par: Par) -> Result<()> {
+    fn settle<K: KernelValue>(&mut self, columns: &Columns<'_, K>, ctx: Context<'_>) -> Result<()> {
         let (b, rho) = intercept(self.problem());
         let Some((before, gain)) = self.variables.settle()? else { return Ok(()) };
-        let rounding = self.measure(&before, columns, par)?;
+        let rounding = self.measure(&before, columns, ctx)?;
         let size = |problem: &DualProblem| problem.beta.iter().map(|b| b.abs()).sum::<f64>();
         let gain = gain - rounding.output * (size(&before) + size(self.problem()));
         self.rounding = Some(rounding);
@@ -71,10 +70,10 @@ impl Machine<'_> {
         &self,
         problem: &DualProblem,
         columns: &Columns<'_, K>,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Rounding> {
         let source = &columns.segments[self.parts[0].segment].source;
-        Rounding::measured(problem, &self.variables.rows, &columns.values, source, par)
+        Rounding::measured(problem, &self.variables.rows, &columns.values, source, ctx)
     }
 
     /// Takes back what is set aside, with gradients where there is time, and sees what rounding has done.
@@ -83,10 +82,14 @@ impl Machine<'_> {
         columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        while self.unshrink(columns, training)? == ControlFlow::Continue(true) {}
-        self.settle(columns, training.par)?;
+        // Where a stop leaves no time for the gradients, `settle` does without them.
+        StopReason::from_result((|| {
+            while self.unshrink(columns, training)? {}
+            Ok(())
+        })())?;
+        self.settle(columns, training.ctx)?;
         if self.rounding.is_none() && self.settled.is_none() {
-            self.rounding = Some(self.measure(self.problem(), columns, training.par)?);
+            self.rounding = Some(self.measure(self.problem(), columns, training.ctx)?);
         }
         Ok(())
     }
@@ -97,7 +100,7 @@ impl Machine<'_> {
         columns: &Columns<'_, K>,
         training: &Training<'_>,
     ) -> Result<bool> {
-        let rounding = self.measure(self.problem(), columns, training.par)?;
+        let rounding = self.measure(self.problem(), columns, training.ctx)?;
         Ok(rounding.needs_double(training.params.tolerance))
     }
 
@@ -127,13 +130,14 @@ impl Machine<'_> {
         let beta = if has_stalled { restart(self.problem())? } else { self.problem().beta.try_to_vec()? };
         self.resume();
         self.is_double = K::PRECISION == Precision::Double;
-        if let ControlFlow::Break(reason) = self.start_at(beta, columns, training)? {
-            self.stop = Some(reason);
-        }
+        self.stop = StopReason::from_result(self.start_at(beta, columns, training))?;
         Ok(())
     }
 
-    /// The error of double precision as kernel values tell it, where there is time.
+    /// Computes the rounding error of double precision from kernel values.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
     fn prove_by_values<K: KernelValue>(
         &self,
         columns: &Columns<'_, K>,
@@ -147,9 +151,6 @@ impl Machine<'_> {
             used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).try_collect_vec()?;
         let products = self.outputs((&used, &sizes), columns, training)?;
         let scaled = self.outputs((&used, &scaled), columns, training)?;
-        let (ControlFlow::Continue(products), ControlFlow::Continue(scaled)) = (products, scaled) else {
-            return Ok(None);
-        };
         Ok(Rounding::proved_by_values(problem, &columns.values, &scales, (&products, &scaled)))
     }
 
@@ -165,13 +166,19 @@ impl Machine<'_> {
         if !ended || self.settled.is_some() || self.is_proved || !self.is_double {
             return Ok(false);
         }
-        if self.start_at(self.problem().beta.try_to_vec()?, columns, training)?.is_break() {
+        let renewed = self.start_at(self.problem().beta.try_to_vec()?, columns, training);
+        if StopReason::from_result(renewed)?.is_some() {
             return Ok(false);
         }
         let tolerance = training.params.tolerance;
         let mut rounding = Rounding::proved(self.problem(), &columns.values);
         if rounding.needs_double(tolerance) {
-            rounding = self.prove_by_values(columns, training)?.unwrap_or(rounding);
+            rounding = match self.prove_by_values(columns, training) {
+                Ok(proved) => proved.unwrap_or(rounding),
+                // The worst case holds too.
+                Err(Error::Stopped(_)) => rounding,
+                Err(error) => return Err(error),
+            };
         }
         self.rounding = Some(rounding);
         let solved = self.survey.violation() <= tolerance;

@@ -23,8 +23,8 @@ use super::super::training::Training;
 use super::grid::Point;
 use super::held_out::{HeldOut, Values};
 use super::work::{Prepared, Work};
-use crate::control::{Monitor, Par, Progress, StopReason};
-use crate::error::Result;
+use crate::context::{Context, StopReason};
+use crate::error::{Error, Result};
 use crate::kernels::{KernelRows, Precision};
 use crate::memory::{self, Arenas, TryCollect, TryToVec, try_vec, try_zero_matrix};
 use std::ops::Range;
@@ -50,8 +50,8 @@ pub(super) struct Chain<'c, 'w> {
     weights: Vec<f64>,
 }
 
-/// What a machine says of the held-out rows for one C.
-struct Said {
+/// The outputs of a machine for the held-out rows of a fold at one C, and the cost of its fit.
+struct FoldResult {
     outputs: Vec<f64>,
     seconds: f64,
     iterations: u64,
@@ -59,9 +59,9 @@ struct Said {
     stop: StopReason,
 }
 
-impl Said {
-    /// Of a machine that does not exist in this fold.
-    fn nothing(count: usize) -> Result<Self> {
+impl FoldResult {
+    /// Returns the result of a machine that does not exist in this fold.
+    fn missing(count: usize) -> Result<Self> {
         let (seconds, iterations, support) = (0.0, 0, 0);
         Ok(Self {
             outputs: try_vec![f64::NAN; count]?,
@@ -125,16 +125,28 @@ impl<'c, 'w> Chain<'c, 'w> {
         } else {
             let held_out = self.held_out(matrix, &source)?;
             let values = Values { matrix, source: &source, held_out: &held_out, memory: self.memory };
-            self.par().map(small.len(), |k| self.along(small[k], &values, Vec::new(), None))?
+            self.work.ctx.map(small.len(), |k| {
+                let mut results = Vec::new();
+                let ended = self.along(small[k], &values, &mut results, None);
+                (results, ended)
+            })?
         };
-        let mut said: Vec<Vec<Said>> = (0..self.machines()).map(|_| Vec::new()).try_collect_vec()?;
-        for (j, of_machine) in small.into_iter().zip(of_small) {
-            said[j] = of_machine?;
+        let mut results: Vec<Vec<FoldResult>> = (0..self.machines()).map(|_| Vec::new()).try_collect_vec()?;
+        let mut stopped = None;
+        for (j, (of_machine, ended)) in small.into_iter().zip(of_small) {
+            results[j] = of_machine;
+            stopped = stopped.or(StopReason::from_result(ended)?);
         }
         if large.is_empty() {
-            return (0..self.costs.len()).try_for_each(|place| self.judge(place, &said));
+            (0..self.costs.len()).try_for_each(|place| self.report(place, &results))?;
         }
-        self.run_machines(&large, matrix, &source, self.memory, said, 0)
+        if let Some(reason) = stopped {
+            return Err(Error::Stopped(reason));
+        }
+        if large.is_empty() {
+            return Ok(());
+        }
+        self.run_machines(&large, matrix, &source, self.memory, results, 0)
     }
 
     fn machines(&self) -> usize {
@@ -164,15 +176,11 @@ impl<'c, 'w> Chain<'c, 'w> {
         rows.iter().map(|&row| cost * self.weights[row]).try_collect_vec()
     }
 
-    fn par(&self) -> Par {
-        self.work.par
-    }
-
     /// Where kernel values come from where there is no matrix, and the exact K_ii.
     fn source(&self) -> Result<KernelRows<'_>> {
         let &Work { sums, .. } = self.work;
         let &Prepared { kernel, values, .. } = self.prepared;
-        KernelRows::for_sums(kernel, self.work.rows, &[], values.precision, sums, Par::Sequential)
+        KernelRows::for_sums(kernel, self.work.rows, &[], values.precision, sums, Context::SEQUENTIAL)
     }
 
     fn held_out<'s, K: KernelValue>(
@@ -185,7 +193,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 let train: Vec<usize> = self.train.iter().flatten().copied().try_collect_vec()?;
                 HeldOut::gather(matrix, self.work.plan.order.len(), &train, &self.test)
             }
-            None => HeldOut::computed(source, &self.rows_of(&self.test)?, self.par()),
+            None => HeldOut::computed(source, &self.rows_of(&self.test)?, self.work.ctx),
         }
     }
 
@@ -195,40 +203,44 @@ impl<'c, 'w> Chain<'c, 'w> {
         costs[self.costs[place]] / costs[self.costs[place - 1]]
     }
 
-    /// Shows what the machines say for the C at a place of the chain, once all of them have come so far.
-    fn judge(&self, place: usize, said: &[Vec<Said>]) -> Result<()> {
+    /// Passes the results for the C at a place of the chain to the callback, once there are those of all machines.
+    fn report(&self, place: usize, results: &[Vec<FoldResult>]) -> Result<()> {
         let cost = self.costs[place];
-        let said: Vec<&Said> = said.iter().filter_map(|said| said.get(place)).try_collect_vec()?;
-        if said.len() < self.machines() {
+        let of_place: Vec<&FoldResult> =
+            results.iter().filter_map(|results| results.get(place)).try_collect_vec()?;
+        if of_place.len() < self.machines() {
             return Ok(());
         }
-        let mut outputs = try_zero_matrix("a matrix of results", (self.test.len(), said.len()))?;
-        for (j, said) in said.iter().enumerate() {
-            outputs.column_mut(j).iter_mut().zip(&said.outputs).for_each(|(to, from)| *to = *from);
+        let mut outputs = try_zero_matrix("a matrix of results", (self.test.len(), of_place.len()))?;
+        for (j, result) in of_place.iter().enumerate() {
+            outputs.column_mut(j).iter_mut().zip(&result.outputs).for_each(|(to, from)| *to = *from);
         }
         let point = Point {
             kernel: self.prepared.index,
             cost,
             fold: self.fold,
-            seconds: said.iter().map(|said| said.seconds).sum(),
-            iterations: said.iter().map(|said| said.iterations).sum(),
-            support: said.iter().map(|said| said.support).sum(),
-            stop: said.iter().fold(StopReason::Converged, |stop, said| worse(stop, said.stop)),
+            seconds: of_place.iter().map(|result| result.seconds).sum(),
+            iterations: of_place.iter().map(|result| result.iterations).sum(),
+            support: of_place.iter().map(|result| result.support).sum(),
+            stop: of_place.iter().fold(StopReason::Converged, |stop, result| worse(stop, result.stop)),
         };
-        self.work.told.done.fetch_add(1, Ordering::Relaxed);
-        self.work.judge.judge(point, outputs);
+        self.work.progress.done.fetch_add(1, Ordering::Relaxed);
+        self.work.callback.call(point, outputs);
         Ok(())
     }
 
-    /// A small machine for one C after the other, as far as the monitor lets it: from the first that it has said nothing
-    /// of, which begins at the coefficients of `start`.
+    /// Fits a small machine for one C after another and appends its results: from the first C without one, which starts
+    /// from the coefficients `start_at`.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which there are the results up to the last C that was completed.
     fn along<K: KernelValue>(
         &self,
         machine: usize,
         values: &Values<'_, '_, K>,
-        mut said: Vec<Said>,
+        results: &mut Vec<FoldResult>,
         mut start_at: Option<Vec<f64>>,
-    ) -> Result<Vec<Said>> {
+    ) -> Result<()> {
         let &Values { source, held_out, memory, .. } = values;
         let (plan, params) = (self.work.plan, self.work.params);
         let positions = self.members(machine)?;
@@ -237,17 +249,15 @@ impl<'c, 'w> Chain<'c, 'w> {
         let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
         let mut block: Option<Subproblem<K>> = None;
         let mut last: Option<DualProblem> = None;
-        let look = || self.work.told.tick(&Progress::of("search", 0, 0));
-        for (place, &cost) in self.costs.iter().enumerate().skip(said.len()) {
-            // Hundreds of machines may each be too short to look.
-            if look().is_break() {
-                break;
-            }
+        let check = || self.work.ctx.check("search", 0, 0);
+        for (place, &cost) in self.costs.iter().enumerate().skip(results.len()) {
+            // Hundreds of machines may each be too short for a check.
+            check()?;
             let start = Instant::now();
             let Some(mut problem) =
                 plan.problem(machine, &rows, &self.upper(&rows, cost)?, diagonal.try_to_vec()?)?
             else {
-                said.push(Said::nothing(self.test.len())?);
+                results.push(FoldResult::missing(self.test.len())?);
                 continue;
             };
             if let Some(beta) = start_at.take() {
@@ -255,14 +265,14 @@ impl<'c, 'w> Chain<'c, 'w> {
                 let of: Vec<usize> = used.iter().map(|&v| rows[v]).try_collect_vec()?;
                 let weights: Vec<f64> = used.iter().map(|&v| beta[v]).try_collect_vec()?;
                 let mut products = try_vec![0.0; rows.len()]?;
-                let columns = source.with_columns(&rows, Par::Sequential)?;
-                columns.add_product(&of, &weights, &mut products, Par::Sequential)?;
+                let columns = source.with_columns(&rows, Context::SEQUENTIAL)?;
+                columns.add_product(&of, &weights, &mut products, Context::SEQUENTIAL)?;
                 problem.start_from(&beta, Some(&products));
             } else if let Some(last) = &last {
-                if last.is_settled() && said[place - 1].stop == StopReason::Converged {
-                    let Said { ref outputs, support, stop, .. } = said[place - 1];
+                if last.is_settled() && results[place - 1].stop == StopReason::Converged {
+                    let FoldResult { ref outputs, support, stop, .. } = results[place - 1];
                     let outputs = outputs.try_to_vec()?;
-                    said.push(Said { outputs, seconds: 0.0, iterations: 0, support, stop });
+                    results.push(FoldResult { outputs, seconds: 0.0, iterations: 0, support, stop });
                     continue;
                 }
                 problem.follow(last, self.ratio(place))?;
@@ -282,23 +292,23 @@ impl<'c, 'w> Chain<'c, 'w> {
             };
             let max_steps = params.max_iterations.unwrap_or(u64::MAX);
             let goal = Goal { tolerance: params.tolerance, max_steps };
-            let (steps, stopped) = block.solve_watched(goal, self.par(), look)?;
-            if let Some(StopReason::Interrupted | StopReason::MaxTime) = stopped {
-                break;
+            let (steps, stopped) = block.solve_watched(goal, self.work.ctx, check)?;
+            if let Some(reason @ (StopReason::Interrupted | StopReason::MaxTime)) = stopped {
+                return Err(Error::Stopped(reason));
             }
             (problem.beta, problem.gradient) = block.state();
             if K::PRECISION == Precision::Single && steps < max_steps {
                 let values = &self.prepared.values;
-                let rounding = Rounding::measured(&problem, &rows, values, source, Par::Sequential)?;
+                let rounding = Rounding::measured(&problem, &rows, values, source, Context::SEQUENTIAL)?;
                 let is_early = stopped == Some(StopReason::Stalled)
                     && is_hopeless::<K>(&problem.beta, &problem.diagonal, params.tolerance);
                 if is_early || rounding.needs_double(params.tolerance) {
-                    let source = source.in_double(&[], Par::Sequential)?;
+                    let source = source.in_double(&[], Context::SEQUENTIAL)?;
                     let held_out = self.held_out(None, &source)?;
                     let memory = &Arenas::default();
                     let values = Values::<f64> { matrix: None, source: &source, held_out: &held_out, memory };
                     let beta = if is_early { restart(&problem)? } else { problem.beta };
-                    return self.along(machine, &values, said, Some(beta));
+                    return self.along(machine, &values, results, Some(beta));
                 }
             }
             let used: Vec<usize> = (0..rows.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
@@ -306,7 +316,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
             let (b, _) = intercept(&problem);
             let outputs =
-                held_out.outputs(&of(&positions)?, &of(&rows)?, &coefficients, b, Par::Sequential)?;
+                held_out.outputs(&of(&positions)?, &of(&rows)?, &coefficients, b, Context::SEQUENTIAL)?;
             let ended = if problem.survey().violation() <= params.tolerance {
                 StopReason::Converged
             } else if steps >= max_steps {
@@ -314,7 +324,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             } else {
                 StopReason::Stalled
             };
-            said.push(Said {
+            results.push(FoldResult {
                 outputs,
                 seconds: start.elapsed().as_secs_f64(),
                 iterations: steps,
@@ -326,26 +336,26 @@ impl<'c, 'w> Chain<'c, 'w> {
         if let Some(block) = block {
             block.finish(memory);
         }
-        Ok(said)
+        Ok(())
     }
 
-    /// Large machines, all of a fit in step, from a place of the chain on, beside what the small ones have said.
+    /// Large machines, all of a fit in step, from a place of the chain on, with the results of the small ones.
     fn run_machines<K: KernelValue>(
         &self,
         large: &[usize],
         matrix: Option<&KernelMatrix<K>>,
         source: &KernelRows<'_>,
         memory: &Arenas<K>,
-        mut said: Vec<Vec<Said>>,
+        mut results: Vec<Vec<FoldResult>>,
         from: usize,
     ) -> Result<()> {
-        let &Work { params, plan, sums, told, par, .. } = self.work;
+        let &Work { params, plan, sums, ctx, .. } = self.work;
         let &Prepared { kernel, values, .. } = self.prepared;
         let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
         let rows = self.work.rows.reborrow();
         // As many chains as there are threads have caches at the same time.
-        let params = &SvmParams { cache_bytes: params.cache_bytes / par.threads().max(1), ..params.clone() };
-        let training = Training { kernel, rows, params, monitor: told, par, sums };
+        let params = &SvmParams { cache_bytes: params.cache_bytes / ctx.threads().max(1), ..params.clone() };
+        let training = Training { kernel, rows, params, ctx, sums };
         let (order, sizes): (Vec<usize>, Vec<usize>) = match matrix {
             Some(_) => (plan.order.try_to_vec()?, plan.sizes.try_to_vec()?),
             None => (
@@ -388,24 +398,23 @@ impl<'c, 'w> Chain<'c, 'w> {
                 }
             }
             solve_in(&mut machines, &mut columns, &training, memory)?;
-            let is_stopped = |machine: &Machine<'_>| {
-                matches!(machine.stop, Some(StopReason::Interrupted | StopReason::MaxTime))
-            };
-            if machines.iter().any(is_stopped) {
-                return Ok(());
+            for machine in &machines {
+                if let Some(reason @ (StopReason::Interrupted | StopReason::MaxTime)) = machine.stop {
+                    return Err(Error::Stopped(reason));
+                }
             }
             let needs_double = |machine: &Machine<'_>| machine.needs_double(params.tolerance);
             if K::PRECISION == Precision::Single && machines.iter().any(needs_double) {
-                let source = source.in_double(&[], par)?;
+                let source = source.in_double(&[], ctx)?;
                 let memory = &Arenas::default();
-                return self.run_machines::<f64>(large, None, &source, memory, said, place);
+                return self.run_machines::<f64>(large, None, &source, memory, results, place);
             }
             for &j in large {
-                said[j].push(Said::nothing(self.test.len())?);
+                results[j].push(FoldResult::missing(self.test.len())?);
             }
             for (machine, seat) in machines.iter().zip(&seats) {
                 let (b, _, certificate) = machine.outcome()?;
-                said[seat.machine][place] = Said {
+                results[seat.machine][place] = FoldResult {
                     outputs: match &held_out {
                         None => {
                             let problem = machine.problem();
@@ -414,7 +423,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                                 .map(|&v| problem.gradient[v] - problem.linear[v] + b)
                                 .try_collect_vec()?
                         }
-                        Some(held_out) => seat.outputs(held_out, machine.problem(), &columns, b, par)?,
+                        Some(held_out) => seat.outputs(held_out, machine.problem(), &columns, b, ctx)?,
                     },
                     seconds: start.elapsed().as_secs_f64() / machines.len() as f64,
                     iterations: certificate.iterations,
@@ -422,7 +431,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     stop: certificate.stop,
                 };
             }
-            self.judge(place, &said)?;
+            self.report(place, &results)?;
         }
         Ok(())
     }
@@ -488,12 +497,12 @@ impl Seat {
         problem: &DualProblem,
         columns: &Columns<'_, K>,
         b: f64,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
         let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
         let positions: Vec<usize> = used.iter().map(|&v| self.positions[v]).try_collect_vec()?;
         let rows: Vec<usize> = positions.iter().map(|&position| columns.order[position]).try_collect_vec()?;
         let coefficients: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
-        held_out.outputs(&positions, &rows, &coefficients, b, par)
+        held_out.outputs(&positions, &rows, &coefficients, b, ctx)
     }
 }

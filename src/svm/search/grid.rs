@@ -1,12 +1,12 @@
-//! What is searched: kernels, costs and folds; and who is told what comes of it.
+//! The search space: kernels, costs and folds; and the callback that receives the results.
 
-use crate::control::StopReason;
+use crate::context::StopReason;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::KernelFunction;
 use ndarray::{Array2, ArrayView2};
 
-/// Rows to learn from, and rows to be judged by.
+/// Rows to learn from, and held-out rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Fold<'a> {
     /// Rows of the fit.
@@ -49,11 +49,11 @@ pub struct Point {
     pub stop: StopReason,
 }
 
-/// Who is told the outputs of every fit.
-pub trait Judge: Sync {
+/// Receives the outputs of every fit.
+pub trait ResultCallback: Sync {
     /// Outputs (test rows of the fold, machines), not numbers for a machine whose rows in the fold are all alike. Called
     /// from any thread, one fit after the other of a chain.
-    fn judge(&self, point: Point, outputs: Array2<f64>);
+    fn call(&self, point: Point, outputs: Array2<f64>);
 }
 
 /// Checks a grid beside its rows.

@@ -6,7 +6,7 @@
 use super::super::matrix::KernelMatrix;
 use super::super::precision::KernelValue;
 use super::super::subproblem::write_block;
-use crate::control::Par;
+use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{self, Arenas, TryCollect, try_vec};
@@ -32,7 +32,7 @@ impl<K: KernelValue> Values<'_, '_, K> {
         slots: &[usize],
     ) -> Result<()> {
         let Some(matrix) = self.matrix else {
-            return write_block(self.source, rows, kernel, stride, slots, Par::Sequential);
+            return write_block(self.source, rows, kernel, stride, slots, Context::SEQUENTIAL);
         };
         let columns = Indices::new(positions)?;
         for (&position, &slot) in positions.iter().zip(slots) {
@@ -72,8 +72,8 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
     }
 
     /// Computed when they are asked for; `test` are rows.
-    pub(super) fn computed(source: &KernelRows<'a>, test: &[usize], par: Par) -> Result<Self> {
-        Ok(Self::Source { source: Box::new(source.with_columns(test, par)?), count: test.len() })
+    pub(super) fn computed(source: &KernelRows<'a>, test: &[usize], ctx: Context<'_>) -> Result<Self> {
+        Ok(Self::Source { source: Box::new(source.with_columns(test, ctx)?), count: test.len() })
     }
 
     /// b + sum over the vectors, whose positions and rows are given.
@@ -83,7 +83,7 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
         rows: &[usize],
         coefficients: &[f64],
         b: f64,
-        par: Par,
+        ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
         match self {
             Self::Values { values, lines, count } => {
@@ -95,7 +95,7 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
             }
             Self::Source { source, count } => {
                 let mut out = try_vec![b; *count]?;
-                source.add_product(rows, coefficients, &mut out, par)?;
+                source.add_product(rows, coefficients, &mut out, ctx)?;
                 Ok(out)
             }
         }

@@ -8,40 +8,38 @@ use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::training::Training;
 use super::chain::{Chain, WHOLE};
-use super::grid::{Grid, Judge, check};
-use super::task::{Plan, Searched};
-use super::work::{Prepared, Told, Work};
-use crate::control::{Monitor, Par, StopReason};
+use super::grid::{Grid, ResultCallback, check};
+use super::task::{Plan, SearchTask};
+use super::work::{Prepared, SearchProgress, Work};
+use crate::context::{Context, StopReason};
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{Arenas, TryCollect, try_with_capacity};
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
 /// Bytes of kernel matrices at the same time, where one alone does not take more.
 const TOGETHER: usize = 1 << 28;
 
-/// Fits every point of the grid that is wanted on every fold, and shows the judge what the machines say of the held-out
-/// rows. Returns why it stopped early, if it did: the judge has then seen a part of the fits.
+/// Fits every point of the grid that is wanted on every fold, and passes the outputs for the held-out rows to the
+/// callback. Returns why it stopped early, if it did: the callback has then received a part of the fits.
 ///
 /// # Errors
 /// [`Error::Shape`] and [`Error::Param`] as those of single fits, and for costs that do not rise or folds that name
 /// rows which there are not.
 pub fn search(
     rows: Rows<'_>,
-    searched: &Searched<'_>,
+    searched: &SearchTask<'_>,
     grid: &Grid<'_>,
     params: &SvmParams,
-    judge: &dyn Judge,
-    monitor: &dyn Monitor,
-    par: Par,
+    callback: &dyn ResultCallback,
+    ctx: Context<'_>,
 ) -> Result<Option<StopReason>> {
     check(rows, grid)?;
     let asked = (0..grid.kernels.len()).filter(|&k| grid.wanted.row(k).iter().any(|wanted| *wanted));
     let asked: Vec<usize> = asked.try_collect_vec()?;
     let total = grid.wanted.iter().filter(|wanted| **wanted).count() * grid.folds.len();
-    let told = Told { monitor, done: AtomicUsize::new(0), total, stopped: OnceLock::new() };
+    let progress = SearchProgress { monitor: ctx.monitor(), done: AtomicUsize::new(0), total };
     let plan = Plan::new(searched.reborrow(), rows.rows())?;
     let sums = searched.sums();
     // The views of a grid do not shorten their lifetimes by themselves.
@@ -55,23 +53,14 @@ pub fn search(
         plan: &plan,
         learned,
         grid,
-        judge,
-        told: &told,
+        callback,
+        progress: &progress,
         sums,
-        par,
+        ctx: ctx.with_monitor(&progress),
         memory,
     };
     let room = work.matrices();
-    for window in asked.chunks(room.max(1)) {
-        match work.run(window, room > 0) {
-            Err(Error::Cancelled) if told.stopped.get().is_some() => {}
-            other => other?,
-        }
-        if told.stopped.get().is_some() {
-            break;
-        }
-    }
-    Ok(told.stopped.get().copied())
+    StopReason::from_result(asked.chunks(room.max(1)).try_for_each(|window| work.run(window, room > 0)))
 }
 
 impl Work<'_> {
@@ -90,20 +79,20 @@ impl Work<'_> {
 
     /// The chains of some kernels.
     fn run(&self, kernels: &[usize], with_matrices: bool) -> Result<()> {
-        let &Self { params, par, sums, told, .. } = self;
+        let &Self { params, ctx, sums, .. } = self;
         let memory = &self.memory;
         let largest = self.grid.costs.last().copied().unwrap_or(1.0);
         let weights = self.plan.weights(largest)?;
         let mut prepared = try_with_capacity("kernel matrices of the search", kernels.len())?;
         for &k in kernels {
             let kernel = self.grid.kernels[k];
-            let training = Training { kernel, rows: self.rows.reborrow(), params, monitor: told, par, sums };
+            let training = Training { kernel, rows: self.rows.reborrow(), params, ctx, sums };
             let values = training.check(&weights)?;
             let order = &self.plan.order;
             let matrix = if with_matrices {
-                let source = KernelRows::for_sums(kernel, self.rows, order, values.precision, sums, par)?;
+                let source = KernelRows::for_sums(kernel, self.rows, order, values.precision, sums, ctx)?;
                 let depth = depth(kernel, self.rows);
-                Some(KernelMatrix::compute(&source, order, &self.learned, depth, memory, told, par)?)
+                Some(KernelMatrix::compute(&source, order, &self.learned, depth, memory, ctx)?)
             } else {
                 None
             };
@@ -111,7 +100,7 @@ impl Work<'_> {
         }
         let chains = kernels.len() * self.grid.folds.len();
         let mut chains: Vec<usize> = (0..chains).try_collect_vec()?;
-        par.try_for_each_chunk(&mut chains, 1, |_, chain| {
+        ctx.try_for_each_chunk(&mut chains, 1, |_, chain| {
             let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
             Chain::new(self, &prepared[kernel], fold, memory)?.run()
         })?;

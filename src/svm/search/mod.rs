@@ -21,7 +21,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `job` | the search: which kernels are at work together, and their chains |
-//! | `grid` | what is searched, and who is told |
+//! | `grid` | the search space, and the callback that receives the results |
 //! | `work` | what all chains have in common |
 //! | `task` | what is learned: the machines of a fit, their rows and problems |
 //! | `held_out` | outputs for the rows that are held out |
@@ -36,6 +36,6 @@ mod job;
 mod task;
 mod work;
 
-pub use grid::{Fold, Grid, Judge, Point};
+pub use grid::{Fold, Grid, Point, ResultCallback};
 pub use job::search;
-pub use task::Searched;
+pub use task::SearchTask;

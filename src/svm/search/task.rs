@@ -13,23 +13,23 @@ use std::borrow::Cow;
 /// What a search fits at every point of its grid; upper bounds are weights of the rows, which C multiplies. Starts are
 /// not looked at.
 #[derive(Debug, Clone, Copy)]
-pub enum Searched<'a> {
+pub enum SearchTask<'a> {
     /// A classifier.
     Classes(Classification<'a>),
     /// A regression.
     Numbers(Regression<'a>),
 }
 
-impl<'a> Searched<'a> {
+impl<'a> SearchTask<'a> {
     /// The same for a shorter time, without starts.
-    pub(super) fn reborrow<'b>(&self) -> Searched<'b>
+    pub(super) fn reborrow<'b>(&self) -> SearchTask<'b>
     where
         'a: 'b,
     {
         match *self {
             Self::Classes(Classification { labels, classes, upper, coding, loss, fit_intercept, .. }) => {
                 let start = None;
-                Searched::Classes(Classification {
+                SearchTask::Classes(Classification {
                     labels,
                     classes,
                     upper,
@@ -40,7 +40,7 @@ impl<'a> Searched<'a> {
                 })
             }
             Self::Numbers(Regression { targets, upper, loss, .. }) => {
-                Searched::Numbers(Regression { targets, upper, loss, start: None })
+                SearchTask::Numbers(Regression { targets, upper, loss, start: None })
             }
         }
     }
@@ -63,7 +63,7 @@ impl<'a> Searched<'a> {
 
 /// The machines of every fit.
 pub(super) struct Plan<'a> {
-    searched: Searched<'a>,
+    searched: SearchTask<'a>,
     code: Option<Cow<'a, CodeMatrix>>,
     /// Training row at each position; the rows of a segment are consecutive.
     pub(super) order: Vec<usize>,
@@ -78,10 +78,10 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// Those of a fit to all rows, and [`Error::Param`] for the nu machines, whose parameter is not C.
-    pub(super) fn new(searched: Searched<'a>, rows: usize) -> Result<Self> {
+    pub(super) fn new(searched: SearchTask<'a>, rows: usize) -> Result<Self> {
         Error::check_len("upper bounds", rows, searched.weights().len())?;
         match searched {
-            Searched::Classes(task) => {
+            SearchTask::Classes(task) => {
                 if matches!(task.loss, ClassifierLoss::Nu(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
@@ -94,7 +94,7 @@ impl<'a> Plan<'a> {
                 let (code, of_machine) = (Some(code), segments.of_machine);
                 Ok(Self { searched, code, order, sizes, of_machine })
             }
-            Searched::Numbers(task) => {
+            SearchTask::Numbers(task) => {
                 if matches!(task.loss, RegressionLoss::Nu(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
@@ -134,12 +134,12 @@ impl<'a> Plan<'a> {
         diagonal: Vec<f64>,
     ) -> Result<Option<DualProblem>> {
         match (&self.searched, &self.code) {
-            (Searched::Classes(task), Some(code)) => {
+            (SearchTask::Classes(task), Some(code)) => {
                 let problem = classifier::problem(task, code, machine, (rows, upper), diagonal)?;
                 let both = problem.upper.iter().any(|u| *u > 0.0) && problem.lower.iter().any(|l| *l < 0.0);
                 Ok(both.then_some(problem))
             }
-            (Searched::Numbers(Regression { targets, loss, .. }), _) => {
+            (SearchTask::Numbers(Regression { targets, loss, .. }), _) => {
                 let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).try_collect_vec()?;
                 let problem = match *loss {
                     RegressionLoss::Epsilon(epsilon) => {

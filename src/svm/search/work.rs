@@ -3,14 +3,13 @@
 use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::precision::Values;
-use super::grid::{Grid, Judge};
+use super::grid::{Grid, ResultCallback};
 use super::task::Plan;
-use crate::control::{Monitor, Par, Progress, StopReason};
+use crate::context::{Context, Monitor, Progress, StopReason};
 use crate::data::Rows;
 use crate::kernels::{KernelFunction, Sums};
 use crate::memory::Arenas;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all chains have in common.
@@ -21,10 +20,11 @@ pub(super) struct Work<'w> {
     /// Positions of the rows that some fold learns from, rising.
     pub(super) learned: Vec<usize>,
     pub(super) grid: Grid<'w>,
-    pub(super) judge: &'w dyn Judge,
-    pub(super) told: &'w Told<'w>,
+    pub(super) callback: &'w dyn ResultCallback,
+    pub(super) progress: &'w SearchProgress<'w>,
     pub(super) sums: Sums,
-    pub(super) par: Par,
+    /// The context whose monitor is `progress`.
+    pub(super) ctx: Context<'w>,
     /// Matrices are used again: the first touch of their pages costs as much as their values.
     pub(super) memory: Arenas,
 }
@@ -37,21 +37,17 @@ pub(super) struct Prepared<'w> {
     pub(super) matrix: Option<KernelMatrix<f32>>,
 }
 
-/// Tells how many fits are done, whatever a solver within has to tell.
-pub(super) struct Told<'w> {
+/// Reports the number of completed fits in place of the progress of the solvers.
+pub(super) struct SearchProgress<'w> {
     pub(super) monitor: &'w dyn Monitor,
+    /// Number of completed fits.
     pub(super) done: AtomicUsize,
     pub(super) total: usize,
-    pub(super) stopped: OnceLock<StopReason>,
 }
 
-impl Monitor for Told<'_> {
+impl Monitor for SearchProgress<'_> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         let done = self.done.load(Ordering::Relaxed);
-        let told = Progress { steps: progress.steps, ..Progress::of("search", done, self.total) };
-        match self.stopped.get() {
-            Some(&reason) => ControlFlow::Break(reason),
-            None => self.monitor.tick(&told).map_break(|reason| *self.stopped.get_or_init(|| reason)),
-        }
+        self.monitor.tick(&Progress { steps: progress.steps, ..Progress::new("search", done, self.total) })
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use ndarray::{Array2, arr2};
 use proptest::prelude::*;
-use svmarrow::control::Silent;
+use svmarrow::context::Context;
 use svmarrow::data::OwnedRows;
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, LibsvmModel, SvmType};
@@ -117,22 +117,31 @@ fn models_of_svm_train_are_read_and_written_back() {
     ] {
         for kernel in kernels {
             run("svm-train", &format!("-q {options} {kernel}"), &[data, &model]);
-            let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, &Silent).unwrap();
+            let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, Context::default()).unwrap();
             assert_eq!((read.expansion.intercepts.len(), read.had_probability), (outputs, probability));
-            let rows = svmlight::read(data, &ReadOptions::default(), &Silent).unwrap();
+            let rows = svmlight::read(data, &ReadOptions::default(), Context::default()).unwrap();
             let expected = svm_predict(&scratch, data, &model);
             assert_close(&predict_read(&read, &dense(rows.rows.view())), &expected);
 
             let LibsvmModel { svm_type, expansion, labels, class_counts, .. } = &read;
-            libsvm_model::write(&again, *svm_type, &expansion.view(), labels, class_counts, &Silent).unwrap();
-            let mut back = libsvm_model::read(&again, Some(4), IndexBase::Auto, &Silent).unwrap();
+            libsvm_model::write(
+                &again,
+                *svm_type,
+                &expansion.view(),
+                labels,
+                class_counts,
+                Context::default(),
+            )
+            .unwrap();
+            let mut back = libsvm_model::read(&again, Some(4), IndexBase::Auto, Context::default()).unwrap();
             back.had_probability = probability;
             assert_eq!(back, read, "{options} {kernel}");
             assert_eq!(svm_predict(&scratch, data, &again), expected, "{options} {kernel}");
 
             // Without the counts the signs tell the classes; the order within the file may change, not the model.
-            libsvm_model::write(&again, *svm_type, &expansion.view(), labels, &[], &Silent).unwrap();
-            let back = libsvm_model::read(&again, Some(4), IndexBase::Auto, &Silent).unwrap();
+            libsvm_model::write(&again, *svm_type, &expansion.view(), labels, &[], Context::default())
+                .unwrap();
+            let back = libsvm_model::read(&again, Some(4), IndexBase::Auto, Context::default()).unwrap();
             assert_eq!(back.expansion.view().len(), expansion.view().len());
             assert_close(&svm_predict(&scratch, data, &again), &expected);
         }
@@ -161,7 +170,7 @@ fn a_precomputed_kernel_of_svm_train() {
     let data = scratch.file("gram", text);
     let (model, again) = (scratch.path("model"), scratch.path("again"));
     run("svm-train", "-q -t 4 -c 2", &[&data, &model]);
-    let read = libsvm_model::read(&model, Some(150), IndexBase::Auto, &Silent).unwrap();
+    let read = libsvm_model::read(&model, Some(150), IndexBase::Auto, Context::default()).unwrap();
     let expected = svm_predict(&scratch, &data, &model);
     assert_close(&predict_read(&read, &gram), &expected);
     libsvm_model::write(
@@ -170,13 +179,13 @@ fn a_precomputed_kernel_of_svm_train() {
         &read.expansion.view(),
         &read.labels,
         &read.class_counts,
-        &Silent,
+        Context::default(),
     )
     .unwrap();
-    assert_eq!(libsvm_model::read(&again, None, IndexBase::Auto, &Silent).unwrap(), read);
+    assert_eq!(libsvm_model::read(&again, None, IndexBase::Auto, Context::default()).unwrap(), read);
     assert_eq!(svm_predict(&scratch, &data, &again), expected);
     assert!(
-        libsvm_model::read(&model, Some(100), IndexBase::Auto, &Silent)
+        libsvm_model::read(&model, Some(100), IndexBase::Auto, Context::default())
             .unwrap_err()
             .to_string()
             .contains("training row")
@@ -222,8 +231,9 @@ fn compressed_models_keep_their_outputs() {
     {
         let expansion = joint(k, m, kernels[case % 4], filled);
         let labels: Vec<i32> = (0..k as i32).map(|c| 7 - 3 * c).collect();
-        libsvm_model::write(&model, SvmType::CSvc, &expansion.view(), &labels, &[], &Silent).unwrap();
-        let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, &Silent).unwrap();
+        libsvm_model::write(&model, SvmType::CSvc, &expansion.view(), &labels, &[], Context::default())
+            .unwrap();
+        let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, Context::default()).unwrap();
         assert_eq!((&read.labels, read.expansion.kernel), (&labels, expansion.kernel));
         assert!(read.expansion.view().len() <= m * (k - 1), "more than k - 1 copies of a vector");
 
@@ -263,8 +273,9 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
     ]);
     let vectors = Array2::from_shape_vec((5, 1), vec![1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().into();
     let expansion = KernelExpansion::new(Kernel::Linear, vectors, coefficients, vec![0.0; 6]).unwrap();
-    libsvm_model::write(&path, SvmType::CSvc, &expansion.view(), &[1, 2, 3, 4], &[], &Silent).unwrap();
-    let read = libsvm_model::read(&path, None, IndexBase::Auto, &Silent).unwrap();
+    libsvm_model::write(&path, SvmType::CSvc, &expansion.view(), &[1, 2, 3, 4], &[], Context::default())
+        .unwrap();
+    let read = libsvm_model::read(&path, None, IndexBase::Auto, Context::default()).unwrap();
     let mut listed: Vec<f64> = dense(read.expansion.vectors.view()).concat();
     listed.sort_by(f64::total_cmp);
     assert_eq!(listed, [1.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0]);
@@ -281,7 +292,7 @@ fn what_libsvm_cannot_hold_is_refused() {
     let write = |kernel, cols, q: usize, svm_type, labels: &[i32], counts: &[usize]| {
         let expansion =
             KernelExpansion::new(kernel, vectors(cols), Array2::ones((1, q)), vec![0.0; q]).unwrap();
-        libsvm_model::write(&path, svm_type, &expansion.view(), labels, counts, &Silent)
+        libsvm_model::write(&path, svm_type, &expansion.view(), labels, counts, Context::default())
             .unwrap_err()
             .to_string()
     };

@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView2, arr2, s};
 use proptest::prelude::*;
 use serde_json::json;
 use svmarrow::Error;
-use svmarrow::control::Silent;
+use svmarrow::context::Context;
 use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, SvmType};
@@ -69,7 +69,7 @@ fn read(bytes: &[u8]) -> svmarrow::Result<KernelExpansion> {
 fn bytes_of<'a>(expansion: &ExpansionView<'a>, extra: &'a str) -> Vec<u8> {
     let scratch = Scratch::new();
     let path = scratch.path("model.safetensors");
-    model_file::write(&path, &Contents::of(expansion, extra), &Silent).unwrap();
+    model_file::write(&path, &Contents::of(expansion, extra), Context::default()).unwrap();
     std::fs::read(&path).unwrap()
 }
 
@@ -79,9 +79,9 @@ fn model_files_come_back_bit_for_bit() {
     let path = scratch.path("model.safetensors");
     let extra = "{\"class\": \"é\u{0}\\\"\", 170141183460469231731687303715884105728]";
     for expansion in expansions() {
-        model_file::write(&path, &Contents::of(&expansion.view(), extra), &Silent).unwrap();
+        model_file::write(&path, &Contents::of(&expansion.view(), extra), Context::default()).unwrap();
         let first = std::fs::read(&path).unwrap();
-        let back = model_file::read(&path, &Silent).unwrap();
+        let back = model_file::read(&path, Context::default()).unwrap();
         assert!(back.arrays.is_empty());
         assert_eq!(back.extra, extra);
         let back = &back.expansions[""];
@@ -113,8 +113,8 @@ fn several_expansions_and_arrays_come_back() {
         ]),
         extra: "text",
     };
-    model_file::write(&path, &contents, &Silent).unwrap();
-    let back = model_file::read(&path, &Silent).unwrap();
+    model_file::write(&path, &contents, Context::default()).unwrap();
+    let back = model_file::read(&path, Context::default()).unwrap();
     assert_eq!((&back.expansions[""], &back.expansions["a.b"]), (first, sparse));
     assert_eq!((&back.arrays, back.expansions.len()), (&contents.arrays, 2));
     let bytes = std::fs::read(&path).unwrap();
@@ -131,7 +131,7 @@ fn several_expansions_and_arrays_come_back() {
     ] {
         let mut contents = contents.clone();
         contents.arrays.insert(name.into(), array);
-        let message = model_file::write(&path, &contents, &Silent).unwrap_err().to_string();
+        let message = model_file::write(&path, &contents, Context::default()).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "what fails leaves the old file");
@@ -388,12 +388,12 @@ fn other_files_are_not_models() {
         (b"\x03\x00\x00\x00\x00\x00\x00\x00{\xff}", "not JSON"),
     ] {
         let path = scratch.file("other", bytes);
-        let error = model_file::read(&path, &Silent).unwrap_err();
+        let error = model_file::read(&path, Context::default()).unwrap_err();
         assert!(matches!(error, Error::Format { .. }) && error.to_string().contains(part), "{error}");
     }
-    assert!(matches!(model_file::read(&scratch.path("absent"), &Silent), Err(Error::Io { .. })));
+    assert!(matches!(model_file::read(&scratch.path("absent"), Context::default()), Err(Error::Io { .. })));
     assert!(matches!(
-        model_file::read(Path::new("/"), &Silent),
+        model_file::read(Path::new("/"), Context::default()),
         Err(Error::Io { .. } | Error::Format { .. })
     ));
 }
@@ -414,8 +414,10 @@ fn a_model_that_is_not_sound_is_not_written() {
             coefficients: coefficients.view(),
             intercepts: &[0.0],
         };
-        assert!(model_file::write(&path, &Contents::of(&view, ""), &Silent).is_err());
-        assert!(libsvm_model::write(&path, SvmType::EpsilonSvr, &view, &[], &[], &Silent).is_err());
+        assert!(model_file::write(&path, &Contents::of(&view, ""), Context::default()).is_err());
+        assert!(
+            libsvm_model::write(&path, SvmType::EpsilonSvr, &view, &[], &[], Context::default()).is_err()
+        );
     }
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array2;
-use svmarrow::control::{Monitor, Progress, StopReason};
+use svmarrow::context::{Context, Monitor, Progress, StopReason};
 use svmarrow::expansion::KernelExpansion;
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self, Contents};
@@ -32,7 +32,7 @@ impl Monitor for StopAt {
     }
 }
 
-type Task<'a> = Box<dyn Fn(&Path, &dyn Monitor) -> Result<()> + 'a>;
+type Task<'a> = Box<dyn Fn(&Path, Context<'_>) -> Result<()> + 'a>;
 
 #[test]
 fn files_are_read_and_written_under_the_monitors_eye() {
@@ -43,29 +43,32 @@ fn files_are_read_and_written_under_the_monitors_eye() {
     let model = KernelExpansion::new(Kernel::Linear, values.into(), coefficients, vec![0.0]).unwrap();
     let view = model.view();
     let write: [Task<'_>; 3] = [
-        Box::new(|path, monitor| safetensors::write(path, &Contents::of(&view, ""), monitor)),
-        Box::new(|path, monitor| libsvm_model::write(path, SvmType::EpsilonSvr, &view, &[], &[], monitor)),
-        Box::new(|path, monitor| svmlight::write(path, view.vectors.reborrow(), &targets, monitor)),
+        Box::new(|path, ctx| safetensors::write(path, &Contents::of(&view, ""), ctx)),
+        Box::new(|path, ctx| libsvm_model::write(path, SvmType::EpsilonSvr, &view, &[], &[], ctx)),
+        Box::new(|path, ctx| svmlight::write(path, view.vectors.reborrow(), &targets, ctx)),
     ];
     let read: [Task<'_>; 3] = [
-        Box::new(|path, monitor| safetensors::read(path, monitor).map(drop)),
-        Box::new(|path, monitor| libsvm_model::read(path, None, IndexBase::Auto, monitor).map(drop)),
-        Box::new(|path, monitor| svmlight::read(path, &ReadOptions::default(), monitor).map(drop)),
+        Box::new(|path, ctx| safetensors::read(path, ctx).map(drop)),
+        Box::new(|path, ctx| libsvm_model::read(path, None, IndexBase::Auto, ctx).map(drop)),
+        Box::new(|path, ctx| svmlight::read(path, &ReadOptions::default(), ctx).map(drop)),
     ];
     for (write, read) in write.iter().zip(&read) {
         let scratch = Scratch::new();
         let path = scratch.path("file");
-        let counted = StopAt { tick: usize::MAX, ticks: AtomicUsize::new(0) };
-        write(&path, &counted).unwrap();
+        write(&path, Context::default()).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for task in [write, read] {
             let counted = StopAt { tick: usize::MAX, ticks: AtomicUsize::new(0) };
-            task(&path, &counted).unwrap();
+            task(&path, Context::default().with_monitor(&counted)).unwrap();
             let ticks = counted.ticks.into_inner();
             assert!(ticks >= whole.len() >> 20, "{ticks} looks for {} bytes", whole.len());
             for tick in [0, ticks / 2, ticks - 1] {
-                let stopped = task(&path, &StopAt { tick, ticks: AtomicUsize::new(0) });
-                assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?} at {tick} of {ticks}");
+                let monitor = StopAt { tick, ticks: AtomicUsize::new(0) };
+                let stopped = task(&path, Context::default().with_monitor(&monitor));
+                assert!(
+                    matches!(stopped, Err(Error::Stopped(StopReason::Interrupted))),
+                    "{stopped:?} at {tick} of {ticks}"
+                );
                 assert_eq!(std::fs::read(&path).unwrap(), whole);
                 assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
             }

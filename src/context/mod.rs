@@ -1,0 +1,183 @@
+//! The execution context that every long computation receives: which threads it may use, and the monitor that follows
+//! its progress and may stop it.
+//!
+//! A [`Context`] is a small `Copy` value, passed down as the last argument and never taken from a global. Results do not
+//! depend on it: they have the same bits for any number of threads.
+//!
+//! There is one way to stop early. When the monitor asks for a stop, the check that sees it returns
+//! [`Error::Stopped`](crate::Error::Stopped) with the [`StopReason`], and `?` passes it up. A function whose partial
+//! result is usable catches it in one place (see [`StopReason::from_result`]) and returns that result with a [`Stop`].
+
+mod monitor;
+mod work;
+
+use crate::error::{Error, Result};
+use crate::memory::{TryCollect, TryCollectParallel};
+use std::ops::ControlFlow;
+
+pub(crate) use monitor::GracePeriod;
+pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
+pub(crate) use work::WorkCounter;
+
+/// The threads and the monitor of a computation.
+///
+/// The default uses the rayon pool that the caller has installed and reports to nobody.
+///
+/// ```
+/// use std::time::Duration;
+/// use svmarrow::context::{Budget, Context, Silent};
+///
+/// let all_threads = Context::default();
+/// let one_thread = all_threads.sequential();
+/// let budget = Budget::new(&Silent, None, Some(Duration::from_secs(60)));
+/// let one_minute = all_threads.with_monitor(&budget);
+/// assert_eq!(one_thread.threads(), 1);
+/// assert_eq!(one_minute.threads(), all_threads.threads());
+/// ```
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    is_parallel: bool,
+    monitor: &'a dyn Monitor,
+}
+
+impl Default for Context<'_> {
+    fn default() -> Self {
+        Self { is_parallel: true, monitor: &Silent }
+    }
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("is_parallel", &self.is_parallel).finish_non_exhaustive()
+    }
+}
+
+impl Context<'static> {
+    /// One thread and no monitor: the context of short work, and of work inside a parallel loop.
+    pub const SEQUENTIAL: Self = Self { is_parallel: false, monitor: &Silent };
+}
+
+impl<'a> Context<'a> {
+    /// Returns this context restricted to the calling thread.
+    #[must_use]
+    pub fn sequential(self) -> Self {
+        Self { is_parallel: false, ..self }
+    }
+
+    /// Returns this context with another monitor.
+    #[must_use]
+    pub fn with_monitor<'b>(self, monitor: &'b dyn Monitor) -> Context<'b> {
+        Context { is_parallel: self.is_parallel, monitor }
+    }
+
+    /// Returns this context without its monitor, for work whose caller reports the progress.
+    #[must_use]
+    pub fn silent(self) -> Context<'static> {
+        Context { is_parallel: self.is_parallel, monitor: &Silent }
+    }
+
+    /// Returns the monitor.
+    pub fn monitor(self) -> &'a dyn Monitor {
+        self.monitor
+    }
+
+    /// Reports progress to the monitor.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if the monitor asks for a stop.
+    pub fn tick(self, progress: &Progress) -> Result<()> {
+        match self.monitor.tick(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(reason) => Err(Error::Stopped(reason)),
+        }
+    }
+
+    /// Reports that `done` of `total` units of a phase are done.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if the monitor asks for a stop.
+    pub fn check(self, phase: &'static str, done: usize, total: usize) -> Result<()> {
+        self.tick(&Progress::new(phase, done, total))
+    }
+
+    /// Returns a counter that reports to the monitor each time enough work has been done; `total` is the number of
+    /// units of the phase.
+    pub(crate) fn counter(self, phase: &'static str, total: usize) -> WorkCounter<'a> {
+        WorkCounter::new(self, phase, total)
+    }
+
+    /// Returns the number of threads that a parallel loop uses.
+    pub fn threads(self) -> usize {
+        if self.is_parallel { rayon::current_num_threads() } else { 1 }
+    }
+
+    /// Calls `work(i)` for every `i < n`, in any order.
+    pub fn for_each(self, n: usize, work: impl Fn(usize) + Sync + Send) {
+        use rayon::prelude::*;
+        if self.is_parallel && n > 1 {
+            (0..n).into_par_iter().with_max_len(1).for_each(work);
+        } else {
+            (0..n).for_each(work);
+        }
+    }
+
+    /// Calls `work(i, chunk)` for consecutive chunks of `data` of length `size`, in any order.
+    pub fn for_each_chunk<T: Send>(
+        self,
+        data: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        use rayon::prelude::*;
+        if self.is_parallel && data.len() > size {
+            data.par_chunks_mut(size).with_max_len(1).enumerate().for_each(|(i, chunk)| work(i, chunk));
+        } else {
+            data.chunks_mut(size).enumerate().for_each(|(i, chunk)| work(i, chunk));
+        }
+    }
+
+    /// Calls fallible `work(i, chunk)` for consecutive chunks of `data` of length `size`, in any order. After an error no
+    /// further chunk is started.
+    ///
+    /// # Errors
+    /// One of the errors of `work`.
+    pub fn try_for_each_chunk<T: Send>(
+        self,
+        data: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        use rayon::prelude::*;
+        if self.is_parallel && data.len() > size {
+            let chunks = data.par_chunks_mut(size).with_max_len(1).enumerate();
+            chunks.try_for_each(|(i, chunk)| work(i, chunk))
+        } else {
+            data.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(i, chunk))
+        }
+    }
+
+    /// Returns `work(i)` for every `i < n`, in order.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
+        use rayon::prelude::*;
+        if self.is_parallel && n > 1 {
+            TryCollectParallel::try_collect_vec((0..n).into_par_iter().with_max_len(1).map(work))
+        } else {
+            (0..n).map(work).try_collect_vec()
+        }
+    }
+
+    /// Returns the results of fallible `work(i)` for every `i < n`, in order.
+    ///
+    /// # Errors
+    /// The first of the errors of `work`, [`Error::Memory`].
+    pub fn try_map<R: Send>(
+        self,
+        n: usize,
+        work: impl Fn(usize) -> Result<R> + Sync + Send,
+    ) -> Result<Vec<R>> {
+        self.map(n, work)?.into_iter().try_collect_results()
+    }
+}
