@@ -20,7 +20,7 @@ ESTIMATORS = {
 FINISHED = {"ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"}
 #: Entries whose type and description are the same everywhere.
 SAME = {
-    "cache_size": {"KMPClassifier", "KMPRegressor", "SVCCV", "SVRCV"},
+    "cache_size": {"KMPClassifier", "KMPRegressor", "QuantileSVRCV", "SVCCV", "SVRCV"},
     "classes_": FINISHED,
     "coef0": set(),
     "degree": set(),
