@@ -17,7 +17,7 @@
 //! error is that of double precision.
 //!
 //! Cost: P^d multiply-adds for each x and each y, and B^(d + 1) for B coefficients along an axis, which is nothing beside
-//! n m where the points are many and the boxes few. [`Extent::plan`] says when. Bits do not depend on threads.
+//! n m where the points are many and the boxes few. [`BoundingBox::plan`] says when. Bits do not depend on threads.
 
 use super::Kernel;
 use crate::context::Context;
@@ -56,7 +56,7 @@ const POINTS: usize = 2048;
 const LINES: usize = 32;
 
 /// Where the points of a problem lie, in units of 1 / sqrt(gamma).
-pub(super) struct Extent {
+pub(super) struct BoundingBox {
     unit: f64,
     least: Vec<f64>,
     lengths: Vec<f64>,
@@ -74,7 +74,7 @@ pub(super) fn is_summed_fast(kernel: &Kernel, columns: usize) -> bool {
     matches!(kernel, Kernel::Rbf { .. }) && (1..=AXES).contains(&columns)
 }
 
-impl Extent {
+impl BoundingBox {
     /// That of all rows, where sums of the kernel's values may be those of this file.
     pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Option<Self> {
         let (Kernel::Rbf { gamma }, d) = (*kernel, rows.cols()) else { return None };
@@ -238,14 +238,14 @@ impl<'a> FastSum<'a> {
 }
 
 /// The outputs of a model of many vectors in few columns: a sum over the same points for rows that come and go.
-pub(super) struct Fields {
-    extent: Extent,
+pub(super) struct FastGaussTransform {
+    extent: BoundingBox,
     plan: Plan,
     /// Those of each output that is not zero everywhere, with the least sum that is computed well enough.
     outputs: Vec<Option<(Vec<f64>, f64)>>,
 }
 
-impl Fields {
+impl FastGaussTransform {
     /// Polynomials for coefficients (m, q); `None` where they are not worth it, which depends on the model alone, so that an
     /// output is the same whatever rows it is computed with.
     pub(super) fn new(
@@ -255,7 +255,7 @@ impl Fields {
         ctx: Context<'_>,
     ) -> Result<Option<Self>> {
         let m = vectors.rows();
-        let Some(extent) = Extent::of(kernel, vectors) else { return Ok(None) };
+        let Some(extent) = BoundingBox::of(kernel, vectors) else { return Ok(None) };
         let q = coefficients.len() / m;
         let (order, side, _) = KINDS[KINDS.len() - 1];
         let (cost, plan) = extent.boxes(order, side, 2 * m);
@@ -341,7 +341,7 @@ mod tests {
             let x = Rows::from_shape((n, d), &data).unwrap();
             let weights: Vec<f64> = (0..n).map(|i| (i % 3) as f64 - 0.8).collect();
             let total: f64 = weights.iter().map(|w| w.abs()).sum();
-            let extent = Extent::of(&Kernel::Rbf { gamma }, x).unwrap();
+            let extent = BoundingBox::of(&Kernel::Rbf { gamma }, x).unwrap();
             let points = extent.points(x, &(0..n).collect::<Vec<_>>()).unwrap();
             for (order, side, share) in KINDS {
                 let counts = extent.lengths.iter().map(|l| (l / side) as usize + 1).collect();
@@ -408,12 +408,12 @@ mod tests {
         let x = Rows::from_shape((5000, 2), &data).unwrap();
         let weights = vec![1.0; 5000];
         let pays = |gamma: f64, m: usize| {
-            Extent::of(&Kernel::Rbf { gamma }, x).unwrap().plan(&weights[..m], 5000, false).is_some()
+            BoundingBox::of(&Kernel::Rbf { gamma }, x).unwrap().plan(&weights[..m], 5000, false).is_some()
         };
         assert!(pays(1.0, 5000) && pays(1e-9, 1000) && pays(30.0, 5000));
         assert!(!pays(1.0, 10) && !pays(1e9, 5000) && !pays(f64::MAX, 5000));
         let wide = Rows::from_shape((2500, 4), &data).unwrap();
-        assert!(Extent::of(&Kernel::Rbf { gamma: 1.0 }, wide).is_none());
+        assert!(BoundingBox::of(&Kernel::Rbf { gamma: 1.0 }, wide).is_none());
     }
 
     /// Outputs of a model of many vectors in two heaps: exact in double precision and beyond single, whatever rows come
@@ -429,7 +429,9 @@ mod tests {
         let z_rows = Rows::from_shape((m, 2), &z).unwrap();
         let intercepts = [0.0, 0.5, -3.0];
         let kernel = Kernel::Rbf { gamma };
-        assert!(Fields::new(&kernel, z_rows, &coefficients, Context::default()).unwrap().is_some());
+        assert!(
+            FastGaussTransform::new(&kernel, z_rows, &coefficients, Context::default()).unwrap().is_some()
+        );
         let view = crate::data::matrix((m, q), &coefficients).unwrap();
         let evaluator =
             Evaluator::new(&ExpansionView::new(kernel, z_rows, view, &intercepts).unwrap()).unwrap();

@@ -3,7 +3,7 @@
 use super::Kernel;
 use super::frame::{Frame, Precision, Sums};
 use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
-use super::gauss::{Extent, FastSum};
+use super::gauss::{BoundingBox, FastSum};
 use super::pack::{Panels, RowBlock, method};
 use super::pair::pair_with_itself;
 use crate::context::Context;
@@ -95,7 +95,7 @@ pub struct KernelRows<'a> {
     packed: Packed<'a>,
     columns: usize,
     /// Where all rows of the source lie, for kernels whose sums are those of Gaussians in few columns.
-    extent: Option<Arc<Extent>>,
+    extent: Option<Arc<BoundingBox>>,
     /// The columns as points there.
     points: Vec<f64>,
     /// Kernel values computed, by this source and by those made of it.
@@ -130,7 +130,7 @@ impl<'a> KernelRows<'a> {
         }
         let frame = Arc::new(frame);
         let extent = match function {
-            KernelFunction::BuiltIn(kernel) => Extent::of(&kernel, source).map(Arc::new),
+            KernelFunction::BuiltIn(kernel) => BoundingBox::of(&kernel, source).map(Arc::new),
             KernelFunction::Blocks(_) => None,
         };
         let (packed, points) = (Packed::Precomputed(Vec::new()), Vec::new());
