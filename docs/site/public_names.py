@@ -132,7 +132,8 @@ SECTIONS = (
         "explaining",
         _names(
             "svmarrow.inspection",
-            "shapley_values ShapleyValues ShapleyDisplay suspicious_rows SuspiciousRows DecisionVectorsDisplay",
+            "shapley_values ShapleyValues ShapleyDisplay suspicious_rows SuspiciousRows "
+            "DecisionVectorsDisplay",
         ),
     ),
     Section(
